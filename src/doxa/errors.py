@@ -1,0 +1,30 @@
+"""The exceptions doxa raises: every one is a `DoxaError`.
+
+Those about an argument are also `ValueError` (or `TypeError`), so code that knows
+nothing of doxa can still catch them.  Messages name the argument, the value seen,
+the rule, and the way out.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ArgumentError", "ArgumentTypeError", "DoxaError", "FileError", "TableError"]
+
+
+class DoxaError(Exception):
+    """Base of every exception that doxa raises on purpose."""
+
+
+class ArgumentError(DoxaError, ValueError):
+    """An argument has a value that breaks a stated rule."""
+
+
+class ArgumentTypeError(DoxaError, TypeError):
+    """An argument is of a type that the function cannot use."""
+
+
+class TableError(ArgumentError):
+    """A table cannot be read or used as asked: a bad header, a ragged row, a numeric column without bins."""
+
+
+class FileError(ArgumentError, OSError):
+    """A file named by an argument cannot be opened, read or written."""
