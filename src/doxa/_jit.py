@@ -3,23 +3,60 @@
 Numba raises at decoration time where neither the source folder nor a user cache folder is
 writable (containers, zipped installs); there the kernel is compiled afresh in every process.
 Only modules that hold kernels import this file, so `import doxa` does not import Numba.
+
+`hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
+more than the work itself.  Such a function must not create an array; work space is an argument.
+
+`popcount` and `lowest_bit` are the two machine instructions that bit sets live by; Numba has no name for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "hot", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
     """Compile ``function`` on first call with ``nogil``, keeping the machine code for the next process."""
+    return _compiled(function)
+
+
+def hot(function: F) -> F:
+    """Like `compiled`, for functions that create no arrays: no reference counts are kept."""
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     try:
-        return numba.njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+        return cast(F, numba.njit(nogil=True, cache=True, **options)(function))
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+        return cast(F, numba.njit(nogil=True, **options)(function))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def popcount(_typing: Any, word: Any) -> Any:  # noqa: ARG001 (Numba reads the argument's name)
+    """Number of set bits of a uint64, as int64 (compiled code only)."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lowest_bit(_typing: Any, word: Any) -> Any:  # noqa: ARG001
+    """Position of the lowest set bit of a non-zero uint64, as int64 (compiled code only)."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))  # undefined at zero: callers loop while != 0
+
+    return types.int64(types.uint64), generate

@@ -1,0 +1,96 @@
+# Two commands on a fresh machine that has only Python 3.11 or later and make: `make demo` and `make test`.
+# They share one environment, .venv; nothing is installed outside this folder. `make help` lists the rest.
+
+PYTHON ?= python3
+# the oldest SciPy has no wheels for Python 3.13 and later
+OLDEST_PYTHON ?= python3.11
+# `make lock LOCK_OPTIONS=--upgrade` moves every pin to its newest version; without it, pins that still fit stay
+LOCK_OPTIONS ?=
+
+BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+# A compiled caller cached by Numba does not see edits in another file's callee, so the cache is keyed by the sources.
+WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/source_key.py)" && export NUMBA_CACHE_DIR &&
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint types unit distributions slow oldest bench format lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
+
+demo: .venv/.ready ## set up .venv, then run `doxa demo` on bundled real data
+	@$(WITH_NUMBA_CACHE) $(BIN)/doxa demo
+
+test: lint types unit distributions ## set up .venv, then every check that CI runs
+
+lint: .venv/.ready ## style and format
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: .venv/.ready ## mypy, strict
+	$(BIN)/python -m mypy
+
+unit: .venv/.ready ## tests and doctests, with coverage
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest --cov --durations=10
+
+distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
+	$(BIN)/python scripts/check_distributions.py
+
+slow: .venv/.ready ## the long statistical checks
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -m slow --durations=10
+
+# without the README's examples: the digits they print belong to the locked versions
+oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (needs Python 3.11)
+	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest --ignore=tests/project/test_readme.py
+
+bench: .venv/.ready ## every script in benchmarks/
+	$(WITH_NUMBA_CACHE) export PYTHONPATH=tests && for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+format: .venv/.ready ## rewrite the sources in the house format
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+lock: .venv-lock/.ready ## regenerate requirements/dev.lock and requirements/oldest.txt from pyproject.toml
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/dev.lock
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/oldest.in --resolution lowest-direct --python-version 3.11 \
+		--only-binary :all: --no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/oldest.txt
+
+clean: ## remove everything that make makes
+	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt
+	@$(call require_python,$(PYTHON),PYTHON)
+	@echo "Setting up .venv with the locked dependencies (once; a minute or two) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements/networks.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-oldest/.ready: pyproject.toml requirements/oldest.txt requirements/networks.txt
+	@$(call require_python,$(OLDEST_PYTHON),OLDEST_PYTHON)
+	@echo "Setting up .venv-oldest with the oldest supported dependencies ..."
+	@$(OLDEST_PYTHON) -m venv .venv-oldest
+	@.venv-oldest/bin/python $(PIP_INSTALL) --only-binary :all: -r requirements/oldest.txt
+	@.venv-oldest/bin/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements/networks.txt
+	@.venv-oldest/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-lock/.ready:
+	@$(call require_python,$(PYTHON),PYTHON)
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python $(PIP_INSTALL) 'uv>=0.5'
+	@touch $@
+
+# $(call require_python,command,variable): stop with a kind message unless the command is Python 3.11 or later.
+define require_python
+$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "doxa needs Python 3.11 or later, and '$(1)' is $$(command -v $(1) >/dev/null && $(1) --version 2>&1 || echo not there)." >&2; \
+	echo "Name another one: make $(MAKECMDGOALS) $(2)=/path/to/python3.11" >&2; exit 1; }
+endef

@@ -1,0 +1,205 @@
+"""What becomes a category: the rules that turn columns of any source into states and codes.
+
+A source (`doxa.data.stored` for files, `doxa.data.frames` for frames) hands over a `Column`: what its
+cells are, its distinct values, and how to fetch the rows.  The rules here are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.bins import cut
+from doxa.data.options import shown
+from doxa.data.table import MAX_STATES, Table, collapsed
+from doxa.errors import TableError
+
+__all__ = ["INTEGER", "MAX_INTEGERS", "NUMBER", "Column", "Kind", "code_table", "kind_of_texts", "number_column"]
+
+MAX_INTEGERS = 20  # an integer column with more distinct values is a measurement, not a category
+
+# Numbers as they are written in text files, for Python's re and DuckDB's RE2 alike.  "3.0" is an integer
+# because pandas writes so the integers of a column that has missing cells.
+INTEGER = r"[ \t]*[+-]?[0-9]+([.]0*)?[ \t]*"
+NUMBER = r"[ \t]*[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)[ \t]*"
+
+Kind = Literal["text", "ordered", "integer", "decimal"]
+
+_log = logging.getLogger("doxa")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a source."""
+
+    name: str
+    kind: Kind  # "ordered": the source fixes the states and their order
+    n_distinct: int  # distinct values present
+    labels: Sequence[str] | None  # distinct values in any order ("ordered": the states); None beyond MAX_STATES
+    codes: Callable[[], NDArray[np.integer[Any]]]  # place in `labels` of every row, -1 if missing
+    numbers: Callable[[], NDArray[np.float64]] | None = None  # value of every row, NaN if missing
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column can be cut into bins."""
+        return self.kind in ("integer", "decimal")
+
+    @property
+    def needs_bins(self) -> bool:
+        """Whether the column is no category unless it is cut into bins."""
+        return self.kind == "decimal" or (self.kind == "integer" and self.n_distinct > MAX_INTEGERS)
+
+
+def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None) -> Table:
+    """Code the columns and collapse identical rows, or refuse what is no category, by name."""
+    n_bins = {column.name: _bins_of(column, bins) for column in columns}
+    _refuse_empty(columns)
+    _refuse_numbers([column for column in columns if column.needs_bins and n_bins[column.name] is None])
+    for column in columns:
+        if n_bins[column.name] is None:
+            _refuse_identifier(column)
+    coded = [_code(column, n_bins[column.name]) for column in columns]
+    names = tuple(column.name for column in columns)
+    return collapsed(names, tuple(states for states, _ in coded), [codes for _, codes in coded])
+
+
+def kind_of_texts(name: str, labels: Sequence[str]) -> Kind:
+    """Say what the distinct cells of an untyped column are.
+
+    Integers that are written in two ways ("1" and "01") would have to be renamed to be one state, so
+    a column which has both is text, unless it has more than 20 distinct cells.
+    """
+    numbers = [label for label in labels if re.fullmatch(NUMBER, label)]
+    if len(numbers) < len(labels):
+        if len(numbers) > MAX_INTEGERS:
+            odd = sorted(set(labels) - set(numbers))
+            _log.warning(
+                "column %r is read as text: %d of its %d distinct values are numbers, but not %s; "
+                "if that means missing, say so with missing=[...]",
+                *(name, len(numbers), len(labels), shown(odd)),
+            )
+        return "text"
+    if not all(re.fullmatch(INTEGER, label) for label in labels):
+        return "decimal"
+    if len(labels) <= MAX_INTEGERS and len({Decimal(label.strip()) for label in labels}) < len(labels):
+        return "text"
+    return "integer"
+
+
+def number_column(name: str, present: NDArray[Any], is_missing: NDArray[np.bool_], tokens: Sequence[str]) -> Column:
+    """Describe a column of typed numbers: its present values in order, and where they are missing."""
+    if present.dtype.kind == "f" and np.isnan(present).any():
+        is_missing, present = _without(is_missing, present, np.isnan(present))
+    marks = [float(token) for token in tokens if re.fullmatch(NUMBER, token)]
+    if marks and np.isin(present, marks).any():
+        is_missing, present = _without(is_missing, present, np.isin(present, marks))
+    distinct, place = np.unique(present, return_inverse=True)
+
+    def codes() -> NDArray[np.integer[Any]]:
+        return _spread(place, is_missing, np.int64(-1))
+
+    def numbers() -> NDArray[np.float64]:
+        return _spread(present.astype(np.float64), is_missing, np.float64(np.nan))
+
+    _refuse_infinite(name, distinct)
+    integral = distinct.dtype.kind in "iu" or bool((distinct == np.floor(distinct)).all())
+    labels = [str(int(number)) for number in distinct] if integral and distinct.size <= MAX_STATES else None
+    return Column(name, "integer" if integral else "decimal", distinct.size, labels, codes, numbers)
+
+
+def _without(
+    is_missing: NDArray[np.bool_], present: NDArray[Any], dropped: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Count some of the present values as missing."""
+    return _spread(dropped, is_missing, np.True_), present[~dropped]
+
+
+def _spread(values: NDArray[Any], is_missing: NDArray[np.bool_], absent: Any) -> NDArray[Any]:
+    """Put the present values back in their rows."""
+    rows = np.full(is_missing.size, absent, dtype=values.dtype)
+    rows[~is_missing] = values
+    return rows
+
+
+def _bins_of(column: Column, bins: int | Mapping[str, int] | None) -> int | None:
+    """Return the number of bins for a column, None if it is not to be cut."""
+    if bins is None or isinstance(bins, int):
+        return bins if column.needs_bins else None
+    if column.name in bins and not column.is_number and column.n_distinct:
+        raise TableError(f"bins names {column.name!r}, whose values are not numbers; only numbers can be cut into bins")
+    return bins.get(column.name)
+
+
+def _code(column: Column, n_bins: int | None) -> tuple[tuple[str, ...], NDArray[np.int16]]:
+    if n_bins is not None:
+        assert column.numbers is not None
+        numbers = column.numbers()
+        _refuse_infinite(column.name, numbers)
+        return cut(column.name, numbers, n_bins)
+    assert column.labels is not None
+    order = _order(column.kind, column.labels)
+    code_of = np.full(len(order) + 1, -1, dtype=np.int16)  # its last entry serves -1
+    code_of[order] = np.arange(len(order), dtype=np.int16)
+    return tuple(column.labels[place] for place in order), code_of[column.codes()]
+
+
+def _order(kind: Kind, labels: Sequence[str]) -> list[int]:
+    """Order the states: texts as Python sorts them, integers by size, the rest as they come."""
+    places = range(len(labels))
+    if kind == "integer":
+        return sorted(places, key=lambda place: Decimal(labels[place].strip()))
+    return sorted(places, key=lambda place: labels[place]) if kind == "text" else list(places)
+
+
+def _refuse_empty(columns: Sequence[Column]) -> None:
+    empty = [column.name for column in columns if not column.n_distinct]
+    if empty:
+        raise TableError(
+            f"{_columns(len(empty))} {shown(empty)}: every cell is missing, so there are no states; "
+            "leave out with columns=[...], or say with missing=[...] which texts mean missing"
+        )
+
+
+def _refuse_numbers(columns: Sequence[Column]) -> None:
+    if not columns:
+        return
+    described = ", ".join(f"{column.name!r} ({_numbers_seen(column)})" for column in columns[:10])
+    rest = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+    raise TableError(
+        f"{_columns(len(columns))} {described}{rest}: numbers are categories only if they are integers of at most "
+        f"{MAX_INTEGERS} distinct values; cut into quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}}, "
+        "or leave out with columns=[...]"
+    )
+
+
+def _numbers_seen(column: Column) -> str:
+    distinct = f"{column.n_distinct} distinct {'integer' if column.kind == 'integer' else 'number'}"
+    return distinct + ("s" if column.n_distinct > 1 else "") + (" with decimals" if column.kind == "decimal" else "")
+
+
+def _refuse_identifier(column: Column) -> None:
+    n_states = column.n_distinct if column.labels is None else len(column.labels)
+    if n_states > MAX_STATES:
+        raise TableError(
+            f"column {column.name!r} has {n_states} distinct values, and a category at most {MAX_STATES}: "
+            "it looks like an identifier; leave it out with columns=[...], or group its values first"
+        )
+
+
+def _refuse_infinite(name: str, numbers: NDArray[Any]) -> None:
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        raise TableError(
+            f"column {name!r} contains an infinite number; "
+            "write missing cells as empty, or leave it out with columns=[...]"
+        )
+
+
+def _columns(number: int) -> str:
+    return "column" if number == 1 else "columns"

@@ -1,0 +1,110 @@
+"""What delimited texts and Parquet files share: a DuckDB database in memory and the columns of its one table.
+
+Columns are c0, c1, ... inside DuckDB, whose names disregard case; the true names stay on our side.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.coding import Column, Kind
+from doxa.data.table import MAX_STATES
+from doxa.errors import TableError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["count_rows", "database", "literal", "load", "said", "text_column", "unglobbed"]
+
+_MEMORY = "2GB"  # beyond it DuckDB keeps its table in the temporary folder
+
+
+@contextmanager
+def database() -> Iterator[tuple[DuckDBPyConnection, Path]]:
+    """Open a database in memory, with a folder of its own; both are gone afterwards."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="doxa-") as folder:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": _MEMORY,
+            "temp_directory": folder,
+            "autoinstall_known_extensions": False,
+            "preserve_insertion_order": True,
+        }
+        connection = duckdb.connect(":memory:", config=settings)
+        try:
+            connection.execute("SET enable_progress_bar = false")
+            yield connection, Path(folder)
+        finally:
+            connection.close()
+
+
+def load(connection: DuckDBPyConnection, path: Path, selected: Sequence[str], source: str) -> None:
+    """Copy the selected columns into the table ``cells``, in the order of the rows."""
+    import duckdb
+
+    try:
+        connection.execute(f"CREATE TABLE cells AS SELECT {', '.join(selected)} FROM {source}")  # noqa: S608
+    except duckdb.Error as error:
+        raise TableError(f"source {str(path)!r} cannot be read; DuckDB says: {said(error)}") from error
+
+
+def count_rows(connection: DuckDBPyConnection) -> int:
+    """Count the rows that were loaded."""
+    return int(connection.execute("SELECT count(*) FROM cells").fetchall()[0][0])
+
+
+def text_column(
+    connection: DuckDBPyConnection,
+    cell: str,
+    name: str,
+    kind_of_few: Callable[[Sequence[str]], Kind],
+    kind_of_many: Callable[[], Kind],
+) -> Column:
+    """Describe a column of texts; what they are is asked of their distinct values, unless these are many."""
+    distinct = f"SELECT DISTINCT {cell} FROM cells WHERE {cell} IS NOT NULL LIMIT {MAX_STATES + 1}"  # noqa: S608
+    connection.execute(f"CREATE TYPE states_{cell} AS ENUM ({distinct})")
+    labels: list[str] = connection.execute(f"SELECT enum_range(NULL::states_{cell})").fetchall()[0][0]
+    codes, numbers = partial(_codes, connection, cell), partial(_numbers, connection, cell)
+    if len(labels) <= MAX_STATES:
+        return Column(name, kind_of_few(labels), len(labels), labels, codes, numbers)
+    count = connection.execute(f"SELECT count(DISTINCT {cell}) FROM cells").fetchall()[0][0]  # noqa: S608
+    return Column(name, kind_of_many(), count, None, codes, numbers)
+
+
+def unglobbed(path: Path) -> str:
+    """Write a path so that DuckDB takes its characters as they are."""
+    return "".join(f"[{character}]" if character in "*?[" else character for character in str(path.absolute()))
+
+
+def literal(text: str) -> str:
+    """Write a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def said(error: Exception) -> str:
+    """Return what DuckDB says, without the line it quotes and its hints at options that are not ours."""
+    lines = [line for line in str(error).splitlines() if line and not line.startswith("Original Line")]
+    return " ".join(lines[:2])[:300]
+
+
+def _codes(connection: DuckDBPyConnection, cell: str) -> NDArray[np.integer[Any]]:
+    """Fetch the place of every row's cell among the labels, -1 where missing."""
+    place = f"coalesce(enum_code({cell}::states_{cell})::SMALLINT, -1::SMALLINT)"
+    rows = connection.execute(f"SELECT {place} AS codes FROM cells").fetchnumpy()  # noqa: S608
+    return np.asarray(rows["codes"])
+
+
+def _numbers(connection: DuckDBPyConnection, cell: str) -> NDArray[np.float64]:
+    """Fetch the number in every row's cell, NaN where missing."""
+    rows = connection.execute(f"SELECT {cell}::DOUBLE AS numbers FROM cells").fetchnumpy()  # noqa: S608
+    numbers: NDArray[np.float64] = np.ma.asarray(rows["numbers"], dtype=np.float64)
+    return np.asarray(np.ma.filled(numbers, np.nan))

@@ -1,0 +1,89 @@
+"""The options of `read_table`, checked before anything is read: columns=, missing= and bins=."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["MISSING", "check_bins", "check_columns", "check_missing", "near", "shown"]
+
+MISSING = ("", "NA", "NaN", "null", "?")
+_MAX_SHOWN = 10
+_MAX_BINS = 1000
+
+
+def check_missing(missing: Any) -> tuple[str, ...]:
+    """Return the texts that stand for a missing cell."""
+    if missing is None:
+        return MISSING
+    tokens = (missing,) if isinstance(missing, str) else missing
+    if not isinstance(tokens, Iterable):
+        raise ArgumentTypeError(
+            f"missing is {missing!r}; give a text or a list of texts (a number as it is written: missing=['-9'])"
+        )
+    tokens = tuple(tokens)
+    wrong = [token for token in tokens if not isinstance(token, str)]
+    if wrong:
+        raise ArgumentTypeError(f"missing contains {wrong[0]!r}; its entries are texts: write {str(wrong[0])!r}")
+    return tokens
+
+
+def check_columns(columns: Any, names: Sequence[str]) -> list[int]:
+    """Return the positions in ``names`` of the columns asked for: all of them for None."""
+    if columns is None:
+        return list(range(len(names)))
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise ArgumentTypeError(f"columns is {columns!r}; give a list of names: columns=[{columns!r}]")
+    columns = list(columns)
+    if not columns:
+        raise ArgumentError("columns is empty; name at least one column, or leave columns out to read all")
+    position = {name: j for j, name in enumerate(names)}
+    chosen: dict[str, int] = {}
+    for i, name in enumerate(columns):
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"columns[{i}] is {name!r}; columns are chosen by name")
+        if name not in position:
+            raise ArgumentError(f"columns names {name!r}, which is no column{near(name, names)}")
+        if name in chosen:
+            raise ArgumentError(f"columns names {name!r} twice")
+        chosen[name] = position[name]
+    return list(chosen.values())
+
+
+def check_bins(bins: Any, names: Sequence[str]) -> int | dict[str, int] | None:
+    """Return ``bins`` checked against the names of the columns that are read."""
+    if bins is None:
+        return None
+    if not isinstance(bins, Mapping):
+        return _number_of_bins(bins, "bins")
+    for name in bins:
+        if name not in names:
+            raise ArgumentError(f"bins names {name!r}, which is no column that is read{near(str(name), names)}")
+    return {name: _number_of_bins(number, f"bins[{name!r}]") for name, number in bins.items()}
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """Say which names resemble ``name``, and which there are."""
+    matches = [f"{match!r}" for match in difflib.get_close_matches(name, names, n=3)]
+    suggestion = f"; did you mean {' or '.join(matches)}?" if matches else ""
+    return f"{suggestion} (there are: {shown(names)})" if suggestion else f"; there are: {shown(names)}"
+
+
+def shown(names: Iterable[str]) -> str:
+    """List names in quotes, the first ten of them."""
+    quoted = [repr(name) for name in names]
+    rest = len(quoted) - _MAX_SHOWN
+    return ", ".join(quoted[:_MAX_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _number_of_bins(number: Any, where: str) -> int:
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
+        raise ArgumentTypeError(
+            f"{where} is {number!r}; give a number of bins (4) or one for each column ({{'age': 4}})"
+        )
+    if not 2 <= int(number) <= _MAX_BINS:
+        raise ArgumentError(f"{where} is {int(number)}; a column is cut into 2 to {_MAX_BINS} bins")
+    return int(number)

@@ -1,0 +1,114 @@
+"""Parquet files, through DuckDB.
+
+The types are those of the file.  Parquet holds no ordered categories (a dictionary there is a way of
+storing texts), so texts are sorted; read a frame where the order of the categories matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.coding import Column, code_table, number_column
+from doxa.data.duck import count_rows, database, literal, load, said, text_column, unglobbed
+from doxa.data.options import check_bins, check_columns, shown
+from doxa.data.table import Table
+from doxa.errors import TableError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["read_parquet"]
+
+_NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"} | {
+    "FLOAT",
+    "DOUBLE",
+}
+
+
+def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
+    """Read a Parquet file; the options are those of `doxa.read_table`, ``missing`` already checked."""
+    with database() as (connection, _):
+        source = f"read_parquet({literal(unglobbed(path))}, hive_partitioning=false)"
+        types = _types(connection, path, source)
+        all_names = _names(connection, path)
+        chosen = check_columns(columns, all_names)
+        names = [all_names[j] for j in chosen]
+        n_bins = check_bins(bins, names)
+        for name, j in zip(names, chosen, strict=True):
+            _refuse_type(name, types[j])
+        aliases = ", ".join(f"c{j}" for j in range(len(all_names)))
+        selected = [f"{_cell(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
+        load(connection, path, selected, f"{source} AS source({aliases})")
+        if not count_rows(connection):
+            raise TableError(f"source {str(path)!r} has columns but no rows")
+        described = [
+            _column(connection, f"c{k}", name, types[j], missing)
+            for k, (name, j) in enumerate(zip(names, chosen, strict=True))
+        ]
+        return code_table(described, n_bins)
+
+
+def _types(connection: DuckDBPyConnection, path: Path, source: str) -> list[str]:
+    """Return the type of each column, as DuckDB writes it."""
+    import duckdb
+
+    try:
+        return [str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
+    except duckdb.Error as error:
+        raise TableError(
+            f"source {str(path)!r} is not a Parquet file, or is damaged; DuckDB says: {said(error)}"
+        ) from error
+
+
+def _names(connection: DuckDBPyConnection, path: Path) -> list[str]:
+    """Return the names of the columns as the file has them; DuckDB renames those that differ in case."""
+    schema = f"SELECT name, coalesce(num_children, 0) FROM parquet_schema({literal(unglobbed(path))})"  # noqa: S608
+    nodes = connection.execute(schema).fetchall()[1:]  # without the root; a tree, depth first
+    names: list[str] = []
+    below = 0  # nodes still to come below a nested column
+    for name, n_children in nodes:
+        if not below:
+            names.append(name)
+        below += n_children - (1 if below else 0)
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise TableError(f"source {str(path)!r} has {shown(repeated)} more than once; names of columns must differ")
+    if "" in names:
+        raise TableError(f"source {str(path)!r}: column {names.index('') + 1} of {len(names)} has no name; give it one")
+    return names
+
+
+def _is_number(kind: str) -> bool:
+    return kind in _NUMBERS or kind.startswith("DECIMAL")
+
+
+def _refuse_type(name: str, kind: str) -> None:
+    if not _is_number(kind) and kind not in ("VARCHAR", "BOOLEAN"):
+        raise TableError(
+            f"column {name!r} is of type {kind}, which makes no categories; "
+            "turn it into text or numbers, or leave it out with columns=[...]"
+        )
+
+
+def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
+    """Write the expression that loads a cell: decimals as floats, booleans as Python writes them."""
+    if _is_number(kind):
+        return f"{cell}::DOUBLE" if kind.startswith("DECIMAL") else cell
+    text = f"CASE WHEN {cell} THEN 'True' WHEN NOT {cell} THEN 'False' END" if kind == "BOOLEAN" else cell
+    tokens = ", ".join(literal(token) for token in missing)
+    return f"CASE WHEN {text} NOT IN ({tokens}) THEN {text} END" if tokens else text
+
+
+def _column(connection: DuckDBPyConnection, cell: str, name: str, kind: str, missing: Sequence[str]) -> Column:
+    """Describe a column."""
+    if not _is_number(kind):
+        return text_column(connection, cell, name, lambda _: "text", lambda: "text")
+    rows = connection.execute(f"SELECT {cell} AS numbers FROM cells").fetchnumpy()  # noqa: S608
+    numbers: NDArray[Any] = np.ma.asarray(rows["numbers"])
+    is_missing = np.ma.getmaskarray(numbers)
+    return number_column(name, np.ma.getdata(numbers)[~is_missing], is_missing, missing)

@@ -1,0 +1,145 @@
+"""`read_table`: one door for files and frames, which looks at the source and passes it on."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from doxa.data.options import check_missing
+from doxa.data.table import Table
+from doxa.errors import ArgumentError, FileError
+
+__all__ = ["read_table"]
+
+_TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_PARQUETS = (".parquet", ".pq")
+
+
+def read_table(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    missing: str | Sequence[str] | None = None,
+    bins: int | Mapping[str, int] | None = None,
+) -> Table:
+    r"""Read a table of categories from a file or a frame.
+
+    No row, column, name or value is dropped, renamed or retyped in silence: what cannot be read as
+    it stands is refused by name.
+
+    Parameters
+    ----------
+    source : str, path, frame or Table
+        A delimited text (``.csv``, ``.tsv``, ``.tab``, ``.txt``, also with ``.gz``; UTF-8, with a header), a
+        Parquet file (``.parquet``, ``.pq``), or an eager frame that Narwhals knows (pandas, Polars,
+        PyArrow).  A pandas index is not a column.  A Table is returned as it is.
+    columns : sequence of str, optional
+        Names of the columns to read, in the order wanted; all of them by default.
+    missing : str or sequence of str, optional
+        Texts that mean missing, in place of the default ``["", "NA", "NaN", "null", "?"]``; ``[]`` for none.
+        They are matched exactly.  In a delimited text only an *unquoted* cell is compared, so that
+        ``"NA"`` in quotes is a value, and so is ``""``, the empty text; an empty unquoted cell is always
+        missing.  In a frame or Parquet file, texts and categories are compared, and numbers with the
+        tokens that are numbers; its own nulls and NaN are always missing.
+    bins : int or mapping of str to int, optional
+        Into how many quantile bins to cut: one number for all the numeric columns that would be refused,
+        or a number for each column named.  Bins are labelled by their intervals, ``[18, 40)``.
+
+    Returns
+    -------
+    Table
+        Codes, states and counts of the distinct rows.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be opened.
+    TableError
+        If the table cannot be read as it stands; the message names the line or the column, and the way out.
+    ArgumentError, ArgumentTypeError
+        If an option is wrong.
+
+    Notes
+    -----
+    Categories are: texts, sorted as Python sorts them; booleans; categoricals of pandas and PyArrow and
+    Polars Enums, in their own order and with the categories that never occur; and integers of at most 20
+    distinct values, by size.  Integers may be stored as floats without fraction, as pandas does beside missing
+    cells.  The cells of a delimited text are integers or numbers if all that are present are written so;
+    labels stay as written, and a column with both ``1`` and ``01`` is text.  Any other numeric column
+    needs ``bins``.  A category has at most 1000 states.
+
+    The delimiter is a tab in ``.tsv`` and ``.tab``.  Elsewhere it is the one of comma, semicolon, tab and
+    vertical bar that occurs in the header outside quotes; if several do, the one which splits header and first
+    row into equally many cells, if only one does.  If none occurs, the table has one column; only there
+    is a blank line a row (its cell is missing).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = read_table(pd.DataFrame({"smokes": ["yes", "no", "yes", None], "children": [2, 0, 2, 1]}))
+    >>> table
+    Table(4 rows (3 distinct) x 2 columns, 1 missing cell)
+    >>> table.states
+    (('no', 'yes'), ('0', '1', '2'))
+    >>> ages = pd.DataFrame({"age": [x + 0.5 for x in range(20, 60)]})
+    >>> read_table(ages, bins=2).states
+    (('[20.5, 40.5)', '[40.5, 59.5]'),)
+    """
+    tokens = check_missing(missing)
+    if isinstance(source, Table):
+        return _from_table(source, columns, missing, bins)
+    if isinstance(source, str | os.PathLike):
+        return _from_file(Path(source), columns, tokens, bins)
+    from doxa.data.frames import read_frame
+
+    return read_frame(source, columns, tokens, bins)
+
+
+def _from_table(table: Table, columns: Sequence[str] | None, missing: Any, bins: Any) -> Table:
+    for option, value in (("missing", missing), ("bins", bins)):
+        if value is not None:
+            raise ArgumentError(f"{option} is given and source is a Table, whose cells are already coded")
+    return table if columns is None else table.select(columns)
+
+
+def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Table:
+    suffix = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
+    _check_opens(path)
+    if suffix.lower() in _TEXTS:
+        from doxa.data.text import read_text
+
+        return read_text(path, columns, tokens, bins)
+    if path.suffix.lower() in _PARQUETS:
+        from doxa.data.parquet import read_parquet
+
+        return read_parquet(path, columns, tokens, bins)
+    raise ArgumentError(
+        f"source {str(path)!r}: the end of the name must say what the file is: "
+        f"{', '.join(_TEXTS)} (also with .gz), {' or '.join(_PARQUETS)}"
+    )
+
+
+def _check_opens(path: Path) -> None:
+    """Open the file once for reading, so that what is wrong is said in plain words."""
+    try:
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
+        raise FileError(f"source: no file {path.name!r} in {str(path.parent.absolute())!r}{_alike(path)}") from None
+    except IsADirectoryError:
+        raise FileError(f"source {str(path)!r} is a folder; name a file in it") from None
+    except OSError as error:
+        raise FileError(f"source {str(path)!r} cannot be opened: {error.strerror}") from error
+    except ValueError as error:  # a NUL character in the name
+        raise FileError(f"source {str(path)!r} cannot be opened: {error}") from error
+
+
+def _alike(path: Path) -> str:
+    """Suggest files in the same folder whose names resemble the one that is not there."""
+    if not path.parent.is_dir():
+        return "; there is no such folder"
+    matches = difflib.get_close_matches(path.name, sorted(entry.name for entry in path.parent.iterdir()), n=3)
+    return f"; did you mean {' or '.join(repr(match) for match in matches)}?" if matches else ""

@@ -1,0 +1,272 @@
+"""The table every question is asked of: small integer codes, identical rows held once with a count.
+
+Codes count the states of a column from 0 and are -1 where the cell is missing; the states' labels
+stand beside them.  How cells become codes is not here (`doxa.data.coding`), nor is any file or frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.data.collapse import group_rows
+from doxa.data.options import check_columns
+from doxa.errors import TableError
+
+__all__ = ["MAX_STATES", "Table", "collapsed"]
+
+MAX_STATES = 1000  # a column with more distinct values names its rows rather than sorting them
+_MAX_CODES = np.iinfo(np.int16).max
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """A table of categories, with identical rows collapsed to counts.
+
+    Made by `doxa.read_table` or `Table.from_codes`; never changed afterwards.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    states : tuple of tuple of str
+        Labels of the states of each column, in the order of their codes.
+    codes : ndarray of int16, shape (n_distinct, n_columns)
+        Distinct rows in order of first occurrence; -1 is missing.  Read-only, C-contiguous.
+    counts : ndarray of int64, shape (n_distinct,)
+        How many times each distinct row occurs.  Read-only.
+    row_index : ndarray of int32 (int64 from 2**31 rows on), shape (n_rows,)
+        For every row of the source, its row in ``codes``.  Read-only.
+
+    Examples
+    --------
+    >>> table = Table.from_codes(["rain", "wet"], [["no", "yes"]] * 2, [[0, 0], [1, 1], [0, 0], [1, -1]])
+    >>> table
+    Table(4 rows (3 distinct) x 2 columns, 1 missing cell)
+    >>> table.counts.tolist(), table.row_index.tolist()
+    ([2, 1, 1], [0, 1, 0, 2])
+    """
+
+    names: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]
+    codes: NDArray[np.int16]
+    counts: NDArray[np.int64]
+    row_index: NDArray[np.int32] | NDArray[np.int64]
+
+    @classmethod
+    def from_codes(
+        cls,
+        names: Sequence[str],
+        states: Sequence[Sequence[str]],
+        codes: ArrayLike,
+        counts: ArrayLike | None = None,
+    ) -> Table:
+        """Make a table from integer codes.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns, all different.
+        states : sequence of sequence of str
+            Labels of the states of each column, in the order of their codes.
+        codes : array_like of int, shape (n, n_columns)
+            From -1 (missing) to the number of states less one.  Copied.
+        counts : array_like of int, shape (n,), optional
+            How many times each row occurs, once each by default.  A row that occurs 0 times is no row.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        TableError
+            If names or labels repeat or are not text, or if shapes or codes do not agree with them.
+        """
+        columns_named, labels = tuple(names), tuple(tuple(column) for column in states)
+        _check_labels(columns_named, labels)
+        matrix = np.asarray(codes)
+        _check_codes(matrix, columns_named, labels)
+        times = np.ones(matrix.shape[0], dtype=np.int64) if counts is None else np.asarray(counts)
+        _check_counts(times, matrix.shape[0])
+        kept = np.flatnonzero(times)
+        columns = [matrix[kept, j].astype(np.int16) for j in range(len(columns_named))]
+        return collapsed(columns_named, labels, columns, times[kept].astype(np.int64))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, identical ones included."""
+        return int(self.row_index.size)
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct rows."""
+        return int(self.codes.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
+
+    @property
+    def n_states(self) -> NDArray[np.int64]:
+        """Number of states of each column, shape (n_columns,)."""
+        return np.array([len(labels) for labels in self.states], dtype=np.int64)
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells, over all rows."""
+        return int(self._missing.sum())
+
+    @property
+    def missing_by_column(self) -> dict[str, int]:
+        """Number of missing cells of each column that has any."""
+        return {name: int(count) for name, count in zip(self.names, self._missing, strict=True) if count}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of names, states, codes and counts, in hexadecimal.
+
+        The same for the same content, whatever it was read from; another order of the rows that
+        changes the order of first occurrences changes it.
+        """
+        labels = json.dumps([self.names, self.states, self.codes.shape], ensure_ascii=True, separators=(",", ":"))
+        content = hashlib.sha256(labels.encode("ascii"))
+        content.update(self.codes.astype("<i2").tobytes())
+        content.update(self.counts.astype("<i8").tobytes())
+        return content.hexdigest()
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """Keep some of the columns, in the order given, and collapse again.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of columns.
+
+        Returns
+        -------
+        Table
+
+        Examples
+        --------
+        >>> table = Table.from_codes(["rain", "wet"], [["no", "yes"]] * 2, [[0, 0], [1, 1], [1, 0]])
+        >>> table.select(["rain"])
+        Table(3 rows (2 distinct) x 1 column, no missing cells)
+        """
+        positions = check_columns(columns, self.names)
+        first, group = group_rows([self.codes[:, j] for j in positions], self.n_distinct)
+        return _frozen(
+            tuple(self.names[j] for j in positions),
+            tuple(self.states[j] for j in positions),
+            self.codes[first][:, positions],
+            _total(group, first.size, self.counts),
+            group[self.row_index],
+        )
+
+    def __repr__(self) -> str:
+        rows, columns = _count(self.n_rows, "row"), _count(self.n_columns, "column")
+        missing = _count(self.n_missing, "missing cell") if self.n_missing else "no missing cells"
+        return f"Table({rows} ({self.n_distinct} distinct) x {columns}, {missing})"
+
+    @cached_property
+    def _missing(self) -> NDArray[np.int64]:
+        """Missing cells of each column, shape (n_columns,)."""
+        return np.array([self.counts[self.codes[:, j] < 0].sum() for j in range(self.n_columns)], dtype=np.int64)
+
+
+def collapsed(
+    names: tuple[str, ...],
+    states: tuple[tuple[str, ...], ...],
+    columns: Sequence[NDArray[np.int16]],
+    counts: NDArray[np.int64] | None = None,
+) -> Table:
+    """Make a table from checked columns of codes, one entry a row (or a row and its count)."""
+    n_rows = columns[0].size
+    first, group = group_rows(columns, n_rows)
+    codes = np.empty((first.size, len(columns)), dtype=np.int16)
+    for j, column in enumerate(columns):
+        codes[:, j] = column[first]
+    times = np.ones(n_rows, dtype=np.int64) if counts is None else counts
+    row_index = group if counts is None else np.repeat(group, counts)
+    return _frozen(names, states, codes, _total(group, first.size, times), row_index)
+
+
+def _frozen(
+    names: tuple[str, ...],
+    states: tuple[tuple[str, ...], ...],
+    codes: NDArray[np.int16],
+    counts: NDArray[np.int64],
+    row_index: NDArray[np.intp],
+) -> Table:
+    own = np.ascontiguousarray(codes, dtype=np.int16)
+    index = row_index.astype(np.int32) if row_index.size < 2**31 else row_index.astype(np.int64)
+    for array in (own, counts, index):
+        array.setflags(write=False)
+    return Table(names, states, own, counts, index)
+
+
+def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum the counts of each group in integers (a weighted bincount would sum in floats)."""
+    total = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(total, group, counts)
+    return total
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _check_labels(names: tuple[str, ...], states: tuple[tuple[str, ...], ...]) -> None:
+    if not names:
+        raise TableError("names is empty; a table has at least one column")
+    if len(states) != len(names):
+        raise TableError(
+            f"states has {len(states)} entries and names has {len(names)}; give the states of every column"
+        )
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise TableError(f"names[{position}] is {name!r}; a column's name is a text that is not empty")
+        if name in seen:
+            raise TableError(f"names[{position}] is {name!r} again; names must differ")
+        seen.add(name)
+    for name, labels in zip(names, states, strict=True):
+        if not 0 < len(labels) <= _MAX_CODES:
+            raise TableError(f"column {name!r} has {len(labels)} states; it needs 1 to {_MAX_CODES}")
+        wrong = [label for label in labels if not isinstance(label, str)]
+        if wrong:
+            raise TableError(f"column {name!r} has the state {wrong[0]!r}; labels of states are text")
+        if len(set(labels)) != len(labels):
+            raise TableError(f"column {name!r} has two states of one label; labels must differ")
+
+
+def _check_codes(codes: NDArray[np.generic], names: tuple[str, ...], states: tuple[tuple[str, ...], ...]) -> None:
+    if codes.ndim != 2 or codes.shape[1] != len(names):
+        raise TableError(f"codes has shape {codes.shape}; it must be (rows, {len(names)}), a column for every name")
+    if codes.dtype.kind not in "iub":
+        raise TableError(f"codes has dtype {codes.dtype}; codes are integers")
+    for j, (name, labels) in enumerate(zip(names, states, strict=True)):
+        column = codes[:, j].astype(object if codes.dtype == np.uint64 else np.int64)
+        wrong = np.flatnonzero((column < -1) | (column >= len(labels)))
+        if wrong.size:
+            raise TableError(
+                f"codes[{wrong[0]}, {j}] is {column[wrong[0]]}, and column {name!r} has {len(labels)} states; "
+                f"codes are 0 to {len(labels) - 1}, or -1 for missing"
+            )
+
+
+def _check_counts(counts: NDArray[np.generic], n_rows: int) -> None:
+    if counts.shape != (n_rows,):
+        raise TableError(f"counts has shape {counts.shape}; it must be ({n_rows},), a count for every row of codes")
+    if counts.dtype.kind not in "iu":
+        raise TableError(f"counts has dtype {counts.dtype}; counts are integers")
+    negative = np.flatnonzero(counts.astype(np.int64) < 0)
+    if negative.size:
+        raise TableError(f"counts[{negative[0]}] is {counts[negative[0]]}; a count is not negative")

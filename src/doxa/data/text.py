@@ -1,0 +1,88 @@
+r"""Delimited texts, their cells read by DuckDB.
+
+DuckDB reads the cells and nothing else: every option is given, nothing is sniffed, and the number of
+rows is held against our own count.  `new_line` alone is left to it: given as "\r\n", DuckDB 2.0 reads
+no rows.  It finds the line end in the header, so a header with a line end inside a name, or behind a
+byte-order mark, is first replaced by a plain one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from doxa.data.coding import INTEGER, NUMBER, Column, Kind, code_table, kind_of_texts
+from doxa.data.duck import count_rows, database, literal, load, text_column, unglobbed
+from doxa.data.layout import Layout, opened, read_layout
+from doxa.data.options import check_bins, check_columns
+from doxa.data.table import Table
+from doxa.errors import TableError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["read_text"]
+
+
+def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
+    """Read a delimited text; the options are those of `doxa.read_table`, ``missing`` already checked."""
+    layout = read_layout(path)
+    chosen = check_columns(columns, layout.names)
+    names = [layout.names[j] for j in chosen]
+    n_bins = check_bins(bins, names)
+    with database() as (connection, folder):
+        source = _call(path, layout, missing, folder)
+        load(connection, path, [f"c{j} AS c{k}" for k, j in enumerate(chosen)], source)
+        n_rows = count_rows(connection)
+        if n_rows != layout.scan.n_rows:
+            raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
+        return code_table([_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)
+
+
+def _call(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> str:
+    """Write the call that reads the cells as they are."""
+    if layout.scan.has_mark or any("\n" in name or "\r" in name for name in layout.names):
+        path = _with_plain_header(path, layout, folder)
+    cells = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(len(layout.names)))
+    tokens = ", ".join(literal(token) for token in dict.fromkeys(["", *missing]))
+    options = {
+        "columns": f"{{{cells}}}",
+        "delim": literal(layout.delimiter),
+        "quote": literal('"'),
+        "escape": literal('"'),
+        "nullstr": f"[{tokens}]",
+        "compression": literal("gzip" if path.suffix.lower() == ".gz" else "none"),
+        "parallel": "false" if layout.scan.quoted_line_ends else "true",
+        "header": "true",
+        "strict_mode": "true",
+        **dict.fromkeys(["auto_detect", "allow_quoted_nulls", "null_padding", "ignore_errors"], "false"),
+        **dict.fromkeys(["normalize_names", "hive_partitioning", "filename"], "false"),
+    }
+    given = ", ".join(f"{option}={value}" for option, value in options.items())
+    return f"read_csv({literal(unglobbed(path))}, {given})"
+
+
+def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
+    """Copy a text into ``folder``, its header replaced by c0, c1, ..."""
+    plain = layout.delimiter.join(f"c{j}" for j in range(len(layout.names)))
+    copy = folder / "copy.csv"
+    with opened(path) as source, copy.open("wb") as target:
+        source.seek(layout.scan.header_end)
+        target.write(plain.encode() + layout.scan.line_end)
+        shutil.copyfileobj(source, target, 1 << 20)
+    return copy
+
+
+def _column(connection: DuckDBPyConnection, cell: str, name: str) -> Column:
+    return text_column(connection, cell, name, partial(kind_of_texts, name), partial(_kind_of_many, connection, cell))
+
+
+def _kind_of_many(connection: DuckDBPyConnection, cell: str) -> Kind:
+    """Say what the cells of a column are, without fetching them."""
+    every = f"SELECT bool_and(regexp_full_match({cell}, ?)) FROM cells"  # noqa: S608
+    if connection.execute(every, [INTEGER]).fetchall()[0][0]:
+        return "integer"
+    return "decimal" if connection.execute(every, [NUMBER]).fetchall()[0][0] else "text"

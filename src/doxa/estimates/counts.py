@@ -1,0 +1,182 @@
+"""Sufficient statistics of 0/1 draws: ones in every batch, switches in every chain.
+
+Everything `doxa.estimates.indicators` reports is a closed form of these counts, so draws of graphs are read once,
+packed, and never unpacked into floating-point arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.batches import batch_edges
+
+__all__ = ["IndicatorCounts"]
+
+MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorCounts:
+    """Counts of 0/1 quantities over several chains.
+
+    Parameters
+    ----------
+    ones : ndarray of int, shape (n_chains, n_batches, ...)
+        Draws in state 1, by batch; the trailing axes are the quantities'.
+    rises, falls : ndarray of int, shape (n_chains, ...)
+        Switches 0 to 1 and 1 to 0 between successive draws of a chain.
+    middle : ndarray of bool, shape (n_chains, ...)
+        State at draw ``n_draws // 2``, which split R-hat leaves out when the number of draws is odd.
+    edges : ndarray of int, shape (n_batches + 1,)
+        First draw of each batch, and the number of draws a chain.
+
+    Examples
+    --------
+    >>> counts = IndicatorCounts.from_draws([[0, 0, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0, 0, 0]])
+    >>> counts.ones
+    array([[0, 2, 0, 1],
+           [2, 2, 1, 0]])
+    >>> counts.rises, counts.falls
+    (array([2, 0]), array([1, 1]))
+    """
+
+    ones: NDArray[np.int64]
+    rises: NDArray[np.int64]
+    falls: NDArray[np.int64]
+    middle: NDArray[np.bool_]
+    edges: NDArray[np.int64]
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return int(self.ones.shape[0])
+
+    @property
+    def n_draws(self) -> int:
+        """Draws in each chain."""
+        return int(self.edges[-1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of quantities."""
+        return tuple(int(n) for n in self.ones.shape[2:])
+
+    @classmethod
+    def from_draws(cls, draws: ArrayLike) -> IndicatorCounts:
+        """Count 0/1 draws given one number each.
+
+        Parameters
+        ----------
+        draws : array_like of bool or int, shape (n_chains, n_draws, ...)
+            Zeros and ones; at least one chain and 4 draws. Not modified.
+
+        Returns
+        -------
+        IndicatorCounts
+            With quantities of the trailing shape.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the draws are neither booleans nor integers.
+        ArgumentError
+            If there are fewer than two axes, no chain, fewer than 4 draws, or a value other than 0 and 1.
+
+        Examples
+        --------
+        >>> IndicatorCounts.from_draws([[0, 1]])
+        Traceback (most recent call last):
+            ...
+        doxa.errors.ArgumentError: draws has 2 draws a chain; at least 4 are needed to estimate an error
+        """
+        draws = np.asarray(draws)
+        if draws.dtype != np.bool_ and not np.issubdtype(draws.dtype, np.integer):
+            message = f"draws has dtype {draws.dtype}; 0/1 draws must be booleans or integers (int8 is enough)"
+            raise ArgumentTypeError(message)
+        _check_axes("draws", draws.shape, 2)
+        if draws.dtype != np.bool_:
+            if draws.size and (draws.min() < 0 or draws.max() > 1):
+                message = (
+                    f"draws contains {draws.min() if draws.min() < 0 else draws.max()}; every value must be 0 or 1"
+                )
+                raise ArgumentError(message)
+            draws = draws.astype(np.bool_)
+        edges = batch_edges(draws.shape[1])
+        batches = [draws[:, low:high].sum(axis=1, dtype=np.int64) for low, high in pairwise(edges)]
+        before, after = draws[:, :-1], draws[:, 1:]
+        rises = (after & ~before).sum(axis=1, dtype=np.int64)
+        falls = (before & ~after).sum(axis=1, dtype=np.int64)
+        return cls(np.stack(batches, axis=1), rises, falls, draws[:, draws.shape[1] // 2].copy(), edges)
+
+    @classmethod
+    def from_words(cls, words: NDArray[np.uint64], n_bits: int) -> IndicatorCounts:
+        """Count draws packed 64 to a word, as graphs are stored: one row of words for each node.
+
+        Parameters
+        ----------
+        words : ndarray of uint64, shape (n_chains, n_draws, n_rows, n_words)
+            Bit ``b`` of row ``r`` is ``(words[..., r, b // 64] >> (b % 64)) & 1``. Not modified.
+        n_bits : int
+            Bits used in each row, at most ``64 * n_words``; bits beyond are ignored.
+
+        Returns
+        -------
+        IndicatorCounts
+            With quantities of shape ``(n_rows, n_bits)``.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If ``words`` is not an array of uint64 with four axes.
+        ArgumentError
+            If ``n_bits`` does not fit, there is no chain, or there are fewer than 4 draws.
+
+        Notes
+        -----
+        The cost is one comparison a word and one step a *changed* bit, plus one pass over the set bits at every end of
+        a batch.
+
+        Examples
+        --------
+        >>> words = np.array([[0b00, 0b01, 0b11, 0b01]], dtype=np.uint64).reshape(1, 4, 1, 1)
+        >>> IndicatorCounts.from_words(words, 2).ones.sum(axis=(0, 1))
+        array([[3, 1]])
+        """
+        if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
+            seen = (
+                f"{words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else type(words).__name__
+            )
+            message = f"words is a {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
+            raise ArgumentTypeError(message)
+        _check_axes("words", words.shape, 4)
+        n_chains, n_draws, n_rows, n_words = words.shape
+        if not 1 <= n_bits <= 64 * n_words:
+            message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
+            raise ArgumentError(message)
+        from doxa.estimates._words import count_words  # compiles: not at import
+
+        edges = batch_edges(n_draws)
+        masks = np.array([(1 << max(0, min(64, n_bits - 64 * w))) - 1 for w in range(n_words)], dtype=np.uint64)
+        ones = np.zeros((n_chains, edges.size - 1, n_rows, n_bits), dtype=np.int64)
+        rises, falls = np.zeros((2, n_chains, n_rows, n_bits), dtype=np.int64)
+        middle = np.zeros((n_chains, n_rows, n_bits), dtype=np.bool_)
+        count_words(np.ascontiguousarray(words), masks, edges, ones, rises, falls, middle)
+        return cls(ones, rises, falls, middle, edges)
+
+
+def _check_axes(name: str, shape: tuple[int, ...], n_axes: int) -> None:
+    """Raise unless the first two axes can be chains and draws."""
+    if len(shape) < n_axes:
+        message = f"{name} has shape {shape}; it needs the axes (chain, draw, ...)"
+        raise ArgumentError(message)
+    if shape[0] < 1:
+        message = f"{name} has no chain; the first axis must have length 1 or more"
+        raise ArgumentError(message)
+    if shape[1] < MIN_DRAWS:
+        message = f"{name} has {shape[1]} draws a chain; at least {MIN_DRAWS} are needed to estimate an error"
+        raise ArgumentError(message)

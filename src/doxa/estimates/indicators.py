@@ -1,0 +1,338 @@
+r"""Honest Monte Carlo errors of 0/1 quantities, such as the edges of sampled graphs.
+
+A plain effective sample size gives an indicator that never switched an error of exactly 0, and a two-state chain sees
+fast flips but not the slow modes around them.  The error here is the two-state chain's (in closed form from the counted
+switches, with a proper prior on both rates), raised to what long batches and the scatter between chains show where
+they show more than chance (`doxa.estimates.batches`).  Indicators that never switched get a bound from the effective
+draws of those that did.  What no error can see: a mode that no chain ever visited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError
+from doxa.estimates.batches import long_range_dispersion
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.estimate import Estimate, check_prob
+from doxa.estimates.intervals import (
+    TwoStateInterval,
+    UnseenInterval,
+    switching_rates,
+    two_state_bounds,
+    unseen_bound,
+    unseen_error,
+)
+
+__all__ = ["IndicatorCounts", "IndicatorDiagnostics", "Status", "diagnose_indicators", "split_r_hat"]
+
+
+class Status(IntEnum):
+    """What the counts of one quantity allow to say."""
+
+    OK = 0  # the error can be used
+    UNCONVERGED = 1  # the chains disagree: R-hat above the limit; the interval leans on few effective draws
+    CANNOT_TELL = 2  # never switched, and nothing else in the run did: no interval but [0, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorDiagnostics:
+    """Estimates of many 0/1 quantities; every array has the shape of the quantities.
+
+    Parameters
+    ----------
+    probability : ndarray of float
+        Share of draws in state 1.
+    mcse : ndarray of float
+        Monte Carlo standard error of ``probability``, always positive; for a quantity that never switched, the root
+        mean square of what may be missing (`doxa.estimates.intervals.unseen_error`).
+    ess : ndarray of float
+        ``probability * (1 - probability) / mcse**2``, at most ``n log10(n)`` for n draws; for a quantity that never
+        switched, the reference it was judged by (0 when there is none).
+    r_hat : ndarray of float
+        Split R-hat; nan for a quantity that never switched, inf when every half-chain is constant and they differ.
+    lower, upper : ndarray of float
+        Limits of the 95% interval.
+    switches : ndarray of int
+        Switches over all chains, in both directions.
+    status : ndarray of int8
+        A `Status` each.
+    reference_ess : float
+        Effective draws by which quantities that never switched were judged; 0 if unknown.
+    n_zero, n_one, dispersion, df, skew : ndarray of float
+        What the interval follows, see `doxa.estimates.intervals.two_state_bounds`.
+    n_chains, n_draws : int
+        Number of chains, and of draws in each.
+
+    Examples
+    --------
+    >>> draws = np.array([[0, 1, 0, 0, 1, 0, 1, 1], [1, 0, 0, 1, 1, 0, 1, 0]])
+    >>> result = diagnose_indicators(IndicatorCounts.from_draws(draws))
+    >>> float(result.probability), int(result.switches)
+    (0.5, 10)
+    """
+
+    probability: NDArray[np.float64]
+    mcse: NDArray[np.float64]
+    ess: NDArray[np.float64]
+    r_hat: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    switches: NDArray[np.int64]
+    status: NDArray[np.int8]
+    reference_ess: float
+    n_zero: NDArray[np.float64]
+    n_one: NDArray[np.float64]
+    dispersion: NDArray[np.float64]
+    df: NDArray[np.float64]
+    skew: NDArray[np.float64]
+    n_chains: int
+    n_draws: int
+
+    def interval(self, prob: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Intervals of all quantities.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Nominal coverage, strictly between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray of float
+            In [0, 1], never of zero width.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If ``prob`` is not a number in (0, 1).
+
+        Examples
+        --------
+        >>> draws = np.tile(np.array([0, 1, 1, 0], dtype=np.int8), (2, 500))
+        >>> lower, upper = diagnose_indicators(IndicatorCounts.from_draws(draws)).interval(0.5)
+        >>> bool(0.48 < lower < 0.5 < upper < 0.52)
+        True
+        """
+        prob = check_prob(prob)
+        arguments = self.n_zero, self.n_one, self.switches / 2, self.dispersion, self.df, self.skew
+        return _bounds(*arguments, self.probability, self.reference_ess, prob)
+
+    def estimate(self, index: int | tuple[int, ...] = ()) -> Estimate:
+        """The estimate of one quantity.
+
+        Parameters
+        ----------
+        index : int or tuple of int, default=()
+            Position in the array of quantities; ``()`` when there is only one.
+
+        Returns
+        -------
+        Estimate
+            Same value, error and interval as the arrays hold.
+
+        Raises
+        ------
+        ArgumentError
+            If the index does not name one quantity.
+
+        Examples
+        --------
+        >>> draws = np.zeros((4, 2000, 2), dtype=np.int8)
+        >>> draws[:, ::2, 1] = 1  # the second quantity switches at every draw
+        >>> result = diagnose_indicators(IndicatorCounts.from_draws(draws), reference_ess=900)
+        >>> print(result.estimate(0))
+        < 0.0034 (no switch in 8000 draws)
+        """
+        position = index if isinstance(index, tuple) else (index,)
+        try:
+            value = self.probability[position]
+        except IndexError:
+            value = None
+        if value is None or np.ndim(value) != 0:
+            message = f"index is {index}; it must name one quantity of an array of shape {self.probability.shape}"
+            raise ArgumentError(message)
+        law: TwoStateInterval | UnseenInterval
+        if _never_switched(value):
+            law = UnseenInterval(self.reference_ess, self.n_chains * self.n_draws)
+        else:
+            arrays = self.n_zero, self.n_one, self.switches / 2, self.dispersion, self.df, self.skew
+            law = TwoStateInterval(*(float(a[position]) for a in arrays))
+        return Estimate(float(value), float(self.mcse[position]), float(self.ess[position]), law=law)
+
+
+def diagnose_indicators(
+    counts: IndicatorCounts, reference_ess: float | None = None, r_hat_limit: float = 1.01
+) -> IndicatorDiagnostics:
+    r"""Probabilities, errors, intervals and R-hat of 0/1 quantities, all in closed form.
+
+    Parameters
+    ----------
+    counts : IndicatorCounts
+        Counts over chains and batches.
+    reference_ess : float, optional
+        Effective number of draws of the slowest quantities of the same run (the log score, say), by which quantities
+        that never switched are judged; capped at the number of draws. By default the smallest ``ess`` among the
+        quantities of ``counts`` that took both values; 0, if there is none.
+    r_hat_limit : float, default=1.01
+        Split R-hat above which a quantity is `Status.UNCONVERGED` (Vehtari et al. 2021).
+
+    Returns
+    -------
+    IndicatorDiagnostics
+        Arrays of shape ``counts.shape``.
+
+    Raises
+    ------
+    ArgumentError
+        If ``reference_ess`` is negative or not a number, or ``r_hat_limit`` is below 1.
+
+    Notes
+    -----
+    With switching rates a, b (posterior means under Beta(1/4, 1/4), both from the mean of rises and falls), a
+    two-state chain of n draws has :math:`\mathrm{ess} = n (a + b) / (2 - a - b)` and mcse
+    :math:`\sqrt{p(1-p)/\mathrm{ess}}`, from Geyer (1992), with autocorrelations :math:`(1 - a - b)^t`; ess is kept
+    between the number of chains less one and
+    :math:`n \log_{10} n`.  That variance is then multiplied by the dispersion of
+    `doxa.estimates.batches.long_range_dispersion`; intervals are `doxa.estimates.intervals.two_state_bounds`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> result = diagnose_indicators(IndicatorCounts.from_draws(rng.random((4, 1000)) < 0.3))
+    >>> print(result.estimate(), Status(int(result.status)).name)
+    0.304 +/- 0.007 OK
+    """
+    if reference_ess is not None and not reference_ess >= 0:
+        message = f"reference_ess is {reference_ess}; it must be a number of draws, 0 or more, or None"
+        raise ArgumentError(message)
+    if not r_hat_limit >= 1:
+        message = f"r_hat_limit is {r_hat_limit}; it must be at least 1, such as 1.01"
+        raise ArgumentError(message)
+    n_chains, n_draws = counts.n_chains, counts.n_draws
+    total = n_chains * n_draws
+    probability = counts.ones.sum(axis=(0, 1)) / total
+    constant = _never_switched(probability)
+    switches = counts.rises.sum(axis=0) + counts.falls.sum(axis=0)
+    origins = n_chains * (n_draws - 1)
+    n_one = probability * origins
+    n_zero = origins - n_one
+
+    variance, ess = _two_state_error(probability, n_zero, n_one, switches / 2, n_chains, total)
+    spread = np.where(constant, 1.0, variance)  # any positive number: constants are judged below
+    long_range = long_range_dispersion(counts.ones, np.diff(counts.edges), spread, np.maximum(switches, 1.0))
+    dispersion, df, skew = long_range
+    ess = ess / dispersion
+    if reference_ess is None:
+        reference_ess = float(ess.min(initial=np.inf, where=~constant)) if not constant.all() else 0.0
+    reference_ess = float(min(reference_ess, total))
+
+    r_hat = split_r_hat(counts)
+    status = np.where(r_hat > r_hat_limit, Status.UNCONVERGED, Status.OK)
+    if reference_ess <= 0:
+        status = np.where(constant, Status.CANNOT_TELL, status)
+    lower, upper = _bounds(n_zero, n_one, switches / 2, dispersion, df, skew, probability, reference_ess, 0.95)
+    return IndicatorDiagnostics(
+        probability=probability,
+        mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance * dispersion / total)),
+        ess=np.where(constant, reference_ess, ess),
+        r_hat=r_hat,
+        lower=lower,
+        upper=upper,
+        switches=switches,
+        status=status.astype(np.int8),
+        reference_ess=reference_ess,
+        n_zero=n_zero,
+        n_one=n_one,
+        dispersion=dispersion,
+        df=df,
+        skew=skew,
+        n_chains=n_chains,
+        n_draws=n_draws,
+    )
+
+
+def split_r_hat(counts: IndicatorCounts) -> NDArray[np.float64]:
+    r"""Split R-hat of 0/1 quantities, from the ones in each half-chain.
+
+    Parameters
+    ----------
+    counts : IndicatorCounts
+        Counts over chains and batches.
+
+    Returns
+    -------
+    ndarray of float
+        Shape ``counts.shape``. nan where the quantity never switched (nothing to compare), inf where all half-chains
+        are constant and differ.  One chain gives the comparison of its halves, which sees drift but no second mode.
+
+    Notes
+    -----
+    Rank-normalising (Vehtari et al. 2021) maps two values to two values, an affine map that leaves R-hat alone; the
+    folded form is affine too, or constant, so the larger of the two is plain split R-hat,
+    :math:`\sqrt{(B/W + h - 1)/h}` with half-chains of h draws (Gelman & Rubin 1992).  An odd chain loses its middle
+    draw.
+
+    Examples
+    --------
+    >>> counts = IndicatorCounts.from_draws([[0, 0, 1, 1, 0, 1], [1, 1, 1, 0, 0, 1]])
+    >>> round(float(split_r_hat(counts)), 4)
+    1.0364
+    """
+    half = counts.n_draws // 2
+    n_batches = counts.ones.shape[1]
+    first = counts.ones[:, : n_batches // 2].sum(axis=1)
+    second = counts.ones[:, n_batches // 2 :].sum(axis=1) - (counts.middle if counts.n_draws % 2 else 0)
+    means = np.concatenate([first, second]) / half
+    within = (means * (1 - means)).mean(axis=0) * (half / (half - 1))
+    between = means.var(axis=0, ddof=1)  # of means: B / h
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r_hat = np.sqrt(between / within + (half - 1) / half)
+    return np.where((within == 0) & (means.max(axis=0) == means.min(axis=0)), np.nan, r_hat)
+
+
+def _never_switched(probability: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether every draw of every chain was the same."""
+    result: NDArray[np.bool_] = (probability == 0) | (probability == 1)
+    return result
+
+
+def _two_state_error(
+    probability: NDArray[np.float64],
+    n_zero: NDArray[np.float64],
+    n_one: NDArray[np.float64],
+    switches: NDArray[np.float64],
+    n_chains: int,
+    total: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Variance of the mean times the number of draws, and ess, of a two-state chain with these counts."""
+    leave_zero, leave_one = switching_rates(n_zero, n_one, switches)
+    rate = leave_zero + leave_one
+    with np.errstate(divide="ignore"):
+        ess = total * rate / np.maximum(2 - rate, 0)
+    # at least what chains that never move are worth; at most what arviz-stats and Stan allow
+    ess = np.clip(ess, max(n_chains - 1, 1), total * np.log10(total))
+    return probability * (1 - probability) * total / ess, ess
+
+
+def _bounds(
+    n_zero: NDArray[np.float64],
+    n_one: NDArray[np.float64],
+    switches: NDArray[np.float64],
+    dispersion: NDArray[np.float64],
+    df: NDArray[np.float64],
+    skew: NDArray[np.float64],
+    probability: NDArray[np.float64],
+    reference_ess: float,
+    prob: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two-state intervals, with one-sided ones where nothing switched."""
+    lower, upper = two_state_bounds(n_zero, n_one, switches, dispersion, df, skew, prob)
+    bound = unseen_bound(reference_ess, prob) if reference_ess > 0 else np.float64(1.0)
+    lower = np.where(probability == 0, 0.0, np.where(probability == 1, 1 - bound, lower))
+    upper = np.where(probability == 1, 1.0, np.where(probability == 0, bound, upper))
+    return lower, upper

@@ -1,0 +1,334 @@
+"""`Dag`: an immutable directed acyclic graph over named nodes.
+
+``adjacency[i, j]`` is the edge i -> j, always.  The rows of the adjacency matrix are kept as bit sets
+(`doxa.models.bits`), so a graph of any size hashes and compares quickly and passes to compiled kernels
+without conversion.
+
+A *family* is a node with its parents.  The *Markov blanket* of a node is its parents, its children and
+the other parents of its children: given these, the node is independent of all others.  An arc i -> j is
+*covered* when pa(j) = pa(i) + {i}; reversing a covered arc, and nothing else, leads to a graph that is
+Markov equivalent (Chickering 1995).  Equivalence classes are in `doxa.models.cpdag`; probabilities over
+graphs are not here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.bits import pack_rows, unpack_rows
+
+if TYPE_CHECKING:
+    from doxa.models.cpdag import Cpdag
+
+__all__ = ["Dag"]
+
+Node = str | SupportsIndex
+
+
+class Dag:
+    """An immutable directed acyclic graph.
+
+    Parameters
+    ----------
+    adjacency : array of bool, shape (n_nodes, n_nodes)
+        Entry ``[i, j]`` is the edge i -> j.
+    names : sequence of str, optional
+        One name for each node, all different; ``X0, X1, ...`` when left out.
+
+    Raises
+    ------
+    ArgumentError
+        If the matrix is not square, has a cycle, or the names do not fit it.  The message names a cycle.
+
+    Notes
+    -----
+    A node is given to the methods by its name or by its position.  Two graphs are equal when they have
+    the same names in the same order and the same edges.
+
+    Examples
+    --------
+    >>> dag = Dag.from_edges([("smokes", "heart"), ("age", "heart")])
+    >>> dag
+    Dag(3 nodes: smokes -> heart, age -> heart)
+    >>> dag.parents("heart")
+    ('smokes', 'age')
+    >>> dag.markov_blanket("age")
+    ('smokes', 'heart')
+    """
+
+    __slots__ = ("_hash", "_index", "_names", "_rows")
+
+    _names: tuple[str, ...]
+    _index: dict[str, int]
+    _rows: NDArray[np.uint64]
+    _hash: int
+
+    def __init__(self, adjacency: ArrayLike, names: Sequence[str] | None = None) -> None:
+        matrix = np.asarray(adjacency)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ArgumentError(f"adjacency has shape {matrix.shape}; it must be square, one row and column a node")
+        if matrix.dtype != np.bool_:
+            if not np.isin(matrix, (0, 1)).all():
+                raise ArgumentError("adjacency has entries other than 0 and 1; entry [i, j] says whether i -> j")
+            matrix = matrix.astype(np.bool_)
+        self._set(_check_names(names, len(matrix)), pack_rows(matrix))
+        if _topological_order(matrix) is None:
+            cycle = " -> ".join(self._names[i] for i in _find_cycle(matrix))
+            raise ArgumentError(f"adjacency has the cycle {cycle}; remove one of its edges")
+
+    def _set(self, names: tuple[str, ...], rows: NDArray[np.uint64]) -> None:
+        rows = np.ascontiguousarray(rows, dtype=np.uint64)
+        rows.flags.writeable = False
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_index", {name: i for i, name in enumerate(names)})
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_hash", hash((names, rows.tobytes())))
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[tuple[str, str]], nodes: Sequence[str] | None = None) -> Self:
+        """Build a graph from ``(parent, child)`` pairs.
+
+        Parameters
+        ----------
+        edges : iterable of (str, str)
+        nodes : sequence of str, optional
+            All nodes, in order; those met in ``edges``, in order of appearance, when left out.
+
+        Raises
+        ------
+        ArgumentError
+            If an edge names an unknown node or the edges form a cycle.
+
+        Examples
+        --------
+        >>> Dag.from_edges([("a", "b")], nodes=["a", "b", "c"]).n_nodes
+        3
+        """
+        pairs = list(edges)
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise ArgumentError(f"edges contains {pair!r}; an edge is a pair (parent, child)")
+        names = tuple(dict.fromkeys(node for pair in pairs for node in pair)) if nodes is None else tuple(nodes)
+        index = {name: i for i, name in enumerate(names)}
+        adjacency = np.zeros((len(names), len(names)), dtype=np.bool_)
+        for parent, child in pairs:
+            for node in (parent, child):
+                if node not in index:
+                    raise ArgumentError(f"edges contains the unknown node {node!r}; the nodes are {_listing(names)}")
+            adjacency[index[parent], index[child]] = True
+        return cls(adjacency, names)
+
+    @classmethod
+    def from_parents(cls, parents: Mapping[str, Iterable[str]]) -> Self:
+        """Build a graph from a mapping of each child to its parents.
+
+        Nodes stand in order of appearance, children first; a node that is only a parent need not be a key.
+
+        Examples
+        --------
+        >>> Dag.from_parents({"heart": ["smokes", "age"], "smokes": []}).names
+        ('heart', 'smokes', 'age')
+        """
+        for child, group in parents.items():
+            if isinstance(group, str):
+                raise ArgumentTypeError(f"parents[{child!r}] is the text {group!r}; give a list of names: [{group!r}]")
+        lists = {child: list(group) for child, group in parents.items()}
+        nodes = dict.fromkeys([*lists, *(parent for group in lists.values() for parent in group)])
+        return cls.from_edges([(p, child) for child, group in lists.items() for p in group], tuple(nodes))
+
+    @classmethod
+    def from_rows(cls, rows: NDArray[np.uint64], names: Sequence[str]) -> Self:
+        """Build a graph from bit-set rows that are known to be acyclic, as a sampler's draws are.
+
+        Neither shape nor acyclicity is checked: this is the fast way in for draws.
+
+        Examples
+        --------
+        >>> Dag.from_rows(np.array([[2], [0]], dtype=np.uint64), ("a", "b"))
+        Dag(2 nodes: a -> b)
+        """
+        dag = cls.__new__(cls)
+        dag._set(tuple(names), np.array(rows, dtype=np.uint64))
+        return dag
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Dag is immutable; cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Dag.from_rows, (self._rows, self._names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes, in order."""
+        return self._names
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self._names)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return int(np.bitwise_count(self._rows).sum())
+
+    @property
+    def rows(self) -> NDArray[np.uint64]:
+        """Adjacency rows as bit sets, shape (n_nodes, n_words), read-only."""
+        return self._rows
+
+    @property
+    def adjacency(self) -> NDArray[np.bool_]:
+        """Adjacency matrix, shape (n_nodes, n_nodes); ``[i, j]`` is i -> j.  A fresh array at each call."""
+        return unpack_rows(self._rows, self.n_nodes)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All edges as (parent, child), ordered by parent, then child."""
+        return tuple((self._names[i], self._names[j]) for i, j in np.argwhere(self.adjacency))
+
+    def has_edge(self, parent: Node, child: Node) -> bool:
+        """Whether the edge parent -> child is in the graph."""
+        i, j = self._position(parent), self._position(child)
+        return bool(self._rows[i, j // 64] >> np.uint64(j % 64) & np.uint64(1))
+
+    def parents(self, node: Node) -> tuple[str, ...]:
+        """Parents of ``node``, in node order."""
+        return self._named(self.adjacency[:, self._position(node)])
+
+    def children(self, node: Node) -> tuple[str, ...]:
+        """Children of ``node``, in node order."""
+        return self._named(self.adjacency[self._position(node)])
+
+    def markov_blanket(self, node: Node) -> tuple[str, ...]:
+        """Parents, children and the children's other parents of ``node``, in node order."""
+        i = self._position(node)
+        adjacency = self.adjacency
+        blanket = adjacency[:, i] | adjacency[i] | adjacency[:, adjacency[i]].any(axis=1)
+        blanket[i] = False
+        return self._named(blanket)
+
+    def ancestors(self, node: Node) -> tuple[str, ...]:
+        """Nodes with a directed path to ``node``, in node order."""
+        return self._named(_reachable(self.adjacency.T, self._position(node)))
+
+    def descendants(self, node: Node) -> tuple[str, ...]:
+        """Nodes with a directed path from ``node``, in node order."""
+        return self._named(_reachable(self.adjacency, self._position(node)))
+
+    def topological_order(self) -> tuple[str, ...]:
+        """The nodes with every parent before its children; ties in node order."""
+        order = _topological_order(self.adjacency)
+        assert order is not None  # a Dag has no cycles
+        return tuple(self._names[i] for i in order)
+
+    def covered_arcs(self) -> tuple[tuple[str, str], ...]:
+        """Arcs i -> j with pa(j) = pa(i) + {i}: those whose reversal keeps the equivalence class."""
+        adjacency = self.adjacency
+        covered = []
+        for i, j in np.argwhere(adjacency):
+            with_i = adjacency[:, i].copy()
+            with_i[i] = True
+            if np.array_equal(with_i, adjacency[:, j]):
+                covered.append((self._names[i], self._names[j]))
+        return tuple(covered)
+
+    def cpdag(self) -> Cpdag:
+        """The completed partially directed graph that stands for this graph's equivalence class."""
+        from doxa.models.cpdag import Cpdag
+
+        return Cpdag.from_dag(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dag):
+            return NotImplemented
+        return self._names == other._names and np.array_equal(self._rows, other._rows)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        arrows = [f"{parent} -> {child}" for parent, child in self.edges[:8]]
+        more = f", ... {self.n_edges - 8} more" if self.n_edges > 8 else ""
+        return f"Dag({self.n_nodes} nodes: {', '.join(arrows) or 'no edges'}{more})"
+
+    def _position(self, node: Node) -> int:
+        if isinstance(node, str):
+            if node not in self._index:
+                raise ArgumentError(f"node {node!r} is not in the graph; its nodes are {_listing(self._names)}")
+            return self._index[node]
+        position = operator.index(node)
+        if not 0 <= position < self.n_nodes:
+            raise ArgumentError(f"node {position} is not in the graph; positions run from 0 to {self.n_nodes - 1}")
+        return position
+
+    def _named(self, mask: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(self._names[i] for i in np.flatnonzero(mask))
+
+
+def _check_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"X{i}" for i in range(n_nodes))
+    if isinstance(names, str):
+        raise ArgumentTypeError(f"names is the text {names!r}; give one name for each node, in a list")
+    names = tuple(names)
+    if len(names) != n_nodes:
+        raise ArgumentError(f"names has {len(names)} entries but adjacency has {n_nodes} nodes; give one name a node")
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < n_nodes else []
+    if repeated:
+        raise ArgumentError(f"names has {repeated[0]!r} more than once; every node needs a name of its own")
+    return names
+
+
+def _listing(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
+
+
+def _reachable(adjacency: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
+    """Nodes on directed paths from ``start``, itself left out."""
+    reached = np.zeros(len(adjacency), dtype=np.bool_)
+    frontier = adjacency[start]
+    while frontier.any():
+        reached |= frontier
+        frontier = adjacency[frontier].any(axis=0) & ~reached
+    return reached
+
+
+def _topological_order(adjacency: NDArray[np.bool_]) -> list[int] | None:
+    """Kahn's algorithm, lowest position first; None if there is a cycle."""
+    import heapq
+
+    waiting = adjacency.sum(axis=0)
+    ready = [int(i) for i in np.flatnonzero(waiting == 0)]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for j in np.flatnonzero(adjacency[i]):
+            waiting[j] -= 1
+            if waiting[j] == 0:
+                heapq.heappush(ready, int(j))
+    return order if len(order) == len(adjacency) else None
+
+
+def _find_cycle(adjacency: NDArray[np.bool_]) -> list[int]:
+    """One directed cycle, first node repeated at the end; the graph must have one."""
+    on_cycle = np.ones(len(adjacency), dtype=np.bool_)
+    while True:  # peel off nodes without a remaining parent: what is left leads back into a cycle
+        orphans = on_cycle & ~adjacency[on_cycle].any(axis=0)
+        if not orphans.any():
+            break
+        on_cycle &= ~orphans
+    path = [int(np.flatnonzero(on_cycle)[0])]
+    while True:  # walk to parents until a node repeats
+        parent = int(np.flatnonzero(adjacency[:, path[-1]] & on_cycle)[0])
+        if parent in path:
+            return [parent, *reversed(path[path.index(parent) :])]
+        path.append(parent)

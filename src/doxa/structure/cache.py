@@ -1,0 +1,280 @@
+"""Remember the scores of families: one hash table a node, keyed by the bit set of the parents.
+
+A chain proposes the same few thousand families over and over; counting one takes microseconds to
+milliseconds, finding it again some ten nanoseconds (Riggelsen, ch. 4, end of 3.3.4).  Memory is bounded: a table
+grows by doubling up to the bound, and from then on a new score takes the place of an old one.  What the
+cache holds never changes a draw, only the time it takes; it is not part of a chain's state and is not pickled.
+
+`FamilyScores` is what samplers are given: the data, the score, and a pool of caches, one for each
+chain that runs at the time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.data import Table
+from doxa.errors import ArgumentError, TableError
+from doxa.models.bits import n_words, pack_rows
+from doxa.structure.counting import CountingScratch, counting_scratch
+from doxa.structure.scores import check_equivalent_sample_size, family_log_bdeu
+
+__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score"]
+
+_PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
+_FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
+
+
+class CacheUse(NamedTuple):
+    """What the score caches of a run cost and did."""
+
+    n_bytes: int  # held by all caches together
+    n_scores: int  # families stored
+    n_misses: int  # families counted in the data
+    n_evictions: int  # scores replaced because the bound was reached
+
+
+class ScoreCache:
+    """Scores of families for one chain; see the module docstring.
+
+    Parameters
+    ----------
+    n_nodes : int
+    max_bytes : int
+        Bound of the tables.
+
+    Notes
+    -----
+    A slot is the key's words followed by the score, in one block of memory that is seen through two
+    arrays, so that a look-up touches one cache line.
+    """
+
+    def __init__(self, n_nodes: int, max_bytes: int) -> None:
+        self._n_nodes, self._max_bytes = n_nodes, max_bytes
+        self._words = n_words(n_nodes)
+        self._allocate(_FIRST_CAPACITY)
+        self.used = np.zeros(n_nodes, dtype=np.int64)
+        self.statistics = np.zeros(3, dtype=np.int64)  # misses, evictions, whether a table wants to grow
+
+    def _allocate(self, capacity: int) -> None:
+        self.scores = np.full((self._n_nodes, capacity, self._words + 1), np.nan)
+        self.keys = self.scores.view(np.uint64)
+
+    @property
+    def capacity(self) -> int:
+        """Slots of each node."""
+        return self.scores.shape[1]
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a table of twice the size is within the bound."""
+        return 2 * self.scores.nbytes <= self._max_bytes
+
+    @property
+    def wants_to_grow(self) -> bool:
+        """Whether some node's table has passed the load at which it should be doubled."""
+        return bool(self.statistics[2])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
+        limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
+        return self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
+
+    def grow(self) -> None:
+        """Double the tables and move the scores over."""
+        old_keys, old_scores = self.keys, self.scores
+        self._allocate(2 * self.capacity)
+        self.used[:] = 0
+        self.statistics[2] = 0
+        _move(old_keys, old_scores, self.arrays)
+
+
+@dataclass(eq=False)
+class FamilyScores:
+    r"""BDeu scores of the families of a complete table.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells, at least two columns.
+    equivalent_sample_size : float, default=1.0
+        Prior weight :math:`\alpha` in cases, spread evenly over the cells of every family.
+    max_bytes : int, default=512 MiB
+        Bound of each cache; there is one for each chain that runs at the same time.
+
+    Raises
+    ------
+    TableError
+        If cells are missing (the message names columns and counts) or there are fewer than two columns.
+    ArgumentError
+        If ``equivalent_sample_size`` is not positive and finite.
+
+    Examples
+    --------
+    >>> from doxa.data import datasets
+    >>> scores = FamilyScores(datasets.load("reinis"))
+    >>> round(scores.log_score("systol", ("protein",)) - scores.log_score("systol"), 3)
+    5.073
+    """
+
+    table: Table
+    equivalent_sample_size: float = 1.0
+    max_bytes: int = 512 * 2**20
+    _data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    _pool: list[tuple[ScoreCache, CountingScratch]] = field(init=False, repr=False, default_factory=list)
+    _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
+    _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.equivalent_sample_size = check_equivalent_sample_size(self.equivalent_sample_size)
+        _check_table(self.table)
+        columns = np.ascontiguousarray(self.table.codes.T)
+        n_states = np.array([len(states) for states in self.table.states], dtype=np.int64)
+        self._data = (columns, np.ascontiguousarray(self.table.counts, dtype=np.int64), n_states)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return self.table.names
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.table.names)
+
+    def log_score(self, child: str, parents: tuple[str, ...] = ()) -> float:
+        """Log marginal likelihood of one family, nats; kept in the cache."""
+        for name in (child, *parents):
+            if name not in self.names:
+                raise ArgumentError(f"the family names {name!r}, which is not a column of the table")
+        if child in parents:
+            raise ArgumentError(f"the family names {child!r} as its own parent")
+        members = np.isin(np.array(self.names, dtype=object), np.array(parents, dtype=object))
+        with self.borrow() as (cache, scoring):
+            return float(family_log_score(self.names.index(child), pack_rows(members), cache.arrays, scoring))
+
+    @contextmanager
+    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+        """A cache and the scoring arrays for compiled code, for one chain at a time."""
+        with self._lock:
+            cache, scratch = self._pool.pop() if self._pool else self._new_cache()
+        try:
+            yield cache, (self._data, math.log(self.equivalent_sample_size), scratch)
+        finally:
+            with self._lock:
+                self._pool.append((cache, scratch))
+
+    def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
+        cache = ScoreCache(self.n_nodes, self.max_bytes)
+        self._all.append(cache)
+        return cache, counting_scratch(len(self.table.codes))
+
+    @property
+    def use(self) -> CacheUse:
+        """What the caches in this process hold and did so far."""
+        return CacheUse(
+            sum(c.scores.nbytes for c in self._all),
+            sum(int(c.used.sum()) for c in self._all),
+            sum(int(c.statistics[0]) for c in self._all),
+            sum(int(c.statistics[1]) for c in self._all),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Caches and the lock stay behind: a worker process starts with empty ones.
+        return {**self.__dict__, "_pool": [], "_all": [], "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+
+def _check_table(table: Table) -> None:
+    if len(table.names) < 2:
+        raise TableError(
+            f"table has only the column {table.names[0]!r}; a structure needs at least two columns"
+        )
+    if table.n_missing:
+        listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
+        raise TableError(
+            f"table has {table.n_missing} missing cells, in the columns {listed}; learning from incomplete tables is "
+            "not yet possible: leave these columns out with columns=..., or fill or remove the rows yourself"
+        )
+
+
+@hot
+def _slot_of(words: Any, mask: int) -> int:
+    """First slot to look at: a multiplicative hash of the key's words."""
+    mixed = np.uint64(0x243F6A8885A308D3)
+    for w in range(words.size):
+        mixed = (mixed ^ words[w]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(mixed >> np.uint64(33)) & mask
+
+
+@hot
+def _store(child: int, words: Any, score: float, cache: Any) -> None:
+    """Write a score into the first free slot of its window, or over the window's first."""
+    keys, scores, used, statistics, limit = cache
+    n = words.size
+    mask = keys.shape[1] - 1
+    first = _slot_of(words, mask)
+    slot = first
+    for probe in range(_PROBES):
+        candidate = (first + probe) & mask
+        if np.isnan(scores[child, candidate, n]):
+            slot = candidate
+            used[child] += 1
+            if used[child] > limit[0]:
+                statistics[2] = 1
+            break
+    else:
+        statistics[1] += 1
+    for w in range(n):
+        keys[child, slot, w] = words[w]
+    scores[child, slot, n] = score
+
+
+@hot
+def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
+    n = old_keys.shape[2] - 1
+    for child in range(old_keys.shape[0]):
+        for slot in range(old_keys.shape[1]):
+            if not np.isnan(old_scores[child, slot, n]):
+                _store(child, old_keys[child, slot, :n], old_scores[child, slot, n], cache)
+
+
+@hot
+def family_log_score(child: int, words: Any, cache: Any, scoring: Any) -> float:
+    """Score of ``child`` with the parents in the bit set ``words``, from the cache or counted and cached."""
+    keys, scores = cache[0], cache[1]
+    n = words.size
+    mask = keys.shape[1] - 1
+    first = _slot_of(words, mask)
+    for probe in range(_PROBES):
+        slot = (first + probe) & mask
+        stored = scores[child, slot, n]
+        if np.isnan(stored):
+            break
+        same = True
+        for w in range(n):
+            if keys[child, slot, w] != words[w]:
+                same = False
+                break
+        if same:
+            return stored  # type: ignore[no-any-return]
+    data, log_alpha, scratch = scoring
+    score = family_log_bdeu(child, words, data, log_alpha, scratch)
+    cache[3][0] += 1
+    _store(child, words, score, cache)
+    return score

@@ -1,0 +1,257 @@
+"""A graph inside a compiled loop: bit-set rows of parents, children, ancestors and descendants, kept in step.
+
+With the closures at hand, whether an edge would close a cycle is one look at a bit; they are mended when a
+change is accepted, which is rare, and not when it is proposed.
+
+A *candidate* change is an ordered pair (i, j): add i -> j where the two are not adjacent, delete i -> j where it
+is an edge, turn j -> i round where that is one.  So a pair of nodes with its three possible states
+has exactly two candidates, one for each other state (Riggelsen, ch. 4, section 3.2).
+
+Functions here are compiled, trust their arguments and work in place.  ``graph`` is always the tuple of
+`working_graph`; ``caps`` holds the largest number of parents of each node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot, lowest_bit, popcount
+
+__all__ = [
+    "ADD",
+    "DELETE",
+    "ILLEGAL",
+    "REVERSE",
+    "apply_change",
+    "candidate_kind",
+    "count_bits",
+    "has_bit",
+    "rebuild",
+    "reverse_covered",
+    "toggle_bit",
+    "working_graph",
+]
+
+ILLEGAL, ADD, DELETE, REVERSE = 0, 1, 2, 3
+
+WorkingGraph = tuple[
+    NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]
+]
+
+
+def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
+    """Parents, children, ancestors and descendants of the graph with these adjacency rows, and work space."""
+    children = np.array(rows, dtype=np.uint64)
+    work_space = np.zeros((2, len(children)), dtype=np.int64)
+    graph = (np.zeros_like(children), children, np.zeros_like(children), np.zeros_like(children), work_space)
+    rebuild(graph)
+    return graph
+
+
+@hot
+def has_bit(rows: Any, row: int, bit: int) -> bool:
+    """Whether ``bit`` of ``row`` is set."""
+    return (rows[row, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@hot
+def toggle_bit(rows: Any, row: int, bit: int) -> None:
+    """Flip ``bit`` of ``row``."""
+    rows[row, bit >> 6] ^= np.uint64(1) << np.uint64(bit & 63)
+
+
+@hot
+def count_bits(rows: Any, row: int) -> int:
+    """Number of set bits of ``row``."""
+    total = 0
+    for w in range(rows.shape[1]):
+        total += popcount(rows[row, w])
+    return total
+
+
+@hot
+def _meet(rows: Any, row: int, others: Any, other: int) -> bool:
+    """Whether two sets have a member in common."""
+    for w in range(rows.shape[1]):
+        if rows[row, w] & others[other, w] != np.uint64(0):
+            return True
+    return False
+
+
+@hot
+def candidate_kind(graph: Any, caps: Any, i: int, j: int) -> int:
+    """What the candidate (i, j) would do: ADD, DELETE, REVERSE, or ILLEGAL for a cycle or a full node."""
+    parents, children, ancestors = graph[0], graph[1], graph[2]
+    if has_bit(children, i, j):
+        return DELETE
+    if count_bits(parents, j) >= caps[j]:
+        return ILLEGAL
+    if has_bit(children, j, i):
+        # j -> i can turn round unless another path leads from j to i: through a child of j that is an ancestor of i.
+        return ILLEGAL if _meet(children, j, ancestors, i) else REVERSE
+    return ILLEGAL if has_bit(ancestors, i, j) else ADD
+
+
+@hot
+def _refresh(direct: Any, closure: Any, start: int, reach: Any, work_space: Any) -> None:
+    """Recompute ``closure`` of ``start`` and of all in the set ``reach[start]`` after a deletion at ``start``.
+
+    With ``direct`` parents and ``closure`` ancestors, ``reach`` is the descendants, and the other way round.
+    Nodes are taken in order of their old closures' sizes, which is a topological order.
+    """
+    n_words = direct.shape[1]
+    order, sizes = work_space[0], work_space[1]
+    order[0] = start
+    sizes[0] = -1  # start comes before all that it reaches
+    members = 1
+    for w in range(n_words):
+        word = reach[start, w]
+        while word != np.uint64(0):
+            node = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            size = count_bits(closure, node)
+            place = members
+            while place > 0 and sizes[place - 1] > size:
+                order[place] = order[place - 1]
+                sizes[place] = sizes[place - 1]
+                place -= 1
+            order[place] = node
+            sizes[place] = size
+            members += 1
+    for k in range(members):
+        node = order[k]
+        for w in range(n_words):
+            closure[node, w] = direct[node, w]
+        for w in range(n_words):
+            word = direct[node, w]
+            while word != np.uint64(0):
+                near = 64 * w + lowest_bit(word)
+                word &= word - np.uint64(1)
+                for v in range(n_words):
+                    closure[node, v] |= closure[near, v]
+
+
+@hot
+def _add_edge(graph: Any, i: int, j: int) -> None:
+    parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
+    n_words = parents.shape[1]
+    toggle_bit(children, i, j)
+    toggle_bit(parents, j, i)
+    if has_bit(descendants, i, j):
+        return  # a path was there before: the closures already know
+    _spread(ancestors, i, descendants, j, n_words)
+    _spread(descendants, j, ancestors, i, n_words)
+
+
+@hot
+def _spread(closure: Any, source: int, reach: Any, sink: int, n_words: int) -> None:
+    """Give ``source`` and its closure to ``sink`` and to all in ``reach[sink]``, both as before the new edge."""
+    for w in range(n_words):
+        word = reach[sink, w]
+        while word != np.uint64(0):
+            node = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            for v in range(n_words):
+                closure[node, v] |= closure[source, v]
+            closure[node, source >> 6] |= np.uint64(1) << np.uint64(source & 63)
+    for v in range(n_words):
+        closure[sink, v] |= closure[source, v]
+    closure[sink, source >> 6] |= np.uint64(1) << np.uint64(source & 63)
+
+
+@hot
+def _delete_edge(graph: Any, i: int, j: int) -> None:
+    parents, children, ancestors, descendants, work_space = graph
+    toggle_bit(children, i, j)
+    toggle_bit(parents, j, i)
+    if _meet(children, i, ancestors, j):
+        return  # another path still leads from i to j
+    # The sets of nodes to mend are the old closures: mend the ancestors of j's side first, while the
+    # descendants of j are still right (they are: only edges out of i changed), then the other side.
+    _refresh(parents, ancestors, j, descendants, work_space)
+    _refresh(children, descendants, i, ancestors, work_space)
+
+
+@hot
+def apply_change(graph: Any, kind: int, i: int, j: int) -> None:
+    """Carry out the legal candidate (i, j) of this kind, closures included."""
+    if kind == ADD:
+        _add_edge(graph, i, j)
+    elif kind == DELETE:
+        _delete_edge(graph, i, j)
+    else:
+        _delete_edge(graph, j, i)
+        _add_edge(graph, i, j)
+
+
+@hot
+def reverse_covered(graph: Any, i: int, j: int) -> None:
+    """Turn the covered arc i -> j round, closures included.
+
+    Cheaper than a deletion and an addition: pa(j) = pa(i) + {i} means that no second path leads from i to j, so
+    nodes outside {i, j} keep their descendants, and only descendants of i and j change their ancestors.
+    """
+    parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
+    n_words = parents.shape[1]
+    toggle_bit(parents, j, i)
+    toggle_bit(children, i, j)
+    toggle_bit(parents, i, j)
+    toggle_bit(children, j, i)
+    for w in range(n_words):  # before: D(i) = {j} + D(j) + what i reaches without j
+        descendants[i, w], descendants[j, w] = descendants[j, w], descendants[i, w]
+    toggle_bit(descendants, j, j)
+    toggle_bit(descendants, j, i)
+    for w in range(n_words):  # row i holds the old D(j): those lose i as an ancestor unless i still reaches them
+        word = descendants[i, w]
+        while word != np.uint64(0):
+            node = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            ancestors[node, i >> 6] &= ~(np.uint64(1) << np.uint64(i & 63))
+    for w in range(n_words):
+        descendants[i, w] = children[i, w]
+    for w in range(n_words):
+        word = children[i, w]
+        while word != np.uint64(0):
+            child = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            for v in range(n_words):
+                descendants[i, v] |= descendants[child, v]
+    for w in range(n_words):
+        word = descendants[i, w]
+        while word != np.uint64(0):
+            node = 64 * w + lowest_bit(word)
+            word &= word - np.uint64(1)
+            ancestors[node, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+            ancestors[node, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+    toggle_bit(ancestors, j, i)
+    toggle_bit(ancestors, i, j)
+
+
+@hot
+def rebuild(graph: Any) -> None:
+    """Fill parents, ancestors and descendants from the children, in place."""
+    parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
+    n, n_words = children.shape
+    parents[:] = np.uint64(0)
+    ancestors[:] = np.uint64(0)
+    descendants[:] = np.uint64(0)
+    for i in range(n):
+        for j in range(n):
+            if has_bit(children, i, j):
+                toggle_bit(parents, j, i)
+    # Warshall's closure by rows of bits.
+    for i in range(n):
+        for w in range(n_words):
+            ancestors[i, w] = parents[i, w]
+            descendants[i, w] = children[i, w]
+    for k in range(n):
+        for i in range(n):
+            if has_bit(ancestors, i, k):
+                for w in range(n_words):
+                    ancestors[i, w] |= ancestors[k, w]
+            if has_bit(descendants, i, k):
+                for w in range(n_words):
+                    descendants[i, w] |= descendants[k, w]

@@ -1,0 +1,187 @@
+"""The README's examples print what the README says they print.
+
+Blocks are run in the order of the page, in one folder, the Python ones in one namespace:
+
+- a ```` ```python ```` block is executed; the ```` ```text ```` block right after it is its output, and
+  a block without one prints nothing;
+- in a ```` ```console ```` block each line `$ doxa ...` is run (a final backslash continues it on the next line), and
+  the lines up to the next `$` are its output. Lines `$ make`, `$ pip`, `$ git`, `$ python` and `$ cd` are not run.
+
+Outputs are compared line by line without trailing blanks, which editors remove. A block to be read and not run has the
+comment `<!-- not run: the reason -->` on the line before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+NOT_RUN = ("make", "pip", "git", "python", "cd")  # set-up, which other checks try
+
+FENCE = re.compile(
+    r"^(?P<skip><!-- not run: \S.*-->\n+)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$(?P<gap>\n*)", re.MULTILINE | re.DOTALL
+)
+
+
+class Block(NamedTuple):
+    """One example: what to run, and what it prints."""
+
+    kind: str  # "python" or "console"
+    line: int  # in the README
+    code: str
+    output: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The examples of a page, in order."""
+    fences = list(FENCE.finditer(page))
+    for position, fence in enumerate(fences):
+        line = page.count("\n", 0, fence.start("kind")) + 1
+        if fence["skip"] or fence["kind"] not in ("python", "console"):
+            continue
+        if fence["kind"] == "console":
+            yield from commands(fence["body"], line + 1)
+            continue
+        follower = fences[position + 1] if position + 1 < len(fences) else None
+        printed = follower and follower["kind"] == "text" and follower.start() == fence.end()
+        yield Block("python", line, fence["body"], follower["body"] if printed else "")
+
+
+def commands(body: str, first_line: int) -> Iterator[Block]:
+    """The `$ doxa` commands of a console block, each with the lines printed after it."""
+    for prompt in re.finditer(r"^\$ (?P<code>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", body, re.MULTILINE):
+        line = first_line + body.count("\n", 0, prompt.start())
+        code = prompt["code"].replace("\\\n", " ")
+        program = code.split()[0]
+        assert program in ("doxa", *NOT_RUN), f"README.md, line {line}: no rule says how to run {program!r}"
+        if program == "doxa":
+            yield Block("console", line, code, prompt["output"])
+
+
+def run_python(block: Block, namespace: dict[str, object]) -> str:
+    printed = io.StringIO()
+    # the blank lines make a traceback show the line of the README
+    source = "\n" * block.line + block.code
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, str(README), "exec"), namespace)
+    return printed.getvalue()
+
+
+def run_command(block: Block, folder: Path) -> str:
+    arguments = shlex.split(block.code)
+    arguments[0] = str(Path(sysconfig.get_path("scripts")) / "doxa")
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, f"`{block.code}` ended with status {done.returncode}:\n{done.stdout}"
+    return done.stdout
+
+
+def tidy(text: str) -> list[str]:
+    """Lines without trailing blanks, and without blank lines at either end."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
+
+
+def assert_prints_what_it_says(page: str, folder: Path) -> None:
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page):
+        printed = run_python(block, namespace) if block.kind == "python" else run_command(block, folder)
+        assert tidy(printed) == tidy(block.output), (
+            f"README.md, line {block.line}, prints\n\n{printed}\n\nand says\n\n{block.output}"
+        )
+
+
+def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    page = README.read_text(encoding="utf-8")
+    found = {(block.kind, bool(block.output)) for block in blocks(page)}
+    assert ("python", True) in found, "README.md has no python block followed by its output"
+    assert ("console", True) in found, "README.md has no `$ doxa` command with its output"
+    assert_prints_what_it_says(page, tmp_path)
+
+
+EXAMPLE = """
+```python
+x = 6
+```
+
+Words.
+
+```python
+print(x * 7, "\\nend ")
+```
+
+```text
+42
+end
+```
+
+<!-- not run: shows a mistake -->
+```python
+1 / 0
+```
+
+```console
+$ pip install doxa
+$ doxa --version
+doxa {version}
+```
+"""
+
+
+def test_a_page_is_read_as_its_author_meant(tmp_path):
+    from doxa import __version__
+
+    page = EXAMPLE.format(version=__version__)
+    assert [(block.kind, block.line, block.output) for block in blocks(page)] == [
+        ("python", 2, ""),
+        ("python", 8, "42\nend\n"),
+        ("console", 24, f"doxa {__version__}\n"),
+    ]
+    assert_prints_what_it_says(page, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("\nend\n", "\nand\n"),
+        ("42\n", ""),
+        ("x = 6", "x = 6; print(x)"),
+        ("doxa {version}\n", "doxa 0.0.0\n"),
+        ("* 7", "* 8"),
+    ],
+)
+def test_a_page_that_lies_is_caught(said, instead, tmp_path):
+    from doxa import __version__
+
+    assert said in EXAMPLE
+    page = EXAMPLE.replace(said, instead).format(version=__version__)
+    with pytest.raises(AssertionError, match=r"README\.md, line "):
+        assert_prints_what_it_says(page, tmp_path)
+
+
+def test_an_unknown_program_is_not_skipped():
+    with pytest.raises(AssertionError, match="no rule says how to run 'curl'"):
+        list(blocks("```console\n$ curl example\n```\n"))
