@@ -1,3 +1,66 @@
-"""doxa: Bayesian belief networks with honest error bars."""
+"""doxa: Bayesian belief networks with honest error bars.
+
+From a table of data to the posterior over the graphs that may have made it:
+
+>>> import doxa
+>>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+>>> print(posterior.edge("phys", "protein"))  # doctest: +SKIP
+
+Names are loaded when they are first used, so that ``import doxa`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from doxa import structure as structure
+    from doxa.data import Table as Table
+    from doxa.data import datasets as datasets
+    from doxa.data import read_table as read_table
+    from doxa.errors import DoxaError as DoxaError
+    from doxa.estimates.estimate import Estimate as Estimate
+    from doxa.models import Dag as Dag
+    from doxa.structure import StructurePosterior as StructurePosterior
+    from doxa.structure import learn as learn
+
+__all__ = [
+    "Dag",
+    "DoxaError",
+    "Estimate",
+    "StructurePosterior",
+    "Table",
+    "__version__",
+    "datasets",
+    "learn",
+    "read_table",
+    "structure",
+]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Dag": "doxa.models",
+    "DoxaError": "doxa.errors",
+    "Estimate": "doxa.estimates.estimate",
+    "StructurePosterior": "doxa.structure",
+    "Table": "doxa.data",
+    "datasets": "doxa.data.datasets",
+    "learn": "doxa.structure",
+    "read_table": "doxa.data",
+    "structure": "doxa.structure",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'doxa' has no attribute {name!r}")
+    module = import_module(_HOMES[name])
+    value = module if _HOMES[name].rpartition(".")[2] == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -130,9 +130,11 @@ def test_rare_switches_averaged_over_the_prior(prior, rate, runs):
         never.append(hits[-1][switches[told] == 0])
         plain.append(holds(*plain_ess(draws, 250), p[:250]))
     assert_coverage(np.concatenate(hits), high=1.0)
-    if np.concatenate(never).size < 200:
-        return  # too few for the checks that follow
-    assert_coverage(np.concatenate(never), high=1.0)
+    unseen = np.concatenate(never)
+    if unseen.size >= 200:
+        assert_coverage(unseen, high=1.0)
+    if unseen.size < 0.05 * runs:
+        return  # too few to drag the broken twin below the limit
     with pytest.raises(AssertionError, match="covered"):  # an error of 0 where nothing switched
         assert_coverage(np.concatenate(plain), high=1.0)
 

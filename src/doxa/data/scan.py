@@ -47,13 +47,12 @@ def scan(stream: BinaryIO, path: str, delimiter: str, n_cells: int) -> Scan:
     """Go once over a delimited text, or raise a `TableError` that names the first wrong line."""
     state = np.zeros(_SIZE, dtype=np.int64)
     state[[_LINE, _RECORD_LINE]] = 1
-    has_mark = False
-    for block in _utf8_blocks(stream, path, state):
-        if state[_POSITION] == 0 and block.startswith(codecs.BOM_UTF8):
-            has_mark = True
-            state[_POSITION] = len(codecs.BOM_UTF8)
-        start = len(codecs.BOM_UTF8) if has_mark and state[_POSITION] == 3 else 0
-        _run(np.frombuffer(block, dtype=np.uint8)[start:], ord(delimiter), n_cells, state)
+    start = stream.read(len(codecs.BOM_UTF8))
+    has_mark = start == codecs.BOM_UTF8
+    if has_mark:
+        start, state[_POSITION] = b"", len(codecs.BOM_UTF8)
+    for block in _utf8_blocks(start, stream, path, state):
+        _run(np.frombuffer(block, dtype=np.uint8), ord(delimiter), n_cells, state)
         _refuse(state, path, delimiter, n_cells)
     _finish(n_cells, state)
     _refuse(state, path, delimiter, n_cells)
@@ -62,10 +61,11 @@ def scan(stream: BinaryIO, path: str, delimiter: str, n_cells: int) -> Scan:
     return Scan(n_rows, int(state[_HEADER_END]), line_end, has_mark, bool(state[_QUOTED_ENDS]))
 
 
-def _utf8_blocks(stream: BinaryIO, path: str, state: NDArray[np.int64]) -> Iterator[bytes]:
-    """Read blocks of bytes, checking that they are UTF-8."""
+def _utf8_blocks(start: bytes, stream: BinaryIO, path: str, state: NDArray[np.int64]) -> Iterator[bytes]:
+    """Go on from ``start`` in blocks of bytes, checking that they are UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    while block := stream.read(_BLOCK):
+    while block := start or stream.read(_BLOCK):
+        start = b""
         held = len(decoder.getstate()[0])  # bytes of a character that the last block broke off
         try:
             decoder.decode(block)
@@ -170,7 +170,11 @@ def _end_record(phase: int, n_cells: int, state: NDArray[np.int64]) -> None:
 
 
 def _finish(n_cells: int, state: NDArray[np.int64]) -> None:
-    """End the last record, where no line end did."""
+    """End the last record, where no line end did, and settle a carriage return at the end."""
+    if state[_PHASE] == _START and state[_PREVIOUS] == 13:
+        state[_ENDS] |= _CR
+        if state[_ENDS] != _CR:
+            state[_FAULT], state[_FAULT_LINE] = _MIXED_ENDS, state[_LINE] - 1
     if state[_PHASE] == _QUOTED:
         state[_FAULT], state[_FAULT_LINE] = _OPEN_QUOTE, state[_RECORD_LINE]
     elif state[_PHASE] != _START or state[_CELLS]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import operator
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -23,7 +24,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter, reporter
 
-__all__ = ["Sampler", "Schedule", "check_whole", "sample"]
+__all__ = ["Sampler", "Schedule", "check_whole", "fresh_entropy", "sample"]
 
 logger = logging.getLogger("doxa")
 
@@ -73,6 +74,11 @@ def check_whole(name: str, value: object, least: int, hint: str = "") -> int:
     return whole
 
 
+def fresh_entropy() -> int:
+    """A seed from the operating system, short enough to be typed again."""
+    return int.from_bytes(os.urandom(6), "big")
+
+
 def sample(
     sampler: Sampler[Any],
     schedule: Schedule,
@@ -118,11 +124,11 @@ def sample(
     draws = check_whole("draws", schedule.draws, 4, " (each chain is compared with itself in halves)")
     warmup = check_whole("warmup", schedule.warmup, 0)
     thin = check_whole("thin", sampler.thin, 1)
-    seed = np.random.SeedSequence().entropy if seed is None else check_whole("seed", seed, 0)  # type: ignore[assignment]
+    entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     if workers is not None:
         workers = check_whole("workers", workers, 1)
     block = max(1, _STEPS_PER_BLOCK // thin) if block is None else check_whole("block", block, 1)
-    streams = [np.random.SeedSequence(seed, spawn_key=(chain,)) for chain in range(chains)]
+    streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
     kept: list[list[Draws]] = [[] for _ in range(chains)]
     counts: list[dict[str, int]] = [{} for _ in range(chains)]
     done = 0
@@ -146,7 +152,8 @@ def sample(
     arrays = {
         name: np.stack([np.concatenate([part[name] for part in parts]) for parts in kept]) for name in kept[0][0]
     }
-    return Trace(arrays, thin=thin, n_warmup=warmup, seed=int(seed), info=tuple(counts))  # type: ignore[arg-type]
+    info = {name: np.array([count[name] for count in counts]) for name in counts[0]}
+    return Trace(arrays, thin=thin, n_warmup=warmup * thin, entropy=entropy, info=info)
 
 
 def _start(sampler: Sampler[Any], stream: np.random.SeedSequence) -> _Chain:

@@ -1,0 +1,122 @@
+"""`learn`: from a table to the posterior over graphs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table, read_table
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.driver import Schedule, check_whole, sample
+from doxa.structure.cache import FamilyScores
+from doxa.structure.markov_blanket import MarkovBlanket
+from doxa.structure.posterior import RunOptions, StructurePosterior
+from doxa.structure.sampler import StructureMove, StructureSampler
+from doxa.structure.single_edge import SingleEdge
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+__all__ = ["SAMPLERS", "learn"]
+
+SAMPLERS: dict[str, Any] = {"auto": SingleEdge, "single_edge": SingleEdge, "markov_blanket": MarkovBlanket}
+
+_DRAWS = 5000
+
+
+def learn(
+    table: Table | IntoDataFrame | str | os.PathLike[str],
+    *,
+    equivalent_sample_size: float = 1.0,
+    sampler: str | StructureMove = "auto",
+    max_parents: int | None = None,
+    chains: int = 4,
+    draws: int | None = None,
+    warmup: int | None = None,
+    thin: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> StructurePosterior:
+    """Sample the posterior over directed acyclic graphs given a complete table of categories.
+
+    Parameters
+    ----------
+    table : Table, data frame or path
+        As `doxa.read_table` takes it; at least two columns and no missing cells.
+    equivalent_sample_size : float, default=1.0
+        Weight of the BDeu prior, in cases, above 0.
+    sampler : str or move, default="auto"
+        ``"single_edge"``, ``"markov_blanket"``, or an object such as ``MarkovBlanket(k=5, w=0.95)`` from
+        `doxa.structure`.  ``"auto"`` is doxa's choice, at present ``"single_edge"``; the result names it.
+    max_parents : int, optional
+        Largest number of parents of a node; any number when left out.
+    chains : int, default=4
+        Independent chains, started from random graphs.
+    draws : int, optional
+        Graphs kept from each chain, at least 4; 5000 when left out.
+    warmup : int, optional
+        Draws discarded before that; half of ``draws`` when left out.
+    thin : int, optional
+        Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns.
+    seed : int, optional
+        The same seed and options give the same draws, whatever the number of workers.  Fresh when left out, and kept in
+        the trace.
+    workers : int, optional
+        Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
+        each core.
+    progress : bool, optional
+        Show a progress bar on standard error; when left out, if that is a terminal.
+
+    Returns
+    -------
+    StructurePosterior
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read, has a single column, or has missing cells.
+    ArgumentError, ArgumentTypeError
+        If an option is out of range or of the wrong type; the message names it.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> posterior
+    StructurePosterior(6 nodes, 4 chains of 5000 draws, single_edge)
+    """
+    move = _move(sampler)
+    draws = _DRAWS if draws is None else draws
+    if warmup is None:
+        warmup = check_whole("draws", draws, 4) // 2
+    data = table if isinstance(table, Table) else read_table(table)
+    scores = FamilyScores(data, equivalent_sample_size)
+    caps = _caps(max_parents, scores.n_nodes)
+    n = scores.n_nodes
+    thin = n * (n - 1) if thin is None else check_whole("thin", thin, 1)
+    bound = StructureSampler(move, scores, caps, thin)
+    trace = sample(bound, Schedule(chains, draws, warmup), seed=seed, workers=workers, progress=progress)
+    options = RunOptions(scores.equivalent_sample_size, tuple(int(cap) for cap in caps), data.n_rows, data.digest)
+    return StructurePosterior(data.names, trace, move, options, scores.use)
+
+
+def _move(sampler: str | StructureMove) -> StructureMove:
+    if isinstance(sampler, str):
+        if sampler not in SAMPLERS:
+            raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, SAMPLERS))}")
+        made: StructureMove = SAMPLERS[sampler]()
+        return made
+    if isinstance(sampler, type) or not hasattr(sampler, "advance"):
+        raise ArgumentTypeError(
+            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, SAMPLERS))}) or a move such as SingleEdge()"
+        )
+    return sampler
+
+
+def _caps(max_parents: int | None, n_nodes: int) -> NDArray[np.int64]:
+    cap = n_nodes - 1 if max_parents is None else check_whole("max_parents", max_parents, 0)
+    return np.full(n_nodes, min(cap, n_nodes - 1), dtype=np.int64)

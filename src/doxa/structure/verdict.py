@@ -1,0 +1,93 @@
+"""Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
+
+The chains start far apart, at random graphs.  The verdict asks whether they have come to agree: in the log score (split,
+rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large enough
+to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
+Agreement is no proof: a mode that no chain has found leaves no trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from doxa.estimates.indicators import Status
+
+if TYPE_CHECKING:
+    from doxa.structure.posterior import StructurePosterior
+
+__all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge"]
+
+R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
+MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
+LEAST_ESS = 100.0  # effective draws of the log score below which agreement could be chance
+
+
+class Verdict(NamedTuple):
+    """Whether a run can be trusted."""
+
+    converged: bool | None  # None: cannot tell
+    text: str
+
+
+def judge(posterior: StructurePosterior) -> Verdict:
+    """Judge a run; see the module docstring for the rules."""
+    converged, reason, advice = _judge(posterior)
+    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
+    text = f"{word}: {reason}."
+    if posterior.sampler.bias is not None:
+        text = f"Biased: {posterior.sampler.bias}. {text}"
+    return Verdict(converged, f"{text} {advice}" if advice else text)
+
+
+def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
+    diagnostics = posterior.edge_diagnostics
+    score = posterior.log_score_diagnosis
+    n_chains, n_draws = posterior.n_edges.shape
+    if n_chains == 1:
+        return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+    off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
+    if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
+        return None, f"no edge changed in {n_draws} draws of {n_chains} chains", _longer(posterior)
+    unsettled = off_diagonal & (diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS)
+    if score.r_hat > R_HAT_LIMIT or unsettled.any():
+        reason = _disagreement(posterior, unsettled)
+        return False, reason, _longer(posterior)
+    if score.bulk_ess < LEAST_ESS:
+        reason = f"the log score has only {score.bulk_ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        return False, reason, _longer(posterior)
+    worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
+    return True, (
+        f"{n_chains} chains from random graphs agree (R-hat of the log score {_shown(score.r_hat)}); "
+        f"no edge probability has a Monte Carlo error above {worst:.2g}"
+    ), ""
+
+
+def _disagreement(posterior: StructurePosterior, unsettled: np.ndarray) -> str:
+    score = posterior.log_score_diagnosis
+    parts = []
+    if score.r_hat > R_HAT_LIMIT:
+        means = ", ".join(f"{mean:.1f}" for mean in posterior.log_score.mean(axis=1))
+        parts.append(f"the log score has R-hat {_shown(score.r_hat)} (limit {R_HAT_LIMIT}; mean by chain {means})")
+    if unsettled.any():
+        r_hat = np.where(unsettled, posterior.edge_diagnostics.r_hat, 0.0)
+        i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
+        edge = f"{posterior.names[i]} -> {posterior.names[j]}"
+        many = f"{int(unsettled.sum())} edges disagree between chains" if unsettled.sum() > 1 else "one edge disagrees"
+        parts.append(f"{many}, worst {edge} with R-hat {_shown(float(r_hat.max()))}")
+    return "; ".join(parts)
+
+
+def _shown(r_hat: float) -> str:
+    """Two decimals are too few near the limit of 1.01, and too many far above it."""
+    return "infinite" if np.isinf(r_hat) else f"{r_hat:.3f}" if r_hat < 1.1 else f"{r_hat:.1f}"
+
+
+def _longer(posterior: StructurePosterior) -> str:
+    """Advice: run longer, and how much."""
+    n_draws = posterior.n_edges.shape[1]
+    return (
+        f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}. If it stays so, the chains are caught in different modes "
+        "and their errors are too small: trust none of the numbers."
+    )
