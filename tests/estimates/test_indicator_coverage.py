@@ -133,8 +133,8 @@ def test_rare_switches_averaged_over_the_prior(prior, rate, runs):
     unseen = np.concatenate(never)
     if unseen.size >= 200:
         assert_coverage(unseen, high=1.0)
-    if unseen.size < 0.05 * runs:
-        return  # too few to drag the broken twin below the limit
+    if unseen.size < 0.2 * runs:
+        return  # the broken twin would cover more than about 0.76: 250 runs cannot be relied on to reject that
     with pytest.raises(AssertionError, match="covered"):  # an error of 0 where nothing switched
         assert_coverage(np.concatenate(plain), high=1.0)
 

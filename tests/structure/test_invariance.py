@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support.tables import skewed_table
 
 from doxa.mcmc.chain_theory import (
     invariance_residual,
@@ -20,6 +19,7 @@ from doxa.structure.covered_arcs import covered_arc_proposals
 from doxa.structure.exact import GraphPosterior, enumerate_posterior
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.single_edge import SingleEdge
+from support.tables import skewed_table
 
 EXACT = 1e-12
 SEEN = 1e-4  # a broken kernel must miss by more than this

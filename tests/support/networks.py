@@ -66,5 +66,8 @@ def load_network(name: str) -> ReferenceNetwork:
         orders[index[child]] = tuple(index[p] for p in parents)
     dag = Dag.from_edges([(names[p], names[c]) for c in range(len(names)) for p in orders[c]], names)
     return ReferenceNetwork(
-        dag, tuple(states.values()), tuple(tables[i] for i in range(len(names))), tuple(orders[i] for i in range(len(names)))
+        dag,
+        tuple(states.values()),
+        tuple(tables[i] for i in range(len(names))),
+        tuple(orders[i] for i in range(len(names))),
     )

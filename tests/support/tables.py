@@ -16,7 +16,9 @@ def skewed_table(n_nodes: int, n_rows: int, seed: int, n_states: int = 2) -> Tab
         parents = [p for p in range(node) if rng.random() < 0.6]
         logits = rng.normal(0.0, 0.7, size=(*[radix[p] for p in parents], radix[node]))
         chances = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-        rows = chances[tuple(codes[:, p] for p in parents)] if parents else np.broadcast_to(chances, (n_rows, radix[node]))
+        rows = (
+            chances[tuple(codes[:, p] for p in parents)] if parents else np.broadcast_to(chances, (n_rows, radix[node]))
+        )
         codes[:, node] = (rng.random((n_rows, 1)) >= np.cumsum(rows, axis=1)[:, :-1]).sum(axis=1)
     names = tuple(f"x{i}" for i in range(n_nodes))
     return Table.from_codes(names, tuple(tuple(f"s{k}" for k in range(r)) for r in radix), codes)

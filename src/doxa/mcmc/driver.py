@@ -37,7 +37,9 @@ _STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough 
 class Sampler(Protocol[State]):
     """What the driver asks of a sampler (a frozen dataclass of settings)."""
 
-    thin: int  # steps between kept draws
+    @property
+    def thin(self) -> int:
+        """Steps between kept draws."""
 
     def init(self, rng: np.random.Generator) -> State:
         """An over-dispersed starting state."""
@@ -149,9 +151,7 @@ def sample(
         except KeyboardInterrupt as interruption:
             interruption.add_note(_how_far(done, warmup, draws, chains))
             raise
-    arrays = {
-        name: np.stack([np.concatenate([part[name] for part in parts]) for parts in kept]) for name in kept[0][0]
-    }
+    arrays = {name: np.stack([np.concatenate([part[name] for part in parts]) for parts in kept]) for name in kept[0][0]}
     info = {name: np.array([count[name] for count in counts]) for name in counts[0]}
     return Trace(arrays, thin=thin, n_warmup=warmup * thin, entropy=entropy, info=info)
 

@@ -18,7 +18,7 @@ class Reporter(Protocol):
 
 
 class _Silent:
-    def advance(self, draws: int, phase: str) -> None:
+    def advance(self, draws: int, phase: str) -> None:  # noqa: ARG002
         return
 
 

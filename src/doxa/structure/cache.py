@@ -200,9 +200,7 @@ class FamilyScores:
 
 def _check_table(table: Table) -> None:
     if len(table.names) < 2:
-        raise TableError(
-            f"table has only the column {table.names[0]!r}; a structure needs at least two columns"
-        )
+        raise TableError(f"table has only the column {table.names[0]!r}; a structure needs at least two columns")
     if table.n_missing:
         listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
         raise TableError(
@@ -219,7 +217,7 @@ def _slot_of(words: Any, mask: int) -> int:
         mixed = (mixed ^ words[w]) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(mixed >> np.uint64(33)) & mask
+    return int(mixed >> np.uint64(33)) & mask
 
 
 @hot

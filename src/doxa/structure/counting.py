@@ -58,7 +58,7 @@ def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDA
     positions = [table.names.index(name) for name in columns]
     codes = table.codes[:, positions].astype(np.int64)
     if (codes < 0).any():
-        incomplete = [name for name, missing in zip(columns, (codes < 0).any(axis=0), strict=True) if missing]
+        incomplete = [name for k, name in enumerate(columns) if (codes[:, k] < 0).any()]
         raise ArgumentError(f"columns {incomplete} have missing cells; only complete columns can be counted")
     radix = [len(table.states[p]) for p in positions]
     config = np.zeros(len(codes), dtype=np.int64)

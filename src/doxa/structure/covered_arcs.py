@@ -30,9 +30,7 @@ from doxa.structure.graph import REVERSE, count_bits, has_bit, reverse_covered, 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
 
 
-def covered_arc_proposals(
-    rows: NDArray[np.uint64], caps: NDArray[np.int64]
-) -> Iterator[Proposal[NDArray[np.uint64]]]:
+def covered_arc_proposals(rows: NDArray[np.uint64], caps: NDArray[np.int64]) -> Iterator[Proposal[NDArray[np.uint64]]]:
     """Every graph that one covered-arc reversal can propose, with its probability and log Hastings term."""
     graph = working_graph(rows)
     covered = np.zeros_like(graph[0])
@@ -54,7 +52,7 @@ def _is_covered(parents: Any, caps: Any, i: int, j: int) -> bool:
             with_i |= np.uint64(1) << np.uint64(i & 63)
         if parents[j, w] != with_i:
             return False
-    return count_bits(parents, i) < caps[i]
+    return bool(count_bits(parents, i) < caps[i])
 
 
 @hot

@@ -4,9 +4,10 @@ Two independent ways.  `enumerate_posterior` lists every graph (25 on three node
 `exact_edge_probabilities` sums over all graphs of a dozen nodes without listing them: with
 :math:`\alpha_i(U) = \sum_{P \subseteq U} \exp s_i(P)`, the total weight of the graphs on a set S obeys
 
-.. math:: A(S) = \sum_{\emptyset \ne T \subseteq S} (-1)^{|T| + 1} A(S \setminus T) \prod_{i \in T} \alpha_i(S \setminus T),
+.. math:: A(S) = \sum_{\emptyset \ne T \subseteq S} (-1)^{|T| + 1} A(S - T) \prod_{i \in T} \alpha_i(S - T),
 
-where T runs over sets of nodes without children in S (Robinson 1973; Tian & He 2009).  The prior is uniform over graphs.
+where T runs over sets of nodes without children in S (Robinson 1973; Tian & He 2009).  The prior is uniform over
+graphs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 
 from doxa._jit import compiled, popcount
 from doxa.errors import ArgumentError
-from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cache import FamilyScores, family_log_score
 
@@ -38,7 +38,8 @@ class GraphPosterior(NamedTuple):
     @property
     def edge_probabilities(self) -> NDArray[np.float64]:
         """P(i -> j | data), shape (n_nodes, n_nodes)."""
-        return np.einsum("g,gij->ij", self.probability, unpack_rows(self.rows, self.rows.shape[1]))
+        present = unpack_rows(self.rows, self.rows.shape[1])
+        return np.asarray(np.einsum("g,gij->ij", self.probability, present))
 
 
 def all_dags(n_nodes: int) -> NDArray[np.uint64]:
@@ -71,7 +72,7 @@ def all_dags(n_nodes: int) -> NDArray[np.uint64]:
 
 
 def family_score_table(scores: FamilyScores, max_parents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Log scores of all families, shape (n_nodes, 2^n_nodes); -inf for a node among its own parents or above its cap."""
+    """Log scores of all families, shape (n_nodes, 2^n_nodes); -inf for a node's own parent and above the cap."""
     n = scores.n_nodes
     if n > _MOST_SUMMED:
         raise ArgumentError(f"the table has {n} columns; all families are listed for at most {_MOST_SUMMED}")
@@ -107,9 +108,7 @@ def enumerate_posterior(scores: FamilyScores, max_parents: NDArray[np.int64] | N
     return GraphPosterior(rows, log_score, weights / weights.sum())
 
 
-def exact_edge_probabilities(
-    scores: FamilyScores, max_parents: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
+def exact_edge_probabilities(scores: FamilyScores, max_parents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
     """P(i -> j | data) for every ordered pair, summed over all graphs.
 
     Returns

@@ -37,9 +37,7 @@ __all__ = [
 
 ILLEGAL, ADD, DELETE, REVERSE = 0, 1, 2, 3
 
-WorkingGraph = tuple[
-    NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]
-]
+WorkingGraph = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]
 
 
 def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
@@ -54,7 +52,7 @@ def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
 @hot
 def has_bit(rows: Any, row: int, bit: int) -> bool:
     """Whether ``bit`` of ``row`` is set."""
-    return (rows[row, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) != np.uint64(0)
+    return bool((rows[row, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
 
 
 @hot

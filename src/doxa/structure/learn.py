@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,10 +63,11 @@ def learn(
     warmup : int, optional
         Draws discarded before that; half of ``draws`` when left out.
     thin : int, optional
-        Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns.
+        Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns, but at
+        least 200.
     seed : int, optional
-        The same seed and options give the same draws, whatever the number of workers.  Fresh when left out, and kept in
-        the trace.
+        The same seed and options give the same draws, whatever the number of workers.  Fresh when left out, and
+        kept in the trace.
     workers : int, optional
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
@@ -97,11 +100,17 @@ def learn(
     scores = FamilyScores(data, equivalent_sample_size)
     caps = _caps(max_parents, scores.n_nodes)
     n = scores.n_nodes
-    thin = n * (n - 1) if thin is None else check_whole("thin", thin, 1)
+    thin = max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1)
     bound = StructureSampler(move, scores, caps, thin)
+    _load_diagnostics_meanwhile()
     trace = sample(bound, Schedule(chains, draws, warmup), seed=seed, workers=workers, progress=progress)
     options = RunOptions(scores.equivalent_sample_size, tuple(int(cap) for cap in caps), data.n_rows, data.digest)
     return StructurePosterior(data.names, trace, move, options, scores.use)
+
+
+def _load_diagnostics_meanwhile() -> None:
+    """Import arviz-stats, which takes seconds, while compiled loops run without the GIL."""
+    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()
 
 
 def _move(sampler: str | StructureMove) -> StructureMove:
@@ -112,7 +121,8 @@ def _move(sampler: str | StructureMove) -> StructureMove:
         return made
     if isinstance(sampler, type) or not hasattr(sampler, "advance"):
         raise ArgumentTypeError(
-            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, SAMPLERS))}) or a move such as SingleEdge()"
+            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, SAMPLERS))}) or a move such as "
+            "SingleEdge()"
         )
     return sampler
 

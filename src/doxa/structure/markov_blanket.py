@@ -19,6 +19,7 @@ is rejected.  ``published=True`` runs the printed algorithm for comparison.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ class MarkovBlanket:
     w : float, default=0.95
         Probability of a change within the Markov blanket rather than across its border, 0 < w < 1.
     covered_arc_reversals : int, optional
-        Covered-arc reversals tried on arrival at a node (line 4); they are not counted as steps.  The paper has 10, which
-        ``published`` keeps; otherwise 1, which was as good for each second on Asia (benchmarks/structure.py).
+        Covered-arc reversals tried on arrival at a node (line 4); they are not counted as steps.  The paper has 10,
+        which ``published`` keeps; otherwise 1, which was as good for each second on Asia (benchmarks/structure.py).
     published : bool, default=False
         Run the algorithm as printed.  Its answers are **biased**; it is here for comparison.
 
@@ -114,7 +115,8 @@ class MarkovBlanket:
         printed = 10 if self.published else 1
         reversals = printed if self.covered_arc_reversals is None else self.covered_arc_reversals
         settings = (self.k, self.w, reversals, self.published)
-        return int(_advance(*work, settings, first, n_steps, rng))
+        kernel_arguments: tuple[Any, ...] = (*work, settings, first, n_steps, rng)
+        return int(_advance(*kernel_arguments))
 
     def proposals(
         self,
@@ -137,12 +139,10 @@ class MarkovBlanket:
             members[:] = block
             size = int(np.bitwise_count(members).sum())
         within, across = size * (size - 1), 2 * (n - size)
-        # (share of the first uniform number, number of equal cells of the second)
-        parts = [(u, s, cells) for u, s, cells in ((0.0, self.w, within), (1 - 1e-9, 1 - self.w, across))]
-        for u, share, cells in parts:
-            for cell in range(max(cells, 1) * max(within, across, 1)):
-                v = (cell + 0.5) / (max(cells, 1) * max(within, across, 1))
-                i, j = _draw_pair(members, size, n, centre, self.w, self.published, u, v)
+        cells = math.lcm(max(within, 1), max(across, 1))  # so that the grid divides evenly whichever set is drawn from
+        for u, share in ((0.0, self.w), (1 - 1e-9, 1 - self.w)):
+            for cell in range(cells):
+                i, j = _draw_pair(members, size, n, centre, self.w, self.published, u, (cell + 0.5) / cells)
                 kind = ILLEGAL if i < 0 else candidate_kind(graph, caps, i, j)
                 if kind == ILLEGAL:
                     continue
@@ -157,7 +157,7 @@ class MarkovBlanket:
                         log_hastings = float(
                             np.log(_pair_probability(again, size_after, n, centre, i, j, self.w) / before)
                         )
-                yield Proposal(after[1], share / (max(cells, 1) * max(within, across, 1)), log_hastings)
+                yield Proposal(after[1], share / cells, log_hastings)
 
     def block(self, rows: NDArray[np.uint64], centre: int) -> NDArray[np.uint64]:
         """Bit set of ``centre`` and its Markov blanket."""
@@ -194,7 +194,7 @@ def _count_members(members: Any) -> int:
 
 @hot
 def _is_member(members: Any, node: int) -> bool:
-    return (members[node >> 6] >> np.uint64(node & 63)) & np.uint64(1) != np.uint64(0)
+    return bool((members[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
 
 
 @hot
@@ -206,7 +206,7 @@ def _select(members: Any, rank: int, inside: bool) -> int:
         if rank < here:
             for _ in range(rank):
                 word &= word - np.uint64(1)
-            return 64 * w + lowest_bit(word)
+            return int(64 * w + lowest_bit(word))
         rank -= here
     return -1
 

@@ -194,7 +194,9 @@ class StructurePosterior:
         if not np.isfinite(draws).all():
             raise ArgumentError("f returned a value that is not finite; its posterior mean would not be a number")
         if np.isin(draws, (0.0, 1.0)).all():
-            return diagnose_indicators(IndicatorCounts.from_draws(draws.astype(np.bool_)), self._reference_ess).estimate()
+            return diagnose_indicators(
+                IndicatorCounts.from_draws(draws.astype(np.bool_)), self._reference_ess
+            ).estimate()
         return diagnose_real(draws).estimate
 
     def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:

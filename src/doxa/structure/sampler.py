@@ -1,8 +1,8 @@
 """`StructureSampler`: a move, the scores it looks up and the limits it obeys, as the driver runs them.
 
 A *move* is a frozen dataclass of settings with a ``name``, a ``bias`` (None unless its answers are known to be wrong),
-``cycle_length(n_nodes)`` and ``advance(work, first, n_steps, rng)``, a compiled loop that works in place.  All else that
-a chain needs is here, once.
+``cycle_length(n_nodes)`` and ``advance(work, first, n_steps, rng)``, a compiled loop that works in place.  All else
+that a chain needs is here, once.
 """
 
 from __future__ import annotations

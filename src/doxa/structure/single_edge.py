@@ -16,6 +16,7 @@ a cycle or gives a node too many parents is rejected.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -62,7 +63,8 @@ class SingleEdge:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         n = len(work.local)
         edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
-        return int(_advance(*work, edges, _log_proposals(n), first, n_steps, rng))
+        kernel_arguments: tuple[Any, ...] = (*work, edges, _log_proposals(n), first, n_steps, rng)
+        return int(_advance(*kernel_arguments))
 
     def proposals(self, rows: NDArray[np.uint64], caps: NDArray[np.int64]) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can propose from ``rows``, by the compiled kernel's own rules.
@@ -80,7 +82,7 @@ class SingleEdge:
         edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
         n_edges = _list_edges(graph[1], edges)
         log_q = _log_proposals(n)
-        cells = 2 * max(1, n_edges) * n * (n - 1)  # both ways of dividing the second uniform number come out even
+        cells = math.lcm(2 * max(1, n_edges), n * (n - 1))  # both ways of dividing the second number come out even
         for u in (0.25, 0.75):
             adjacent = [_draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells)[0] < 0 for c in range(cells)]
             for cell in np.flatnonzero(~np.array(adjacent)):

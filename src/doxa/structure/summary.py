@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from doxa.estimates.estimate import Estimate
     from doxa.structure.posterior import StructurePosterior
 
-__all__ = ["cap_text", "run_text", "summary_text"]
+__all__ = ["RankedEdge", "cap_text", "ranked_edges", "run_text", "summary_text"]
+
+
+class RankedEdge(NamedTuple):
+    """One line of an edge table."""
+
+    source: str
+    target: str
+    estimate: Estimate
+    r_hat: float  # nan where the edge never changed
+    joined: Estimate  # of an edge in either direction
+
+
+def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
+    """The ``most`` probable directed edges, most probable first; ties in the order of the columns."""
+    diagnostics, pairs = posterior.edge_diagnostics, posterior.adjacency_diagnostics
+    off_diagonal = np.argwhere(~np.eye(len(posterior.names), dtype=np.bool_))
+    order = np.argsort(-diagnostics.probability[tuple(off_diagonal.T)], kind="stable")[:most]
+    return [
+        RankedEdge(
+            posterior.names[i],
+            posterior.names[j],
+            diagnostics.estimate((i, j)),
+            float(diagnostics.r_hat[i, j]),
+            pairs.estimate((i, j)),
+        )
+        for i, j in off_diagonal[order].tolist()
+    ]
 
 
 def summary_text(posterior: StructurePosterior, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
     rows = [("edge", "probability")]
-    for row in posterior.edges().head(most).itertuples():
-        rows.append((f"{row.source} -> {row.target}", str(posterior.edge(str(row.source), str(row.target)))))
+    rows += [(f"{edge.source} -> {edge.target}", str(edge.estimate)) for edge in ranked_edges(posterior, most)]
     width = max(len(name) for name, _ in rows)
     lines = [run_text(posterior), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
     n = len(posterior.names)

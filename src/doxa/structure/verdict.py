@@ -1,8 +1,8 @@
 """Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
 
-The chains start far apart, at random graphs.  The verdict asks whether they have come to agree: in the log score (split,
-rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large enough
-to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
+The chains start far apart, at random graphs.  The verdict asks whether they have come to agree: in the log score
+(split, rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large
+enough to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
 Agreement is no proof: a mode that no chain has found leaves no trace.
 """
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from doxa.estimates.indicators import Status
+from doxa.estimates.indicators import IndicatorDiagnostics, Status
 
 if TYPE_CHECKING:
     from doxa.structure.posterior import StructurePosterior
@@ -43,6 +44,7 @@ def judge(posterior: StructurePosterior) -> Verdict:
 
 def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     diagnostics = posterior.edge_diagnostics
+    adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
     if n_chains == 1:
@@ -50,32 +52,43 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
     if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
         return None, f"no edge changed in {n_draws} draws of {n_chains} chains", _longer(posterior)
-    unsettled = off_diagonal & (diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS)
-    if score.r_hat > R_HAT_LIMIT or unsettled.any():
-        reason = _disagreement(posterior, unsettled)
-        return False, reason, _longer(posterior)
+    unsettled = off_diagonal & _unsettled(diagnostics)
+    unsettled_pairs = np.triu(off_diagonal & _unsettled(adjacency))
+    if score.r_hat > R_HAT_LIMIT or unsettled.any() or unsettled_pairs.any():
+        return False, _disagreement(posterior, unsettled, unsettled_pairs), _longer(posterior)
     if score.bulk_ess < LEAST_ESS:
         reason = f"the log score has only {score.bulk_ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, _longer(posterior)
     worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
-    return True, (
+    reason = (
         f"{n_chains} chains from random graphs agree (R-hat of the log score {_shown(score.r_hat)}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
-    ), ""
+    )
+    return True, reason, ""
 
 
-def _disagreement(posterior: StructurePosterior, unsettled: np.ndarray) -> str:
+def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:
+    """Quantities on which chains disagree, and whose error is large enough to matter."""
+    with np.errstate(invalid="ignore"):  # R-hat is nan where nothing ever changed
+        return np.asarray((diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS))
+
+
+def _disagreement(posterior: StructurePosterior, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
     score = posterior.log_score_diagnosis
     parts = []
     if score.r_hat > R_HAT_LIMIT:
         means = ", ".join(f"{mean:.1f}" for mean in posterior.log_score.mean(axis=1))
         parts.append(f"the log score has R-hat {_shown(score.r_hat)} (limit {R_HAT_LIMIT}; mean by chain {means})")
-    if unsettled.any():
-        r_hat = np.where(unsettled, posterior.edge_diagnostics.r_hat, 0.0)
-        i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
-        edge = f"{posterior.names[i]} -> {posterior.names[j]}"
-        many = f"{int(unsettled.sum())} edges disagree between chains" if unsettled.sum() > 1 else "one edge disagrees"
-        parts.append(f"{many}, worst {edge} with R-hat {_shown(float(r_hat.max()))}")
+    for found, diagnostics, arrow, what in (
+        (edges, posterior.edge_diagnostics, "->", "edge"),
+        (pairs, posterior.adjacency_diagnostics, "--", "adjacency"),
+    ):
+        if found.any():
+            r_hat = np.where(found, diagnostics.r_hat, 0.0)
+            i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
+            chains = f"chains disagree about {what} probabilities ({int(found.sum())} of them)"
+            name = f"{posterior.names[i]} {arrow} {posterior.names[j]}"
+            parts.append(f"{chains}, most about {name}, R-hat {_shown(float(r_hat.max()))}")
     return "; ".join(parts)
 
 
@@ -88,6 +101,6 @@ def _longer(posterior: StructurePosterior) -> str:
     """Advice: run longer, and how much."""
     n_draws = posterior.n_edges.shape[1]
     return (
-        f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}. If it stays so, the chains are caught in different modes "
-        "and their errors are too small: trust none of the numbers."
+        f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}. If it stays so, the chains are caught in different "
+        "modes and their errors are too small: trust none of the numbers."
     )

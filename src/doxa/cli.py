@@ -1,0 +1,207 @@
+"""The command line: parse, call, print.
+
+Exit code 0 means that an answer was given, 2 that the input was at fault (one line says how), 130 that the run was
+interrupted.  Answers go to standard output; progress, notices and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import doxa
+from doxa.errors import DoxaError
+
+if TYPE_CHECKING:
+    from doxa.structure import StructurePosterior
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bayesian belief networks: what depends on what in a table, how strongly, and how sure that is.",
+)
+
+_EDGES_SHOWN = 20
+
+
+def main() -> None:
+    """Run the command line; the entry point of the ``doxa`` command."""
+    notices = logging.getLogger("doxa")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("doxa: %(message)s"))
+    notices.addHandler(handler)
+    notices.setLevel(logging.INFO)
+    try:
+        app()
+    except DoxaError as error:
+        print(f"doxa: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as interruption:
+        told = getattr(interruption, "__notes__", None) or ["interrupted; nothing was written"]
+        print(f"\ndoxa: {told[0]}", file=sys.stderr)
+        sys.exit(130)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"doxa {doxa.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 (the callback has dealt with it)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    return
+
+
+@app.command()
+def learn(
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file: a header, then one case a row.", metavar="DATA")],
+    sampler: Annotated[
+        str, typer.Option(help='How to move between graphs: "auto", "single_edge" or "markov_blanket".')
+    ] = "auto",
+    chains: Annotated[int, typer.Option(help="Independent chains, each started from a random graph.")] = 4,
+    draws: Annotated[int | None, typer.Option(help="Graphs kept from each chain.", show_default="5000")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Draws discarded first.", show_default="half of --draws")] = None,
+    thin: Annotated[
+        int | None, typer.Option(help="Steps between two draws.", show_default="n(n-1) for n columns, at least 200")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws.", show_default="fresh")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Chains that run at the same time.", show_default="one for each core")
+    ] = None,
+    max_parents: Annotated[
+        int | None, typer.Option(help="Largest number of parents of a node.", show_default="any number")
+    ] = None,
+    equivalent_sample_size: Annotated[float, typer.Option(help="Weight of the prior, in cases.")] = 1.0,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Use this column (repeat for more); all when left out.", show_default=False)
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Cut numeric columns into so many quantile bins: 4, or age=4 for one column (repeat for more).",
+            show_default=False,
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write all edges to this file, too: .csv, .json or .parquet.", show_default=False),
+    ] = None,
+) -> None:
+    """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
+    from doxa.output import check_output, write_frame
+
+    if output is not None:
+        check_output(output)  # before hours of sampling, not after
+    table = doxa.read_table(data, columns=columns, missing=missing, bins=_parse_bins(bins))
+    posterior = doxa.learn(
+        table,
+        equivalent_sample_size=equivalent_sample_size,
+        sampler=sampler,
+        max_parents=max_parents,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        thin=thin,
+        seed=seed,
+        workers=workers,
+    )
+    _show(posterior, _EDGES_SHOWN)
+    if output is not None:
+        write_frame(posterior.edges(), output)
+        print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {output}.")
+
+
+@app.command()
+def demo() -> None:
+    """Learn the structure of a real data set that comes with doxa, and explain what is seen."""
+    from doxa.data import datasets
+
+    print(datasets.describe("reinis"))
+    print()
+    _show(doxa.learn(datasets.load("reinis"), seed=1), 15)
+    print()
+    print(
+        "'joined' is the probability of an edge in either direction: where it is near 1 and the two directions share it,"
+    )
+    print("the data show that the two are connected, but not which way. Next, try a file of your own:")
+    print("  doxa learn FILE.csv --output edges.csv")
+
+
+def _parse_bins(bins: list[str] | None) -> int | dict[str, int] | None:
+    """``["4"]`` to 4, ``["age=4", "weight=3"]`` to a mapping; a name may hold ``=``: the last one counts."""
+    if not bins:
+        return None
+    if len(bins) == 1 and "=" not in bins[0]:
+        return _whole(bins[0], bins[0])
+    parsed = {}
+    for item in bins:
+        name, equals, number = item.rpartition("=")
+        if not equals:
+            raise typer.BadParameter(f"{item!r} should be NAME=NUMBER, as in --bins age=4", param_hint="--bins")
+        parsed[name] = _whole(number, item)
+    return parsed
+
+
+def _whole(number: str, item: str) -> int:
+    try:
+        return int(number)
+    except ValueError:
+        message = f"{item!r} should be a whole number, or NAME=NUMBER, as in --bins age=4"
+        raise typer.BadParameter(message, param_hint="--bins") from None
+
+
+def _show(posterior: StructurePosterior, most: int) -> None:
+    """Print the run, the edge table and the verdict."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from doxa.structure.summary import ranked_edges, run_text
+
+    console = Console(highlight=False, soft_wrap=True)
+    print(run_text(posterior))
+    print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("source", "target"):
+        table.add_column(name)
+    for name in ("probability", "95% interval", "ess", "r_hat", "joined"):
+        table.add_column(name, justify="right")
+    for edge in ranked_edges(posterior, most):
+        low, high = edge.estimate.interval()
+        r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
+        figures = (
+            str(edge.estimate),
+            f"{low:.3f} - {high:.3f}",
+            f"{edge.estimate.ess:.0f}",
+            r_hat,
+            f"{edge.joined.value:.3f}",
+        )
+        # Text, not str: a column named [red] is a name, not a colour
+        table.add_row(*map(Text, (edge.source, edge.target, *figures)))
+    console.print(table)
+    left = len(posterior.names) * (len(posterior.names) - 1) - most
+    if left > 0:
+        print(f"... and {left} less probable edges")
+    print()
+    print(f"edges in a graph: {posterior.n_edges_diagnosis.estimate}")
+    print(posterior.verdict)

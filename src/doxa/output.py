@@ -1,0 +1,85 @@
+"""Write a frame to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doxa.errors import ArgumentError, FileError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_output", "write_frame"]
+
+_KINDS = (".csv", ".json", ".parquet")
+
+
+def check_output(path: Path) -> None:
+    """Raise unless a file of this name can be written.
+
+    Raises
+    ------
+    ArgumentError
+        If the ending is none of .csv, .json and .parquet.
+    FileError
+        If the folder does not exist or cannot be written to, or the name is that of a folder.
+    """
+    if path.suffix.lower() not in _KINDS:
+        raise ArgumentError(f"output is '{path}'; its ending must be one of {', '.join(_KINDS)}")
+    if path.is_dir():
+        raise FileError(f"output is '{path}', which is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise FileError(f"output is '{path}', but the folder '{path.parent}' does not exist; create it first")
+    with _temporary(path):
+        pass
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> None:
+    """Write ``frame`` in the format that the ending of ``path`` names; an older file is replaced in one step.
+
+    Raises
+    ------
+    ArgumentError, FileError
+        As `check_output`, or when the disk is full.  The older file, if any, is then still there.
+    """
+    check_output(path)
+    kind = path.suffix.lower()
+    with _temporary(path) as temporary:
+        try:
+            if kind == ".csv":
+                frame.to_csv(temporary, index=False)
+            elif kind == ".json":
+                frame.to_json(temporary, orient="records", indent=1)
+            else:
+                _write_parquet(frame, temporary)
+            temporary.replace(path)
+        except OSError as error:
+            raise FileError(f"output is '{path}', which cannot be written: {error.strerror or error}") from error
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        connection.register("frame", frame)
+        target = str(path).replace("'", "''")
+        connection.execute(f"COPY frame TO '{target}' (FORMAT parquet)")
+
+
+@contextlib.contextmanager
+def _temporary(path: Path):  # type: ignore[no-untyped-def]
+    """A new file beside ``path``, gone afterwards unless it was moved away."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    except OSError as error:
+        raise FileError(f"output is '{path}', which cannot be written: {error.strerror}") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
