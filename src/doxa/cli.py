@@ -189,13 +189,8 @@ def _show(posterior: StructurePosterior, most: int) -> None:
     for edge in ranked_edges(posterior, most):
         low, high = edge.estimate.interval()
         r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
-        figures = (
-            str(edge.estimate),
-            f"{low:.3f} - {high:.3f}",
-            f"{edge.estimate.ess:.0f}",
-            r_hat,
-            f"{edge.joined.value:.3f}",
-        )
+        ess, joined = f"{edge.estimate.ess:.0f}", f"{edge.joined.value:.3f}"
+        figures = (str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined)
         # Text, not str: a column named [red] is a name, not a colour
         table.add_row(*map(Text, (edge.source, edge.target, *figures)))
     console.print(table)
