@@ -168,3 +168,10 @@ def test_keys_that_would_overflow_are_ranked_on_the_way(n_columns):
     assert np.array_equal(codes[first][row_index], codes)
     assert first.size == len({tuple(row) for row in codes.tolist()})
     assert np.all(np.diff(first) > 0)
+
+
+def test_a_difference_that_an_overflow_would_push_out_is_seen():
+    codes = np.full((3, 6), 32_766, dtype=np.int16)  # each column after the first is a digit of 15 bits
+    codes[1, 0] -= 2_048
+    first, row_index = group_rows(list(codes.T), 3)
+    assert (first.tolist(), row_index.tolist()) == ([0, 1], [0, 1, 0])

@@ -20,6 +20,7 @@ is rejected.  ``published=True`` runs the printed algorithm for comparison.
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.mcmc.chain_theory import Proposal
 from doxa.structure.changes import accept_change, accepts, cache_is_full, record, score_change
 from doxa.structure.covered_arcs import reverse_covered_arcs
@@ -66,7 +67,9 @@ class MarkovBlanket:
     Raises
     ------
     ArgumentError
-        If ``k`` or ``covered_arc_reversals`` is negative or ``w`` is not strictly between 0 and 1.
+        If ``k`` or ``covered_arc_reversals`` is negative or not whole, or ``w`` is not strictly between 0 and 1.
+    ArgumentTypeError
+        If ``w`` is not a number.
 
     Examples
     --------
@@ -93,6 +96,10 @@ class MarkovBlanket:
                 raise ArgumentError(f"{field} is {value!r}; it must be a whole number, 0 or more") from None
             if whole < 0:
                 raise ArgumentError(f"{field} is {whole}; it must be 0 or more")
+        if isinstance(self.w, bool) or not isinstance(self.w, numbers.Real):
+            raise ArgumentTypeError(
+                f"w is {self.w!r}; it must be a number strictly between 0 and 1 (the paper uses 0.95)"
+            )
         if not 0.0 < self.w < 1.0:
             raise ArgumentError(f"w is {self.w!r}; it is a probability strictly between 0 and 1 (the paper uses 0.95)")
 

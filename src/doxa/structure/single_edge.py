@@ -31,7 +31,6 @@ from doxa.structure.graph import (
     ADD,
     DELETE,
     ILLEGAL,
-    REVERSE,
     apply_change,
     candidate_kind,
     has_bit,
@@ -117,7 +116,7 @@ def _log_hastings(log_q: Any, kind: int, n_edges: int) -> float:
 
 @hot
 def _list_edges(children: Any, edges: Any) -> int:
-    """Write all edges as columns (parent, child) of ``edges``; return their number."""
+    """Write all edges as columns (parent, child) of ``edges``, in order; return their number."""
     found = 0
     for i in range(children.shape[0]):
         for w in range(children.shape[1]):
@@ -154,23 +153,39 @@ def _draw_pair(children: Any, edges: Any, n_edges: int, u: float, v: float) -> t
 
 
 @hot
+def _insert_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
+    """Add a column to the list, which stays in order: draws must not depend on how the graph was come by."""
+    place = n_edges
+    while place > 0 and (edges[0, place - 1] > i or (edges[0, place - 1] == i and edges[1, place - 1] > j)):
+        edges[0, place] = edges[0, place - 1]
+        edges[1, place] = edges[1, place - 1]
+        place -= 1
+    edges[0, place] = i
+    edges[1, place] = j
+
+
+@hot
+def _remove_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
+    place = 0
+    while edges[0, place] != i or edges[1, place] != j:
+        place += 1
+    for later in range(place, n_edges - 1):
+        edges[0, later] = edges[0, later + 1]
+        edges[1, later] = edges[1, later + 1]
+
+
+@hot
 def _update_edges(edges: Any, n_edges: int, kind: int, i: int, j: int) -> int:
     """Keep the list of edges in step with an accepted change; return their number."""
     if kind == ADD:
-        edges[0, n_edges] = i
-        edges[1, n_edges] = j
+        _insert_edge(edges, n_edges, i, j)
         return n_edges + 1
-    tail, head = (j, i) if kind == REVERSE else (i, j)
-    place = 0
-    while edges[0, place] != tail or edges[1, place] != head:
-        place += 1
-    if kind == REVERSE:
-        edges[0, place] = i
-        edges[1, place] = j
-        return n_edges
-    edges[0, place] = edges[0, n_edges - 1]
-    edges[1, place] = edges[1, n_edges - 1]
-    return n_edges - 1
+    if kind == DELETE:
+        _remove_edge(edges, n_edges, i, j)
+        return n_edges - 1
+    _remove_edge(edges, n_edges, j, i)
+    _insert_edge(edges, n_edges - 1, i, j)
+    return n_edges
 
 
 @hot
