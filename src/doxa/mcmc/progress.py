@@ -32,7 +32,8 @@ def reporter(show: bool | None, total: int) -> Iterator[Reporter]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:  # leaves a clean terminal behind
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=console.is_terminal) as bar:  # leaves a clean terminal behind
         task = bar.add_task("starting", total=total)
 
         class Bar:

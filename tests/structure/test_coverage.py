@@ -1,0 +1,74 @@
+"""Do the 95% intervals of short runs hold the exact answer as often as they say?
+
+Many seeded runs of one posterior that is known exactly; each run's intervals are made from its own draws alone.  The
+draws are a few steps apart, so they are strongly correlated: an error that ignores that must fail the same test.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from support.checks import FALSE_ALARM, SEED
+from support.tables import skewed_table
+
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.indicators import Status, diagnose_indicators
+from doxa.mcmc.driver import Schedule, sample
+from doxa.structure.cache import FamilyScores
+from doxa.structure.exact import enumerate_posterior
+from doxa.structure.markov_blanket import MarkovBlanket
+from doxa.structure.sampler import StructureSampler
+from doxa.structure.single_edge import SingleEdge
+
+NODES, DRAWS, THIN = 4, 400, 8
+
+
+def short_runs(move, n_runs):
+    """For each run and edge: whether ours and a naive interval cover, and whether law 2 promises that it does."""
+    scores = FamilyScores(skewed_table(NODES, 50, seed=7, n_states=3))
+    caps = np.full(NODES, NODES - 1, dtype=np.int64)
+    exact = enumerate_posterior(scores, caps).edge_probabilities
+    off = ~np.eye(NODES, dtype=bool)
+    covered, naive, promised = [], [], []
+    for run in range(n_runs):
+        trace = sample(
+            StructureSampler(move, scores, caps, THIN), Schedule(4, DRAWS, 40), seed=10**6 * SEED + run, workers=1
+        )
+        found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], NODES))
+        covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
+        plain = 1.96 * np.sqrt(found.probability * (1 - found.probability) / (4 * DRAWS))
+        naive.append((np.abs(found.probability - exact) <= plain)[off])
+        mixed = found.ess * exact * (1 - exact) >= 10
+        promised.append((mixed & (found.status != Status.CANNOT_TELL))[off])
+    return np.array(covered), np.array(naive), np.array(promised)
+
+
+def limits(n, low=0.93, high=0.97):
+    """Numbers of covering runs beyond which the true coverage is outside [low, high], at the false-alarm rate."""
+    return binom.ppf(FALSE_ALARM, n, low), binom.isf(FALSE_ALARM, n, high)
+
+
+def check(move, n_runs):
+    covered, naive, promised = short_runs(move, n_runs)
+    judged = promised.mean(axis=0) > 0.99  # edges for which the promise is made in (nearly) every run
+    assert judged.sum() >= 8
+    for edge in np.flatnonzero(judged):
+        fewest, most = limits(n_runs)
+        assert fewest <= covered[:, edge].sum() <= most, f"edge {edge}: {covered[:, edge].mean():.3f}"
+    # All edges together: runs are independent, edges within a run are not, so the spread over runs is the yardstick.
+    per_run = covered[:, judged].mean(axis=1)
+    error = per_run.std() / np.sqrt(n_runs)
+    assert 0.93 - 5 * error < per_run.mean() < 0.97 + 5 * error
+    assert naive[:, judged].mean() < 0.93 - 5 * naive[:, judged].mean(axis=1).std() / np.sqrt(n_runs)
+
+
+@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket()], ids=lambda move: move.name)
+def test_intervals_cover_in_a_few_hundred_runs(move):
+    check(move, 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket()], ids=lambda move: move.name)
+def test_intervals_cover_in_two_thousand_runs(move):
+    check(move, 2000)

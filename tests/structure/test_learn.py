@@ -1,0 +1,282 @@
+"""`learn` and `StructurePosterior` as a user meets them."""
+
+from __future__ import annotations
+
+import re
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from support.tables import skewed_table
+
+import doxa
+from doxa.data import Table, datasets
+from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.estimates.trace import Trace
+from doxa.models import Dag
+from doxa.structure import MarkovBlanket, SingleEdge
+from doxa.structure.adjacency import symmetric_rows
+from doxa.structure.cache import FamilyScores
+from doxa.structure.exact import enumerate_posterior, exact_edge_probabilities
+from doxa.structure.posterior import StructurePosterior
+
+
+@pytest.fixture(scope="module")
+def reinis():
+    return doxa.learn(datasets.load("reinis"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def small():
+    table = skewed_table(4, 50, seed=7)
+    return doxa.learn(table, seed=2, draws=2000), enumerate_posterior(FamilyScores(table))
+
+
+def test_reinis_agrees_with_the_exact_sum(reinis):
+    exact = exact_edge_probabilities(FamilyScores(datasets.load("reinis")))
+    for row in reinis.edges().itertuples():
+        i, j = reinis.names.index(row.source), reinis.names.index(row.target)
+        low, high = reinis.edge(row.source, row.target).interval(0.9999)
+        assert low <= exact[i, j] <= high
+        assert row.mcse > 0
+    assert reinis.converged
+    assert reinis.verdict.startswith("Converged: 4 chains from random graphs agree")
+
+
+def test_edges_are_a_sorted_frame_of_all_ordered_pairs(reinis):
+    frame = reinis.edges()
+    assert list(frame.columns) == ["source", "target", "probability", "mcse", "ess", "r_hat"]
+    assert len(frame) == 30
+    assert frame["probability"].is_monotonic_decreasing
+    assert set(zip(frame["source"], frame["target"], strict=True)) == {
+        (a, b) for a in reinis.names for b in reinis.names if a != b
+    }
+
+
+def test_adjacencies_add_the_two_directions(reinis):
+    frame = reinis.adjacencies()
+    assert list(frame.columns) == ["node_a", "node_b", "probability", "mcse", "ess", "r_hat"]
+    assert len(frame) == 15
+    for row in frame.itertuples():
+        both = reinis.edge(row.node_a, row.node_b).value + reinis.edge(row.node_b, row.node_a).value
+        assert row.probability == pytest.approx(both, abs=1e-12)
+
+
+def test_number_of_edges_and_scores_belong_to_the_draws(reinis):
+    assert reinis.n_edges.shape == reinis.log_score.shape == (4, 5000)
+    assert reinis.n_edges.mean() == pytest.approx(reinis.edges()["probability"].sum(), abs=1e-9)
+
+
+def test_graphs_come_by_their_exact_probability(small):
+    posterior, exact = small
+    graphs = posterior.graphs(30)
+    best = np.argsort(-exact.log_score, kind="stable")[:30]
+    np.testing.assert_allclose([graph.log_score for graph in graphs], exact.log_score[best], atol=1e-9)
+    known = {Dag.from_rows(rows, posterior.names): p for rows, p in zip(exact.rows, exact.probability, strict=True)}
+    for graph in graphs:
+        low, high = graph.frequency.interval(0.99999)
+        assert low <= known[graph.dag] <= high
+    assert sum(graph.frequency.value for graph in posterior.graphs(10_000)) == pytest.approx(1.0)
+
+
+def test_features_are_means_over_the_draws(small):
+    posterior, exact = small
+    truth = sum(
+        p * (Dag.from_rows(rows, posterior.names).n_edges) for rows, p in zip(exact.rows, exact.probability, strict=True)
+    )
+    n_edges = posterior.feature(lambda dag: dag.n_edges)
+    assert n_edges.value == pytest.approx(posterior.n_edges.mean())
+    assert abs(n_edges.value - truth) < 5 * n_edges.mcse
+    edge = posterior.feature(lambda dag: dag.has_edge("x0", "x1"))
+    assert edge == posterior.edge("x0", "x1")
+    always = posterior.feature(lambda dag: True)
+    assert always.value == 1.0
+    assert 0 < always.interval()[0] < 1
+
+
+def test_a_feature_must_be_a_number(small):
+    posterior, _ = small
+    with pytest.raises(ArgumentError, match="f returned 'many'; it must return a number, True or False"):
+        posterior.feature(lambda dag: "many")
+    with pytest.raises(ArgumentError, match="f returned a value that is not finite"):
+        posterior.feature(lambda dag: np.inf)
+
+
+def test_symmetric_rows_agree_with_their_plain_twin():
+    rng = np.random.default_rng(0)
+    for n in (3, 64, 90):
+        adjacency = np.triu(rng.random((5, n, n)) < 0.2, 1)
+        from doxa.models.bits import pack_rows
+
+        rows = pack_rows(adjacency)
+        before = rows.copy()
+        assert np.array_equal(symmetric_rows(rows), pack_rows(adjacency | adjacency.transpose(0, 2, 1)))
+        assert np.array_equal(rows, before)
+
+
+@pytest.mark.parametrize("sampler", ["single_edge", "markov_blanket"])
+def test_same_seed_same_draws_with_one_two_and_four_workers(sampler):
+    table = skewed_table(5, 60, seed=1)
+    runs = [doxa.learn(table, sampler=sampler, seed=3, draws=200, workers=workers) for workers in (1, 2, 4)]
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        runs.append(doxa.learn(table, sampler=sampler, seed=3, draws=200))
+    for run in runs[1:]:
+        for name in ("rows", "log_score", "n_edges"):
+            assert np.array_equal(run.trace[name], runs[0].trace[name])
+    assert not np.array_equal(doxa.learn(table, sampler=sampler, seed=4, draws=200).n_edges, runs[0].n_edges)
+
+
+def test_learn_takes_paths_and_frames(tmp_path):
+    frame = pd.DataFrame({"a": ["x", "y", "x", "x"] * 5, "b": ["u", "v", "u", "v"] * 5})
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    options = {"seed": 1, "draws": 50}
+    from_path, from_frame = doxa.learn(path, **options), doxa.learn(frame, **options)
+    assert np.array_equal(from_path.trace["rows"], from_frame.trace["rows"])
+    assert doxa.learn(str(path), **options).names == ("a", "b")
+
+
+def test_a_cap_is_obeyed_and_stated(small):
+    posterior = doxa.learn(skewed_table(4, 50, seed=7), max_parents=1, seed=1, draws=200)
+    assert max(len(dag.parents(x)) for dag, _, _ in posterior.graphs(99) for x in dag.names) == 1
+    assert "at most 1 parents" in posterior.summary()
+    assert "any number of parents" in small[0].summary()
+
+
+def test_summary_is_a_page_of_text(reinis):
+    lines = reinis.summary().splitlines()
+    assert lines[0] == (
+        "1841 rows x 6 columns; BDeu score, equivalent sample size 1; uniform prior over graphs; any number of parents"
+    )
+    assert lines[1].startswith("SingleEdge(): 4 chains x 5000 draws, one every 200 steps, after 500000 steps of warm-up")
+    assert lines[1].endswith("seed 1")
+    assert "phys -> smoke" in lines[5]
+    assert lines[-1] == reinis.verdict
+
+
+def test_one_state_columns_and_one_row_are_learnt_from():
+    table = Table.from_codes(["a", "b", "c"], [["n", "y"], ["only"], ["n", "y"]], [[0, 0, 1]])
+    posterior = doxa.learn(table, seed=1, draws=400)
+    # BDeu of one case is -log 2 for each two-state column, whatever the graph: the posterior is the prior.
+    exact = enumerate_posterior(FamilyScores(table))
+    np.testing.assert_allclose(exact.probability, 1 / 25)
+    for row in posterior.edges().itertuples():
+        low, high = posterior.edge(row.source, row.target).interval(0.9999)
+        assert low <= 8 / 25 <= high
+
+
+def test_the_printed_sampler_is_labelled_biased():
+    posterior = doxa.learn(skewed_table(3, 30, seed=0), sampler=MarkovBlanket(published=True), seed=1, draws=100)
+    assert posterior.verdict.startswith("Biased: Algorithm 1 as printed does not keep the posterior")
+    assert not doxa.learn(skewed_table(3, 30, seed=0), sampler=MarkovBlanket(), seed=1, draws=100).verdict.startswith(
+        "Biased"
+    )
+
+
+# --- verdicts on made-up draws ---------------------------------------------------------------------------------
+
+
+def made_up(edge_by_chain, log_score, n_draws=1000):
+    """A posterior over two nodes whose chains hold a -> b with these probabilities."""
+    rng = np.random.default_rng(0)
+    rows = np.zeros((len(edge_by_chain), n_draws, 2, 1), dtype=np.uint64)
+    for chain, p in enumerate(edge_by_chain):
+        rows[chain, :, 0, 0] = 2 * (rng.random(n_draws) < p)
+    scores = np.array(log_score)[:, None] + rng.normal(0, 1, size=(len(edge_by_chain), n_draws))
+    info = {name: np.full(len(edge_by_chain), 9) for name in ("proposed", "accepted")}
+    trace = Trace(
+        {"rows": rows, "log_score": scores, "n_edges": (rows > 0).sum(axis=(2, 3)).astype(np.int32)}, info=info
+    )
+    real = doxa.learn(skewed_table(2, 10, seed=0), draws=4, seed=1)
+    return StructurePosterior(("a", "b"), trace, SingleEdge(), real.options, real.cache)
+
+
+def test_chains_that_agree_have_converged():
+    posterior = made_up([0.3] * 4, [0.0] * 4)
+    assert posterior.converged is True
+    assert posterior.verdict.startswith("Converged: 4 chains from random graphs agree (R-hat of the log score 1.0")
+
+
+def test_chains_in_different_modes_have_not():
+    posterior = made_up([0.3] * 4, [0.0, 0.0, 0.0, -40.0])
+    assert posterior.converged is False
+    assert posterior.verdict.startswith("Not converged: the log score has R-hat")
+    assert re.search(r"mean by chain -?0\.\d, -?0\.\d, -?0\.\d, -40\.\d\)", posterior.verdict)
+    assert "Run longer: draws=4000, warmup=2000." in posterior.verdict
+
+
+def test_chains_that_disagree_on_an_edge_have_not():
+    posterior = made_up([0.1, 0.9, 0.1, 0.9], [0.0] * 4)
+    assert posterior.converged is False
+    assert "chains disagree about edge probabilities (1 of them), most about a -> b" in posterior.verdict
+    assert "chains disagree about adjacency probabilities (1 of them), most about a -- b" in posterior.verdict
+
+
+def test_chains_stuck_on_different_graphs_have_infinite_r_hat():
+    posterior = made_up([0.0, 1.0, 0.0, 1.0], [0.0] * 4)
+    assert posterior.converged is False
+    assert "R-hat infinite" in posterior.verdict
+    assert posterior.edge("a", "b").mcse > 0.1
+
+
+def test_one_chain_cannot_tell():
+    posterior = made_up([0.3], [0.0])
+    assert posterior.converged is None
+    assert posterior.verdict == (
+        "Cannot tell: one chain alone cannot show that others would agree. Run several: chains=4."
+    )
+
+
+def test_few_effective_draws_are_not_enough():
+    posterior = made_up([0.3] * 4, [0.0] * 4, n_draws=12)
+    assert posterior.converged is False
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"sampler": "gibs"},
+            ArgumentError,
+            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'markov_blanket'",
+        ),
+        (
+            {"sampler": SingleEdge},
+            ArgumentTypeError,
+            f"sampler is {SingleEdge!r}; it must be a name ('auto', 'single_edge', 'markov_blanket') or a move such as "
+            "SingleEdge()",
+        ),
+        ({"max_parents": -1}, ArgumentError, "max_parents is -1; it must be at least 0"),
+        ({"chains": 0}, ArgumentError, "chains is 0; it must be at least 1"),
+        ({"thin": 0}, ArgumentError, "thin is 0; it must be at least 1"),
+        ({"draws": 2}, ArgumentError, "draws is 2; it must be at least 4"),
+        (
+            {"equivalent_sample_size": 0},
+            ArgumentError,
+            "equivalent_sample_size is 0; it must be above 0 and finite (1.0 is usual)",
+        ),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, error, message):
+    with pytest.raises(error) as refused:
+        doxa.learn(skewed_table(3, 10, seed=0), **options)
+    assert str(refused.value) == message
+
+
+def test_missing_cells_are_refused_with_columns_and_counts():
+    with pytest.raises(TableError, match=r"table has 392 missing cells, in the columns 'handicapped_infants' \(12\)"):
+        doxa.learn(datasets.load("house_votes"))
+
+
+def test_unknown_nodes_are_refused(reinis):
+    with pytest.raises(ArgumentError) as refused:
+        reinis.edge("smoke", "cough")
+    assert str(refused.value) == (
+        "'cough' is not a node of this posterior; its nodes are 'smoke', 'mental', 'phys', 'systol', 'protein', 'family'"
+    )
+    with pytest.raises(ArgumentError, match="source and target are both 'smoke'; an edge joins two different nodes"):
+        reinis.edge("smoke", "smoke")
