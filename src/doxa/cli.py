@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +19,7 @@ import typer
 
 import doxa
 from doxa.errors import DoxaError
+from doxa.text import printable
 
 if TYPE_CHECKING:
     from doxa.structure import StructurePosterior
@@ -40,14 +44,43 @@ def main() -> None:
     notices.addHandler(handler)
     notices.setLevel(logging.INFO)
     try:
-        app()
+        code = _run()
+    finally:
+        notices.removeHandler(handler)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command that was typed and return the exit code."""
+    try:
+        outcome = app(prog_name="doxa", standalone_mode=False)
     except DoxaError as error:
-        print(f"doxa: {error}", file=sys.stderr)
-        sys.exit(2)
+        return _fail(printable(str(error)))
+    except BrokenPipeError:  # the reader of our output, such as head, has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # Typer's own, for words it cannot parse
+            raise
+        message = error.format_message().rstrip(".")
+        return _fail(f"{message}; see doxa --help") if message else 2  # no words at all: the help was shown
+    return outcome if isinstance(outcome, int) else 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
+    try:
+        yield
     except KeyboardInterrupt as interruption:
-        told = getattr(interruption, "__notes__", None) or ["interrupted; nothing was written"]
-        print(f"\ndoxa: {told[0]}", file=sys.stderr)
-        sys.exit(130)
+        told = getattr(interruption, "__notes__", None) or ["interrupted"]
+        print(f"doxa: {told[0]}; nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def _fail(message: str) -> int:
+    print(f"doxa: {message}", file=sys.stderr)
+    return 2
 
 
 def _version(asked: bool) -> None:
@@ -112,23 +145,24 @@ def learn(
 
     if output is not None:
         check_output(output)  # before hours of sampling, not after
-    table = doxa.read_table(data, columns=columns, missing=missing, bins=_parse_bins(bins))
-    posterior = doxa.learn(
-        table,
-        equivalent_sample_size=equivalent_sample_size,
-        sampler=sampler,
-        max_parents=max_parents,
-        chains=chains,
-        draws=draws,
-        warmup=warmup,
-        thin=thin,
-        seed=seed,
-        workers=workers,
-    )
+    with _interruptible():
+        table = doxa.read_table(data, columns=columns, missing=missing, bins=_parse_bins(bins))
+        posterior = doxa.learn(
+            table,
+            equivalent_sample_size=equivalent_sample_size,
+            sampler=sampler,
+            max_parents=max_parents,
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            thin=thin,
+            seed=seed,
+            workers=workers,
+        )
     _show(posterior, _EDGES_SHOWN)
     if output is not None:
         write_frame(posterior.edges(), output)
-        print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {output}.")
+        print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(output))}.")
 
 
 @app.command()
@@ -138,7 +172,9 @@ def demo() -> None:
 
     print(datasets.describe("reinis"))
     print()
-    _show(doxa.learn(datasets.load("reinis"), seed=1), 15)
+    with _interruptible():
+        posterior = doxa.learn(datasets.load("reinis"), seed=1)
+    _show(posterior, 15)
     print()
     print(
         "'joined' is the probability of an edge in either direction: where it is near 1 and the two directions share it,"
@@ -192,11 +228,11 @@ def _show(posterior: StructurePosterior, most: int) -> None:
         ess, joined = f"{edge.estimate.ess:.0f}", f"{edge.joined.value:.3f}"
         figures = (str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined)
         # Text, not str: a column named [red] is a name, not a colour
-        table.add_row(*map(Text, (edge.source, edge.target, *figures)))
+        table.add_row(*map(Text, (printable(edge.source), printable(edge.target), *figures)))
     console.print(table)
     left = len(posterior.names) * (len(posterior.names) - 1) - most
     if left > 0:
         print(f"... and {left} less probable edges")
     print()
     print(f"edges in a graph: {posterior.n_edges_diagnosis.estimate}")
-    print(posterior.verdict)
+    print(printable(posterior.verdict))

@@ -151,7 +151,10 @@ def test_repr_is_short():
         ),
         (lambda: Dag([[0]], ["a", "b"]), "names has 2 entries but adjacency has 1 nodes; give one name a node"),
         (lambda: Dag(np.zeros((2, 2)), ["a", "a"]), "names has 'a' more than once; every node needs a name of its own"),
-        (lambda: Dag.from_edges([("a", "b", "c")]), "edges contains ('a', 'b', 'c'); an edge is a pair (parent, child)"),
+        (
+            lambda: Dag.from_edges([("a", "b", "c")]),
+            "edges contains ('a', 'b', 'c'); an edge is a pair (parent, child)",
+        ),
         (lambda: Dag.from_edges(["ab"]), "edges contains 'ab'; an edge is a pair (parent, child)"),
         (
             lambda: Dag.from_edges([("a", "q")], nodes=["a", "b"]),

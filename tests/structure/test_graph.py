@@ -43,7 +43,12 @@ def test_rebuild_agrees_with_its_plain_twin(n):
     adjacency = random_dag(rng, np.full(n, n, dtype=np.int64))
     parents, children, ancestors, descendants, _ = working_graph(pack_rows(adjacency))
     closure = plain_closure(adjacency)
-    for words, matrix in ((parents, adjacency.T), (children, adjacency), (ancestors, closure.T), (descendants, closure)):
+    for words, matrix in (
+        (parents, adjacency.T),
+        (children, adjacency),
+        (ancestors, closure.T),
+        (descendants, closure),
+    ):
         assert np.array_equal(unpack_rows(words, n), matrix)
 
 

@@ -49,7 +49,9 @@ def step_by_step(move, scores, caps, n_steps, seed):
 
 
 def kernel_matrices(posterior, caps, move, centre=None, hastings=True):
-    proposals = partial(move.proposals, caps=caps) if centre is None else partial(move.proposals, caps=caps, centre=centre)
+    proposals = (
+        partial(move.proposals, caps=caps) if centre is None else partial(move.proposals, caps=caps, centre=centre)
+    )
     q, log_hastings = proposal_matrices(list(posterior.rows), proposals, key)
     return metropolis_hastings_matrix(posterior.log_score, q, log_hastings if hastings else np.zeros_like(q))
 

@@ -138,9 +138,9 @@ class FamilyScores:
     def __post_init__(self) -> None:
         self.equivalent_sample_size = check_equivalent_sample_size(self.equivalent_sample_size)
         _check_table(self.table)
-        columns = np.ascontiguousarray(self.table.codes.T)
+        columns = np.array(self.table.codes.T, order="C")  # always a writable copy: one type for the kernels
         n_states = np.array([len(states) for states in self.table.states], dtype=np.int64)
-        self._data = (columns, np.ascontiguousarray(self.table.counts, dtype=np.int64), n_states)
+        self._data = (columns, np.array(self.table.counts, dtype=np.int64), n_states)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _check_table(table: Table) -> None:
     if table.n_missing:
         listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
         raise TableError(
-            f"table has {table.n_missing} missing cells, in the columns {listed}; learning from incomplete tables is "
+            f"table has missing cells, in the columns {listed}; learning from incomplete tables is "
             "not yet possible: leave these columns out with columns=..., or fill or remove the rows yourself"
         )
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from doxa.text import printable
+
 if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate
     from doxa.structure.posterior import StructurePosterior
@@ -43,7 +45,8 @@ def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
 def summary_text(posterior: StructurePosterior, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
     rows = [("edge", "probability")]
-    rows += [(f"{edge.source} -> {edge.target}", str(edge.estimate)) for edge in ranked_edges(posterior, most)]
+    for edge in ranked_edges(posterior, most):
+        rows.append((printable(f"{edge.source} -> {edge.target}"), str(edge.estimate)))
     width = max(len(name) for name, _ in rows)
     lines = [run_text(posterior), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
     n = len(posterior.names)

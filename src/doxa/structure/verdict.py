@@ -60,8 +60,11 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
         reason = f"the log score has only {score.bulk_ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, _longer(posterior)
     worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
+    log_score = (
+        "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
+    )
     reason = (
-        f"{n_chains} chains from random graphs agree (R-hat of the log score {_shown(score.r_hat)}); "
+        f"{n_chains} chains from random graphs agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
     return True, reason, ""

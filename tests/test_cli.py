@@ -1,0 +1,312 @@
+"""The command line: answers, exit codes, one clear line for every slip, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import doxa
+from doxa import cli
+
+QUICK = ["--draws", "60", "--warmup", "10", "--thin", "5", "--seed", "1"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Call the command in a folder of its own; return exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["doxa", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        lines = [line for line in err.splitlines() if "compiling the sampling kernels" not in line]
+        return left.value.code, out, "\n".join(lines)
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "weather.csv"
+    path.write_text("rain,wet,age\n" + "no,no,1.5\nyes,yes,2.5\nno,yes,3.5\nyes,yes,4.5\nno,no,5.5\n" * 6)
+    return path
+
+
+def two_columns(tmp_path, text="rain,wet\n" + "no,no\nyes,yes\nno,yes\n" * 8):
+    path = tmp_path / "two.csv"
+    path.write_text(text)
+    return path
+
+
+def test_version(run):
+    assert run("--version") == (0, f"doxa {doxa.__version__}\n", "")
+
+
+def test_no_words_show_the_help(run):
+    code, out, err = run()
+    assert "Usage: doxa" in out + err
+    assert "learn" in out + err
+    assert code == 2
+
+
+@pytest.mark.parametrize("command", ["learn", "demo"])
+def test_help_is_for_newcomers(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Usage: doxa {command}" in out
+
+
+def test_demo_tells_the_story_the_edges_the_verdict_and_what_to_try_next(run):
+    code, out, err = run("demo")
+    assert code == 0
+    assert err == ""
+    assert out.startswith("Risk factors of coronary thrombosis in 1841 men")
+    assert "source   target       probability   95% interval" in out
+    assert "Converged: 4 chains from random graphs agree" in out
+    assert out.rstrip().endswith("doxa learn FILE.csv --output edges.csv")
+
+
+def test_learn_prints_edges_and_verdict(run, tmp_path):
+    code, out, err = run("learn", two_columns(tmp_path), *QUICK)
+    assert (code, err) == (0, "")
+    assert "24 rows x 2 columns" in out
+    assert "rain" in out
+    assert "onverged" in out
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_output_holds_every_edge(run, tmp_path, ending):
+    target = tmp_path / f"edges.{ending}"
+    code, out, _ = run("learn", two_columns(tmp_path), *QUICK, "--output", target)
+    assert code == 0
+    assert f"All 2 edges are in {target}." in out
+    frame = {"csv": pd.read_csv, "json": lambda p: pd.DataFrame(json.loads(p.read_text())), "parquet": pd.read_parquet}[
+        ending
+    ](target)
+    assert list(frame.columns) == ["source", "target", "probability", "mcse", "ess", "r_hat"]
+    assert len(frame) == 2
+    again = doxa.learn(tmp_path / "two.csv", draws=60, warmup=10, thin=5, seed=1).edges()
+    assert frame["probability"].tolist() == pytest.approx(again["probability"].tolist())
+    assert sorted(os.listdir(tmp_path)) == sorted([target.name, "two.csv"])  # no temporary file is left
+
+
+def test_options_reach_the_run(run, table):
+    code, out, _ = run(
+        "learn", table, *QUICK, "--columns", "wet", "--columns", "age", "--bins", "age=2", "--chains", "3",
+        "--sampler", "markov_blanket", "--max-parents", "0", "--equivalent-sample-size", "2.5", "--workers", "2",
+    )  # fmt: skip
+    assert code == 0
+    assert "30 rows x 2 columns; BDeu score, equivalent sample size 2.5" in out
+    assert "at most 0 parents" in out
+    assert "MarkovBlanket(k=5, w=0.95" in out
+    assert "3 chains x 60 draws, one every 5 steps, after 50 steps of warm-up" in out
+
+
+def test_one_number_bins_every_numeric_column(run, table):
+    assert run("learn", table, *QUICK, "--bins", "3")[0] == 0
+
+
+def test_missing_tokens_can_be_named(run, tmp_path):
+    path = two_columns(tmp_path, "rain,wet\n" + "no,no\nyes,-\nno,NA\n" * 5)
+    code, _, err = run("learn", path, *QUICK, "--missing", "-")
+    assert code == 2
+    assert err.startswith("doxa: table has missing cells, in the columns 'wet' (5); ")
+    code, out, _ = run("learn", path, *QUICK, "--missing", "nothing")
+    assert code == 0
+    assert "15 rows x 2 columns" in out
+
+
+def test_names_cannot_steer_the_terminal(run, tmp_path):
+    path = two_columns(tmp_path, '"[red]a*\x1b[31m","q""u\note"\n' + "no,no\nyes,yes\nno,yes\n" * 5)
+    code, out, _ = run("learn", path, *QUICK)
+    assert code == 0
+    assert "\x1b" not in out
+    assert "[red]a*\\x1b[31m" in out
+    assert 'q"u\\note' in out
+
+
+BAD_FILES = {
+    "empty": ("", "source '{path}' is empty; the first line holds the names of the columns"),
+    "header only": ("a,b\n", "source '{path}' has a header but no rows"),
+    "one column": ("a\nx\ny\n", "table has only the column 'a'; a structure needs at least two columns"),
+    "duplicated names": (
+        "a,b,a\n1,2,3\n",
+        "source '{path}': the header has 'a' more than once; names of columns must differ",
+    ),
+    "ragged": (
+        "a,b\n1,2\n1,2,3\n",
+        "source '{path}': line 3 has 3 cells and the header has 2 (separated by commas); correct the line, or put a cell "
+        "that contains the separator in quotes",
+    ),
+    "not UTF-8": (
+        b"a,b\nx,caf\xe9\n",
+        "source '{path}' is not UTF-8 text: line 2 contains the byte 0xe9; convert the file to UTF-8 (a spreadsheet saves "
+        "it as 'CSV UTF-8')",
+    ),
+    "all missing": (
+        "a,b\nx,\ny,NA\n",
+        "column 'b': every cell is missing, so there are no states; leave out with columns=[...], or say with "
+        "missing=[...] which texts mean missing",
+    ),
+    "10,000 states": (
+        "id,b\n" + "".join(f"u{i},{i % 2}\n" for i in range(10_000)),
+        "column 'id' has 10000 distinct values, and a category at most 1000: it looks like an identifier; leave it out "
+        "with columns=[...], or group its values first",
+    ),
+    "empty cell in the header": (
+        "a,,c\n1,2,3\n",
+        "source '{path}': column 2 of 3 has no name in the header; give it one (or remove the column)",
+    ),
+    "numbers": (
+        "age,b\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50)),
+        "column 'age' (50 distinct numbers with decimals): numbers are categories only if they are integers of at most 20 "
+        "distinct values; cut into quantile bins with bins=4 or bins={{'age': 4}}, or leave out with columns=[...]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_refused_in_one_line(run, tmp_path, name):
+    content, message = BAD_FILES[name]
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    code, out, err = run("learn", path, *QUICK, "--output", tmp_path / "edges.csv")
+    assert (code, out) == (2, "")
+    assert err == "doxa: " + message.format(path=path)
+    assert os.listdir(tmp_path) == ["bad.csv"]
+
+
+def test_a_file_that_is_not_there(run, tmp_path):
+    code, _, err = run("learn", "weather.csv")
+    assert code == 2
+    assert err == f"doxa: source: no file 'weather.csv' in '{tmp_path}'"
+
+
+GOOD_FILES = {
+    "one row": "a,b\nx,y\n",
+    "constant column": "a,b\n" + "x,1\nx,2\n" * 5,
+    "star and quote in names": '"a*","q""uote"\n' + "x,y\ny,y\n" * 4,
+    "quoted newline": '"two\nlines",b\n' + '"x\ny",z\nu,v\n' * 4,
+    "byte-order mark": "\ufeffa,b\n" + "1,2\n2,1\n" * 4,
+}
+
+
+@pytest.mark.parametrize("name", GOOD_FILES)
+def test_odd_but_sound_files_are_learnt_from(run, tmp_path, name):
+    code, out, err = run("learn", two_columns(tmp_path, GOOD_FILES[name]), *QUICK)
+    assert (code, err) == (0, "")
+    assert "2 columns" in out
+    assert "\ufeff" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--columns", "zzz"], "columns names 'zzz', which is no column; there are: 'rain', 'wet'"),
+        (["--sampler", "gibs"], "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'markov_blanket'"),
+        (["--max-parents", "-1"], "max_parents is -1; it must be at least 0"),
+        (["--chains", "0"], "chains is 0; it must be at least 1"),
+        (["--thin", "0"], "thin is 0; it must be at least 1"),
+        (["--seed", "-4"], "seed is -4; it must be at least 0"),
+        (["--bins", "1"], "bins is 1; a column is cut into 2 to 1000 bins"),
+        (
+            ["--bins", "rain"],
+            "Invalid value for --bins: 'rain' should be a whole number, or NAME=NUMBER, as in --bins age=4; "
+            "see doxa --help",
+        ),
+        (
+            ["--bins", "rain=2", "--bins", "4"],
+            "Invalid value for --bins: '4' should be NAME=NUMBER, as in --bins age=4; see doxa --help",
+        ),
+        (
+            ["--equivalent-sample-size", "0"],
+            "equivalent_sample_size is 0.0; it must be above 0 and finite (1.0 is usual)",
+        ),
+        (["--output", "edges.txt"], "output is 'edges.txt'; its ending must be one of .csv, .json, .parquet"),
+        (["--output", "."], "output is '.'; its ending must be one of .csv, .json, .parquet"),
+        (
+            ["--output", "no/such/edges.csv"],
+            "output is 'no/such/edges.csv', but the folder 'no/such' does not exist; create it first",
+        ),
+        (["--output", "/proc/edges.csv"], "output is '/proc/edges.csv', which cannot be written: {reason}"),
+        (["--output", "folder.csv"], "output is 'folder.csv', which is a folder; give the name of a file in it"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(run, tmp_path, words, message):
+    path = two_columns(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    options = [word for k, word in enumerate(QUICK) if QUICK[k - k % 2] not in words]
+    code, out, err = run("learn", path, *options, *words)
+    assert (code, out) == (2, "")
+    if "{reason}" in message:
+        assert err.startswith("doxa: " + message.partition("{reason}")[0])
+    else:
+        assert err == f"doxa: {message}"
+    assert sorted(os.listdir(tmp_path)) == ["folder.csv", "two.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["learn"], "Missing argument 'DATA'"),
+        (["fly"], "No such command 'fly'"),
+        (["learn", "x.csv", "--fast"], "No such option: --fast"),
+        (["learn", "x.csv", "--draws", "many"], "Invalid value for '--draws'"),
+    ],
+)
+def test_words_that_cannot_be_parsed_are_refused_in_one_line(run, words, part):
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"doxa: {part}")
+    assert err.endswith("; see doxa --help")
+    assert err.count("\n") == 0
+
+
+def test_a_disk_that_fills_up_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    from doxa.errors import FileError
+    from doxa.output import write_frame
+
+    target = tmp_path / "edges.csv"
+    target.write_text("old")
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(FileError) as refused:
+        write_frame(pd.DataFrame({"a": [1]}), target)
+    assert str(refused.value) == f"output is '{target}', which cannot be written: No space left on device"
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["edges.csv"]
+
+
+def test_an_interruption_says_what_was_done_and_writes_nothing(tmp_path):
+    two_columns(tmp_path)
+    words = ["learn", "two.csv", "--draws", "2000000", "--thin", "2000", "--output", "edges.csv"]
+    process = subprocess.Popen(
+        [Path(sys.executable).parent / "doxa", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    assert err.rstrip().endswith("nothing was written")
+    assert os.listdir(tmp_path) == ["two.csv"]
