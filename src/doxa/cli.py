@@ -176,10 +176,8 @@ def demo() -> None:
         posterior = doxa.learn(datasets.load("reinis"), seed=1)
     _show(posterior, 15)
     print()
-    print(
-        "'joined' is the probability of an edge in either direction: where it is near 1 and the two directions share it,"
-    )
-    print("the data show that the two are connected, but not which way. Next, try a file of your own:")
+    print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")
+    print("it, the data show that the two are connected, but not which way. Next, try a file of your own:")
     print("  doxa learn FILE.csv --output edges.csv")
 
 
@@ -212,10 +210,11 @@ def _show(posterior: StructurePosterior, most: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from doxa.structure.summary import ranked_edges, run_text
+    from doxa.structure.summary import cache_text, ranked_edges, run_text
 
     console = Console(highlight=False, soft_wrap=True)
     print(run_text(posterior))
+    print(cache_text(posterior))
     print()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("source", "target"):

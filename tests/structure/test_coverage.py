@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binom
-from support.checks import FALSE_ALARM, SEED
-from support.tables import skewed_table
 
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import Status, diagnose_indicators
@@ -20,6 +18,8 @@ from doxa.structure.exact import enumerate_posterior
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler
 from doxa.structure.single_edge import SingleEdge
+from support.checks import FALSE_ALARM, SEED
+from support.tables import skewed_table
 
 NODES, DRAWS, THIN = 4, 400, 8
 

@@ -8,7 +8,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from support.tables import skewed_table
 
 import doxa
 from doxa.data import Table, datasets
@@ -20,6 +19,7 @@ from doxa.structure.adjacency import symmetric_rows
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior, exact_edge_probabilities
 from doxa.structure.posterior import StructurePosterior
+from support.tables import skewed_table
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_summary_is_a_page_of_text(reinis):
         "SingleEdge(): 4 chains x 5000 draws, one every 200 steps, after 500000 steps of warm-up"
     )
     assert lines[1].endswith("seed 1")
-    assert "phys -> smoke" in lines[5]
+    assert "phys -> smoke" in lines[4]
     assert lines[-1] == reinis.verdict
 
 
@@ -279,7 +279,8 @@ def test_unknown_nodes_are_refused(reinis):
     with pytest.raises(ArgumentError) as refused:
         reinis.edge("smoke", "cough")
     assert str(refused.value) == (
-        "'cough' is not a node of this posterior; its nodes are 'smoke', 'mental', 'phys', 'systol', 'protein', 'family'"
+        "'cough' is not a node of this posterior; its nodes are 'smoke', 'mental', 'phys', 'systol', 'protein', "
+        "'family'"
     )
     with pytest.raises(ArgumentError, match="source and target are both 'smoke'; an edge joins two different nodes"):
         reinis.edge("smoke", "smoke")

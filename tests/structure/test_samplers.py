@@ -6,9 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from support.checks import SEED, compare_transitions, worst_z, z_limit
-from support.networks import load_network
-from support.tables import skewed_table
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -28,6 +25,9 @@ from doxa.structure.exact import (
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler
 from doxa.structure.single_edge import SingleEdge
+from support.checks import SEED, compare_transitions, worst_z, z_limit
+from support.networks import load_network
+from support.tables import skewed_table
 
 MOVES = [SingleEdge(), MarkovBlanket(), MarkovBlanket(k=0, w=0.5, covered_arc_reversals=3)]
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
-from support.tables import skewed_table
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
@@ -21,6 +20,7 @@ from doxa.structure.cache import FamilyScores, ScoreCache, family_log_score
 from doxa.structure.counting import count_family, counting_scratch, group_family
 from doxa.structure.exact import all_dags
 from doxa.structure.scores import log_bdeu
+from support.tables import skewed_table
 
 
 def closed_form(counts, alpha):

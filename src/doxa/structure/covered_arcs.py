@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.mcmc.chain_theory import Proposal
-from doxa.structure.changes import accepts, score_change
-from doxa.structure.graph import REVERSE, count_bits, has_bit, reverse_covered, toggle_bit, working_graph
+from doxa.structure.changes import score_change
+from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
 
@@ -44,15 +44,9 @@ def covered_arc_proposals(rows: NDArray[np.uint64], caps: NDArray[np.int64]) -> 
 
 
 @hot
-def _is_covered(parents: Any, caps: Any, i: int, j: int) -> bool:
+def _is_turnable(parents: Any, caps: Any, i: int, j: int) -> bool:
     """Whether the arc i -> j has pa(j) = pa(i) + {i} and may be turned round."""
-    for w in range(parents.shape[1]):
-        with_i = parents[i, w]
-        if w == i >> 6:
-            with_i |= np.uint64(1) << np.uint64(i & 63)
-        if parents[j, w] != with_i:
-            return False
-    return bool(count_bits(parents, i) < caps[i])
+    return is_covered(parents, i, j) and bool(count_bits(parents, i) < caps[i])
 
 
 @hot
@@ -65,7 +59,7 @@ def _find_covered_into(parents: Any, covered: Any, caps: Any, j: int) -> int:
         while word != np.uint64(0):
             i = 64 * w + lowest_bit(word)
             word &= word - np.uint64(1)
-            if _is_covered(parents, caps, i, j):
+            if _is_turnable(parents, caps, i, j):
                 toggle_bit(covered, j, i)
                 change += 1
     return change
@@ -98,7 +92,7 @@ def _refresh_covered(parents: Any, children: Any, covered: Any, caps: Any, i: in
                 continue
             for tail in (i, j):
                 was = has_bit(covered, child, tail)
-                now = has_bit(parents, child, tail) and _is_covered(parents, caps, tail, child)
+                now = has_bit(parents, child, tail) and _is_turnable(parents, caps, tail, child)
                 if was != now:
                     toggle_bit(covered, child, tail)
                     change += 1 if now else -1
@@ -145,10 +139,8 @@ def reverse_covered_arcs(
         delta = score_change(graph, local, REVERSE, j, i, cache, scoring, proposed)
         reverse_covered(graph, i, j)
         n_covered_after = n_covered + _refresh_covered(parents, children, covered, caps, i, j)
-        log_ratio = delta
-        if n_covered_after != n_covered:
-            log_ratio += np.log(n_covered) - np.log(n_covered_after)
-        if published or accepts(rng, log_ratio):
+        ratio = np.exp(delta) * n_covered / n_covered_after
+        if published or 1.0 - rng.random() < ratio:  # 1 - u is in (0, 1]
             local[i] = proposed[0]
             local[j] = proposed[1]
             n_covered = n_covered_after

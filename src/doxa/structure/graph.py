@@ -29,6 +29,7 @@ __all__ = [
     "candidate_kind",
     "count_bits",
     "has_bit",
+    "is_covered",
     "rebuild",
     "reverse_covered",
     "toggle_bit",
@@ -180,9 +181,23 @@ def apply_change(graph: Any, kind: int, i: int, j: int) -> None:
         _add_edge(graph, i, j)
     elif kind == DELETE:
         _delete_edge(graph, i, j)
+    elif is_covered(graph[0], j, i):
+        reverse_covered(graph, j, i)
     else:
         _delete_edge(graph, j, i)
         _add_edge(graph, i, j)
+
+
+@hot
+def is_covered(parents: Any, i: int, j: int) -> bool:
+    """Whether the arc i -> j has pa(j) = pa(i) + {i}."""
+    for w in range(parents.shape[1]):
+        with_i = parents[i, w]
+        if w == i >> 6:
+            with_i |= np.uint64(1) << np.uint64(i & 63)
+        if parents[j, w] != with_i:
+            return False
+    return True
 
 
 @hot

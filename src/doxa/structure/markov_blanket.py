@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.mcmc.chain_theory import Proposal
-from doxa.structure.changes import accept_change, accepts, cache_is_full, record, score_change
+from doxa.structure.changes import accept_change, cache_is_full, record, score_change
 from doxa.structure.covered_arcs import reverse_covered_arcs
 from doxa.structure.graph import (
     ILLEGAL,
@@ -45,7 +45,7 @@ from doxa.structure.graph import (
 
 __all__ = ["MarkovBlanket"]
 
-_NO_HOPE = 2.0**53  # 1 - u is at least 2^-53: a ratio below that is never accepted
+_HOPELESS = -100.0  # 2^-53 is exp(-36.7), and n^2 is below exp(60) for any graph that fits in memory
 
 
 @dataclass(frozen=True)
@@ -276,6 +276,32 @@ def _toggle_change(parents: Any, children: Any, kind: int, i: int, j: int) -> No
 
 
 @hot
+def _is_accepted(
+    graph: Any,
+    kind: int,
+    i: int,
+    j: int,
+    centre: int,
+    weight: float,
+    published: bool,
+    ratio: float,
+    below: float,
+    block: Any,
+    size: int,
+    block_after: Any,
+) -> bool:
+    """Whether ``below`` is under the posterior ratio times q(old | new) / q(new | old); fills ``block_after``."""
+    if published:
+        return below < ratio
+    n = graph[0].shape[0]
+    q = _pair_probability(block, size, n, centre, i, j, weight)
+    if below * q >= ratio:  # q in the proposed graph is at most 1
+        return False
+    size_after = _block_after(graph, kind, i, j, centre, block_after)
+    return below * q < ratio * _pair_probability(block_after, size_after, n, centre, i, j, weight)
+
+
+@hot
 def _advance(
     graph: Any,
     local: Any,
@@ -299,14 +325,14 @@ def _advance(
     covered, block_after = spare
     visit = k + 1
     turn = (position + first) % (n * visit)
+    centre, step_of_visit = turn // visit, turn % visit
     until_kept = thin - first % thin
     kept = first // thin
-    size = _find_block(graph[0], graph[1], turn // visit, block) if not published else _count_members(block)
+    size = _find_block(graph[0], graph[1], centre, block) if not published else _count_members(block)
     for step in range(first, n_steps):
         if cache_is_full(cache):
             return step
-        centre = turn // visit
-        if turn == centre * visit:  # arrival at a node
+        if step_of_visit == 0:
             reverse_covered_arcs(graph, local, caps, reversals, published, cache, scoring, proposed, covered, rng)
             size = _find_block(graph[0], graph[1], centre, block)
         u = rng.random()
@@ -314,27 +340,22 @@ def _advance(
         kind = ILLEGAL if i < 0 else candidate_kind(graph, caps, i, j)
         if kind != ILLEGAL:
             delta = score_change(graph, local, kind, i, j, cache, scoring, proposed)
-            size_after = size
-            log_ratio = delta
-            if not published:
-                q = _pair_probability(block, size, n, centre, i, j, weight)
-                # q in the proposed graph is at most 1: most proposals are so bad that it could not save them.
-                if q * np.exp(-delta) < _NO_HOPE:
-                    size_after = _block_after(graph, kind, i, j, centre, block_after)
-                    log_ratio = delta + np.log(_pair_probability(block_after, size_after, n, centre, i, j, weight) / q)
-                else:
-                    log_ratio = -np.inf
-            if accepts(rng, log_ratio):
+            below = 1.0 - rng.random()  # in (0, 1], a multiple of 2^-53: accepted below the ratio
+            # q is at least 1 / n^2 and at most 1, so the Hastings ratio cannot save a proposal that is bad enough.
+            if delta > _HOPELESS and _is_accepted(
+                graph, kind, i, j, centre, weight, published, np.exp(delta), below, block, size, block_after
+            ):
                 accept_change(graph, local, kind, i, j, proposed)
                 if not published:
-                    size = size_after
+                    size = _count_members(block_after)
                     for w in range(block.size):
                         block[w] = block_after[w]
                 info[1] += 1
         info[0] += 1
-        turn += 1
-        if turn == n * visit:
-            turn = 0
+        step_of_visit += 1
+        if step_of_visit == visit:
+            step_of_visit = 0
+            centre = centre + 1 if centre < n - 1 else 0
         until_kept -= 1
         if until_kept == 0:
             record(graph, local, kept, draws)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate
     from doxa.structure.posterior import StructurePosterior
 
-__all__ = ["RankedEdge", "cap_text", "ranked_edges", "run_text", "summary_text"]
+__all__ = ["RankedEdge", "cache_text", "cap_text", "ranked_edges", "run_text", "summary_text"]
 
 
 class RankedEdge(NamedTuple):
@@ -45,8 +45,8 @@ def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
 def summary_text(posterior: StructurePosterior, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
     rows = [("edge", "probability")]
-    for edge in ranked_edges(posterior, most):
-        rows.append((printable(f"{edge.source} -> {edge.target}"), str(edge.estimate)))
+    ranked = ranked_edges(posterior, most)
+    rows += [(printable(f"{edge.source} -> {edge.target}"), str(edge.estimate)) for edge in ranked]
     width = max(len(name) for name, _ in rows)
     lines = [run_text(posterior), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
     n = len(posterior.names)
@@ -57,7 +57,7 @@ def summary_text(posterior: StructurePosterior, most: int) -> str:
 
 
 def run_text(posterior: StructurePosterior) -> str:
-    """What was run, in three lines: data, sampler, limits."""
+    """What was run, in two lines: data and sampler."""
     options, trace = posterior.options, posterior.trace
     n_chains, n_draws = posterior.n_edges.shape
     accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
@@ -67,10 +67,15 @@ def run_text(posterior: StructurePosterior) -> str:
             f"{options.equivalent_sample_size:g}; uniform prior over graphs; {cap_text(posterior)}",
             f"{posterior.sampler!r}: {n_chains} chains x {n_draws} draws, one every {trace.thin} steps, after "
             f"{trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; seed {trace.entropy}",
-            f"score cache: {posterior.cache.n_scores} families in {posterior.cache.n_bytes / 2**20:.1f} MiB, "
-            f"{posterior.cache.n_misses} counted in the data",
         ]
     )
+
+
+def cache_text(posterior: StructurePosterior) -> str:
+    """Memory and work of the score caches; unlike the draws, it depends on how many workers there were."""
+    use = posterior.cache
+    text = f"score cache: {use.n_scores} families in {use.n_bytes / 2**20:.1f} MiB, {use.n_misses} counted in the data"
+    return text + (f", {use.n_evictions} replaced for want of room" if use.n_evictions else "")
 
 
 def cap_text(posterior: StructurePosterior) -> str:
