@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from doxa import datasets as datasets
     from doxa import structure as structure
     from doxa.data import Table as Table
-    from doxa.data import datasets as datasets
     from doxa.data import read_table as read_table
     from doxa.errors import DoxaError as DoxaError
     from doxa.estimates.estimate import Estimate as Estimate
@@ -46,7 +46,7 @@ _HOMES = {
     "Estimate": "doxa.estimates.estimate",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
-    "datasets": "doxa.data.datasets",
+    "datasets": "doxa.datasets",
     "learn": "doxa.structure",
     "read_table": "doxa.data",
     "structure": "doxa.structure",

@@ -168,7 +168,7 @@ def learn(
 @app.command()
 def demo() -> None:
     """Learn the structure of a real data set that comes with doxa, and explain what is seen."""
-    from doxa.data import datasets
+    from doxa import datasets
 
     print(datasets.describe("reinis"))
     print()
