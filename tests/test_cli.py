@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_demo_tells_the_story_the_edges_the_verdict_and_what_to_try_next(run):
     assert code == 0
     assert err == ""
     assert out.startswith("Risk factors of coronary thrombosis in 1841 men")
-    assert "source   target       probability   95% interval" in out
+    assert re.search(r"^source +target +probability +95% interval +ess +r_hat +joined$", out, re.MULTILINE)
     assert "Converged: 4 chains from random graphs agree" in out
     assert out.rstrip().endswith("doxa learn FILE.csv --output edges.csv")
 

@@ -58,7 +58,7 @@ def all_dags(n_nodes: int) -> NDArray[np.uint64]:
     if not 1 <= n_nodes <= _MOST_LISTED:
         raise ArgumentError(f"n_nodes is {n_nodes}; graphs are listed for 1 to {_MOST_LISTED} nodes")
     pairs = [(i, j) for i in range(n_nodes) for j in range(i + 1, n_nodes)]
-    states = np.array(list(product((0, 1, 2), repeat=len(pairs))), dtype=np.int8).reshape(-1, len(pairs))
+    states = np.array(list(product((0, 1, 2), repeat=len(pairs))), dtype=np.int8).reshape(3 ** len(pairs), len(pairs))
     adjacency = np.zeros((len(states), n_nodes, n_nodes), dtype=np.bool_)
     for column, (i, j) in enumerate(pairs):
         adjacency[:, i, j] = states[:, column] == 1

@@ -178,7 +178,7 @@ class StructurePosterior:
         --------
         >>> import doxa
         >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
-        >>> estimate = posterior.feature(lambda dag: "smoke" in dag.markov_blanket("protein"))
+        >>> estimate = posterior.feature(lambda dag: "smoke" in dag.markov_blanket("phys"))
         >>> estimate.value > 0.99
         True
         """
