@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from doxa.data import read_table as read_table
     from doxa.errors import DoxaError as DoxaError
     from doxa.estimates.estimate import Estimate as Estimate
+    from doxa.estimates.stopping import Until as Until
     from doxa.models import Dag as Dag
     from doxa.structure import StructurePosterior as StructurePosterior
     from doxa.structure import learn as learn
@@ -31,6 +32,7 @@ __all__ = [
     "Estimate",
     "StructurePosterior",
     "Table",
+    "Until",
     "__version__",
     "datasets",
     "learn",
@@ -46,6 +48,7 @@ _HOMES = {
     "Estimate": "doxa.estimates.estimate",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
+    "Until": "doxa.estimates.stopping",
     "datasets": "doxa.datasets",
     "learn": "doxa.structure",
     "read_table": "doxa.data",

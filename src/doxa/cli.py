@@ -6,6 +6,7 @@ interrupted.  Answers go to standard output; progress, notices and errors to sta
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 import os
@@ -38,6 +39,9 @@ _EDGES_SHOWN = 20
 
 def main() -> None:
     """Run the command line; the entry point of the ``doxa`` command."""
+    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is escaped, not fatal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     notices = logging.getLogger("doxa")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("doxa: %(message)s"))
@@ -54,11 +58,14 @@ def _run() -> int:
     """Run the command that was typed and return the exit code."""
     try:
         outcome = app(prog_name="doxa", standalone_mode=False)
+        sys.stdout.flush()  # so that a full disk is noticed here
     except DoxaError as error:
         return _fail(printable(str(error)))
     except BrokenPipeError:  # the reader of our output, such as head, has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        return _fail(f"the answer could not be printed: {error.strerror or error}")
     except Exception as error:
         if not hasattr(error, "format_message"):  # Typer's own, for words it cannot parse
             raise
@@ -105,10 +112,24 @@ def learn(
         str, typer.Option(help='How to move between graphs: "auto", "single_edge" or "markov_blanket".')
     ] = "auto",
     chains: Annotated[int, typer.Option(help="Independent chains, each started from a random graph.")] = 4,
-    draws: Annotated[int | None, typer.Option(help="Graphs kept from each chain.", show_default="5000")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Draws discarded first.", show_default="half of --draws")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Graphs kept from each chain.", show_default="until accurate enough")
+    ] = None,
+    warmup: Annotated[
+        int | None,
+        typer.Option(help="Draws discarded first.", show_default="half of --draws, or until the chains agree"),
+    ] = None,
     thin: Annotated[
         int | None, typer.Option(help="Steps between two draws.", show_default="n(n-1) for n columns, at least 200")
+    ] = None,
+    mcse: Annotated[float, typer.Option(help="Stop when no probability has a larger Monte Carlo error.")] = 0.01,
+    r_hat: Annotated[float, typer.Option(help="Stop when the chains agree to this R-hat.")] = 1.01,
+    ess: Annotated[float, typer.Option(help="Stop when there are so many effective draws.")] = 400.0,
+    max_draws: Annotated[
+        int | None, typer.Option(help="Stop after so many draws of each chain all the same.", show_default="100000")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Stop after so many seconds all the same.", show_default="none")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws.", show_default="fresh")] = None,
     workers: Annotated[
@@ -144,7 +165,7 @@ def learn(
     from doxa.output import check_output, write_frame
 
     if output is not None:
-        check_output(output)  # before hours of sampling, not after
+        check_output(output, data)  # before hours of sampling, not after
     with _interruptible():
         table = doxa.read_table(data, columns=columns, missing=missing, bins=_parse_bins(bins))
         posterior = doxa.learn(
@@ -155,6 +176,7 @@ def learn(
             chains=chains,
             draws=draws,
             warmup=warmup,
+            until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if draws is None else None,
             thin=thin,
             seed=seed,
             workers=workers,
@@ -187,11 +209,13 @@ def _parse_bins(bins: list[str] | None) -> int | dict[str, int] | None:
         return None
     if len(bins) == 1 and "=" not in bins[0]:
         return _whole(bins[0], bins[0])
-    parsed = {}
+    parsed: dict[str, int] = {}
     for item in bins:
         name, equals, number = item.rpartition("=")
         if not equals:
             raise typer.BadParameter(f"{item!r} should be NAME=NUMBER, as in --bins age=4", param_hint="--bins")
+        if name in parsed:
+            raise typer.BadParameter(f"column {name!r} is given twice", param_hint="--bins")
         parsed[name] = _whole(number, item)
     return parsed
 
@@ -206,29 +230,26 @@ def _whole(number: str, item: str) -> int:
 
 def _show(posterior: StructurePosterior, most: int) -> None:
     """Print the run, the edge table and the verdict."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from doxa.structure.summary import cache_text, ranked_edges, run_text
 
-    console = Console(highlight=False, soft_wrap=True)
     print(run_text(posterior))
     print(cache_text(posterior))
     print()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("source", "target"):
-        table.add_column(name)
-    for name in ("probability", "95% interval", "ess", "r_hat", "joined"):
-        table.add_column(name, justify="right")
+    rows = [("source", "target", "probability", "95% interval", "ess", "r_hat", "joined")]
     for edge in ranked_edges(posterior, most):
         low, high = edge.estimate.interval()
         r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
         ess, joined = f"{edge.estimate.ess:.0f}", f"{edge.joined.value:.3f}"
-        figures = (str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined)
-        # Text, not str: a column named [red] is a name, not a colour
-        table.add_row(*map(Text, (printable(edge.source), printable(edge.target), *figures)))
-    console.print(table)
+        names = (printable(edge.source), printable(edge.target))
+        rows.append((*names, str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined))
+    # Columns as wide as their widest cell, whatever the terminal: a cut name or number is worse than a long line.
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.ljust(w) if column < 2 else cell.rjust(w)
+            for column, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
     left = len(posterior.names) * (len(posterior.names) - 1) - most
     if left > 0:
         print(f"... and {left} less probable edges")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,14 @@ __all__ = ["check_output", "write_frame"]
 _KINDS = (".csv", ".json", ".parquet")
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, source: Path | None = None) -> None:
     """Raise unless a file of this name can be written.
+
+    Parameters
+    ----------
+    path : Path
+    source : Path, optional
+        A file that is still needed: ``path`` must not be the same one.
 
     Raises
     ------
@@ -34,7 +41,11 @@ def check_output(path: Path) -> None:
         raise FileError(f"output is '{path}', which is a folder; give the name of a file in it")
     if not path.parent.is_dir():
         raise FileError(f"output is '{path}', but the folder '{path.parent}' does not exist; create it first")
-    with _temporary(path):
+    if path.exists() and source is not None and source.exists() and path.samefile(source):
+        raise ArgumentError(f"output is '{path}', which is the table itself; give it another name")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise FileError(f"output is '{path}', which may not be written to; change its permissions or give another name")
+    with _temporary(path.resolve()):
         pass
 
 
@@ -46,9 +57,12 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
     ArgumentError, FileError
         As `check_output`, or when the disk is full.  The older file, if any, is then still there.
     """
+    import duckdb
+
     check_output(path)
     kind = path.suffix.lower()
-    with _temporary(path) as temporary:
+    target = path.resolve()  # a link stays a link
+    with _temporary(target) as temporary:
         try:
             if kind == ".csv":
                 frame.to_csv(temporary, index=False)
@@ -56,9 +70,17 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
                 frame.to_json(temporary, orient="records", indent=1)
             else:
                 _write_parquet(frame, temporary)
-            temporary.replace(path)
-        except OSError as error:
-            raise FileError(f"output is '{path}', which cannot be written: {error.strerror or error}") from error
+            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            temporary.replace(target)
+        except (OSError, duckdb.IOException) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise FileError(f"output is '{path}', which cannot be written: {reason}") from error
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
@@ -71,10 +93,10 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _temporary(path: Path):  # type: ignore[no-untyped-def]
+def _temporary(path: Path) -> Iterator[Path]:
     """A new file beside ``path``, gone afterwards unless it was moved away."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=".doxa-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
         raise FileError(f"output is '{path}', which cannot be written: {error.strerror}") from error
     os.close(handle)

@@ -64,6 +64,22 @@ def test_same_seed_same_draws_in_other_processes():
     assert np.array_equal(here, there)
 
 
+def test_an_active_joblib_configuration_is_obeyed(monkeypatch):
+    seen = []
+    real = joblib.Parallel
+
+    def spy(*args, **options):
+        seen.append(options["n_jobs"])
+        return real(*args, **options)
+
+    monkeypatch.setattr("joblib.Parallel", spy)
+    sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
+    with joblib.parallel_config(n_jobs=1):
+        sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
+        sample(RandomWalk(), Schedule(2, 4, 0), seed=1, workers=2)
+    assert seen == [min(2, joblib.cpu_count()), None, 2]
+
+
 def test_chains_and_seeds_differ():
     one = sample(RandomWalk(), Schedule(3, 10, 0), seed=1, workers=1)["x"]
     two = sample(RandomWalk(), Schedule(3, 10, 0), seed=2, workers=1)["x"]

@@ -12,9 +12,11 @@ from scipy.stats import binom
 
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import Status, diagnose_indicators
+from doxa.estimates.stopping import Until
 from doxa.mcmc.driver import Schedule, sample
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior
+from doxa.structure.learn import learn
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler
 from doxa.structure.single_edge import SingleEdge
@@ -66,6 +68,41 @@ def check(move, n_runs):
 @pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket()], ids=lambda move: move.name)
 def test_intervals_cover_in_a_few_hundred_runs(move):
     check(move, 300)
+
+
+def stopped_runs(n_runs, mcse=0.02):
+    """Whether intervals cover when each run decides for itself when to stop."""
+    table = skewed_table(NODES, 50, seed=7, n_states=3)
+    exact = enumerate_posterior(FamilyScores(table)).edge_probabilities
+    off = ~np.eye(NODES, dtype=bool)
+    covered, promised, lengths = [], [], []
+    for run in range(n_runs):
+        until = Until(mcse=mcse, ess=50, r_hat=1.1)
+        posterior = learn(table, until=until, thin=4, warmup=60, seed=10**6 * SEED + run, workers=1)
+        found = posterior.edge_diagnostics
+        covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
+        promised.append((found.ess * exact * (1 - exact) >= 10)[off])
+        lengths.append(posterior.trace.n_draws)
+    return np.array(covered), np.array(promised), np.array(lengths)
+
+
+def check_stopped(n_runs):
+    covered, promised, lengths = stopped_runs(n_runs)
+    assert len(set(lengths.tolist())) > 1, "every run stopped at the same look: the rule was not tried"
+    judged = promised.mean(axis=0) > 0.99
+    assert judged.sum() >= 6
+    per_run = covered[:, judged].mean(axis=1)
+    error = per_run.std() / np.sqrt(n_runs)
+    assert 0.93 - 5 * error < per_run.mean() < 0.97 + 5 * error
+
+
+def test_intervals_cover_with_the_stopping_rule_on():
+    check_stopped(150)
+
+
+@pytest.mark.slow
+def test_intervals_cover_with_the_stopping_rule_on_in_many_runs():
+    check_stopped(2000)
 
 
 @pytest.mark.slow

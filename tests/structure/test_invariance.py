@@ -7,12 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from doxa.mcmc.chain_theory import (
-    invariance_residual,
-    metropolis_hastings_matrix,
-    proposal_matrices,
-    total_variation,
-)
+from doxa.mcmc.chain_theory import invariance_residual, total_variation
+from doxa.mcmc.kernel_matrices import metropolis_hastings_matrix, proposal_matrices
 from doxa.models import Dag
 from doxa.structure.cache import FamilyScores
 from doxa.structure.covered_arcs import covered_arc_proposals

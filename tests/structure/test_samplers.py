@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -11,8 +12,8 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
-from doxa.mcmc.chain_theory import metropolis_hastings_matrix, proposal_matrices
 from doxa.mcmc.driver import Schedule, sample
+from doxa.mcmc.kernel_matrices import metropolis_hastings_matrix, proposal_matrices
 from doxa.models import Dag
 from doxa.structure.cache import FamilyScores, ScoreCache
 from doxa.structure.covered_arcs import covered_arc_proposals
@@ -30,6 +31,7 @@ from support.networks import load_network
 from support.tables import skewed_table
 
 MOVES = [SingleEdge(), MarkovBlanket(), MarkovBlanket(k=0, w=0.5, covered_arc_reversals=3)]
+PRINTED = MarkovBlanket(published=True)
 
 
 def key(rows):
@@ -198,15 +200,17 @@ def test_nodes_beyond_one_word(move, n):
     assert np.mean(joined) == 1.0
 
 
-@pytest.mark.parametrize("move", MOVES, ids=repr)
-def test_blocks_and_cache_sizes_do_not_change_the_draws(move, monkeypatch):
-    table = skewed_table(8, 40, seed=1)
-    caps = np.full(8, 7, dtype=np.int64)
+@pytest.mark.parametrize("move", [*MOVES, PRINTED], ids=repr)
+@pytest.mark.parametrize("n", [8, 70])
+def test_blocks_and_cache_sizes_do_not_change_the_draws(move, n, monkeypatch):
+    table = skewed_table(n, 40, seed=1, density=min(0.6, 5 / n))
+    caps = np.full(n, min(7, n - 1), dtype=np.int64)
 
     def run(blocks, capacity=None):
         if capacity:
             monkeypatch.setattr("doxa.structure.cache._FIRST_CAPACITY", capacity)
-        scores = FamilyScores(table, max_bytes=2**16 if capacity else 2**29)
+        words = (n + 63) // 64
+        scores = FamilyScores(table, max_bytes=2 * n * 16 * (words + 1) * 8 if capacity else 2**29)
         sampler = StructureSampler(move, scores, caps, thin=7)
         rng = np.random.default_rng(3)
         state = sampler.init(rng)
@@ -223,7 +227,8 @@ def test_blocks_and_cache_sizes_do_not_change_the_draws(move, monkeypatch):
     for name, draws in whole.items():
         assert np.array_equal(draws, cut[name]), name
         assert np.array_equal(draws, tiny[name]), name
-    assert use.n_bytes > 8 * 16 * 2 * 8  # the tables grew on the way
+    assert use.n_bytes > n * 16 * 2 * 8  # the tables grew on the way, once,
+    assert use.n_evictions > 0  # and then had to replace scores
     assert state.position == state_cut.position
     assert np.array_equal(state.rows, state_cut.rows)
 
@@ -262,6 +267,12 @@ def test_a_cap_of_zero_leaves_only_the_empty_graph():
         assert info["accepted"] == 0
 
 
+def test_settings_become_plain_numbers():
+    move = MarkovBlanket(k=np.int64(3), w=Fraction(1, 2))
+    assert type(move.k) is int
+    assert type(move.w) is float
+
+
 def test_score_cache_starts_small():
     assert ScoreCache(37, 2**29).scores.nbytes == 37 * 256 * 2 * 8
 
@@ -269,9 +280,11 @@ def test_score_cache_starts_small():
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"k": -1}, ArgumentError, "k is -1; it must be 0 or more"),
-        ({"k": 1.5}, ArgumentError, "k is 1.5; it must be a whole number, 0 or more"),
-        ({"covered_arc_reversals": -2}, ArgumentError, "covered_arc_reversals is -2; it must be 0 or more"),
+        ({"k": -1}, ArgumentError, "k is -1; it must be at least 0"),
+        ({"k": 1.5}, ArgumentTypeError, "k is 1.5; it must be a whole number of at least 0"),
+        ({"k": True}, ArgumentTypeError, "k is True; it must be a whole number of at least 0"),
+        ({"covered_arc_reversals": -2}, ArgumentError, "covered_arc_reversals is -2; it must be at least 0"),
+        ({"published": "no"}, ArgumentTypeError, "published is 'no'; it must be True or False"),
         ({"w": 0}, ArgumentError, "w is 0; it is a probability strictly between 0 and 1 (the paper uses 0.95)"),
         ({"w": 1.0}, ArgumentError, "w is 1.0; it is a probability strictly between 0 and 1 (the paper uses 0.95)"),
         (

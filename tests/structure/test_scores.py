@@ -66,6 +66,20 @@ def test_log_bdeu_of_no_cases_is_zero():
     assert log_bdeu(np.zeros((4, 3), dtype=int)) == 0.0
 
 
+@pytest.mark.parametrize("alpha", [1e4, 0.99e5, 1.01e5, 1e7, 1e9, 1e12, 1e15, 1e200])
+def test_a_heavy_prior_is_exact_too(alpha):
+    counts = np.array([[300, 200], [100, 400], [0, 7]])
+    q, r = counts.shape
+    exact = 0.0
+    for row in counts:
+        for k, n in enumerate(row):
+            del k
+            exact += math.fsum(math.log1p(i * q * r / alpha) for i in range(n))
+        exact -= math.fsum(math.log1p(i * q / alpha) for i in range(row.sum()))
+    exact -= counts.sum() * math.log(r)  # the factors a_jk / a_j
+    assert math.isclose(log_bdeu(counts, alpha), exact, rel_tol=1e-10)
+
+
 def test_one_state_has_probability_one():
     assert log_bdeu([[7], [12]]) == 0.0
 
@@ -180,9 +194,11 @@ def test_a_full_cache_replaces_scores_and_never_returns_a_wrong_one():
     fresh = FamilyScores(table)
     cache = ScoreCache(70, max_bytes=1)  # never grows
     rng = np.random.default_rng(0)
-    families = [np.flatnonzero(rng.random(70) < 0.05) for _ in range(3000)]
+    families = [np.flatnonzero(rng.random(70) < 0.05) for _ in range(800)]
+    order = [*range(800), *rng.permutation(800), *rng.permutation(800)]  # again and again: replaced slots are met
     with scores.borrow() as (_, scoring):
-        for parents in families:
+        for number in order:
+            parents = families[number]
             members = np.zeros(70, dtype=bool)
             members[parents[parents != 0]] = True
             value = family_log_score(0, pack_rows(members), cache.arrays, scoring)
@@ -262,7 +278,8 @@ def test_missing_cells_are_refused_by_column():
         FamilyScores(table)
     assert str(refused.value) == (
         "table has missing cells, in the columns 'b' (1), 'c' (2); learning from incomplete tables is not yet "
-        "possible: leave these columns out with columns=..., or fill or remove the rows yourself"
+        "possible: leave these columns out (columns=... of read_table, --columns, or Table.select), or fill or remove "
+        "the rows yourself"
     )
 
 

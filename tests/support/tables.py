@@ -7,13 +7,13 @@ import numpy as np
 from doxa.data import Table
 
 
-def skewed_table(n_nodes: int, n_rows: int, seed: int, n_states: int = 2) -> Table:
+def skewed_table(n_nodes: int, n_rows: int, seed: int, n_states: int = 2, density: float = 0.6) -> Table:
     """Records from a random network with strong, uneven dependence; node 1 has ``n_states`` states."""
     rng = np.random.default_rng(seed)
     radix = [n_states if node == 1 else 2 for node in range(n_nodes)]
     codes = np.zeros((n_rows, n_nodes), dtype=np.int64)
     for node in range(n_nodes):
-        parents = [p for p in range(node) if rng.random() < 0.6]
+        parents = [p for p in range(node) if rng.random() < density]
         logits = rng.normal(0.0, 0.7, size=(*[radix[p] for p in parents], radix[node]))
         chances = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
         rows = (

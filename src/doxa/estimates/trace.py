@@ -86,6 +86,10 @@ class Trace:
         object.__setattr__(self, "draws", MappingProxyType(draws))
         object.__setattr__(self, "info", MappingProxyType(info))
 
+    def __reduce__(self) -> tuple[type[Trace], tuple[Any, ...]]:
+        """Copies and workers of other processes get plain dictionaries; the views are made anew there."""
+        return Trace, (dict(self.draws), self.thin, self.n_warmup, self.entropy, dict(self.info))
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the quantities, in the order given."""

@@ -1,145 +1,626 @@
-r"""Finite Markov chains as matrices: is a sampler's target really its stationary distribution?
+r"""Finite Markov chains as matrices: where a chain goes, how fast, and what its averages are worth.
 
-With the states listed, a Metropolis-Hastings kernel is a matrix (Antal & Sárközy, eqs. 14 and 16)
+With the states listed, a sampler is a transition matrix, `P[x, y]` the probability of y after x, and every question
+about it has an exact answer: `FiniteChain` gives the stationary distribution, the classes, the period, the spectral
+gap, the distance from the target at each step, and the variance of an average.  `invariance_residual` of a right kernel
+is 1e-16; leaving out the Hastings ratio shows as 1e-2, where a simulation would need millions of steps to see as much.
 
-.. math:: P_{xy} = q_{xy}\,\min\{1, \frac{\pi_y}{\pi_x} e^{h_{xy}}\} \quad (y \ne x),
+Equation numbers are those of Antal & Sárközy, *Stochastic inference methods in Bayesian networks* (slides).  Errata: the
+rate of convergence, "the smallest" lambda of eq. 10, is an infimum, which a chain with a Jordan block does not attain;
+the sum under eq. 13 lacks its index, sum_i p_i P_ij = p_j; theorem 3 means a finite moment of |f|.
 
-where q is the law of the proposal and h the log Hastings term that the kernel uses, log q_yx - log q_xy when it is
-right.  `invariance_residual` of a right kernel is 1e-16; leaving out h shows as 1e-2.  A simulation would
-need millions of steps to see as much.
+The matrices of Metropolis-Hastings and Gibbs kernels are made in `doxa.mcmc.kernel_matrices`.  Chains too large to
+list are diagnosed from their draws, in `doxa.estimates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
+from doxa.mcmc.kernel_matrices import Array, as_distribution, as_numbers, as_transition_matrix
 
-__all__ = ["Proposal", "invariance_residual", "metropolis_hastings_matrix", "proposal_matrices", "total_variation"]
+__all__ = [
+    "CommunicatingClass",
+    "FiniteChain",
+    "detailed_balance_residual",
+    "invariance_residual",
+    "stationary_distribution",
+    "total_variation",
+]
 
-State = TypeVar("State")
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+REVERSIBLE = 1e-9  # relative: elimination gives each stationary probability to some n * 1e-16
 
 
-class Proposal(NamedTuple, Generic[State]):
-    """One outcome of a proposal: where to, how probably, and the log Hastings term that the kernel would use."""
+class CommunicatingClass(NamedTuple):
+    """States that can all be reached from each other."""
 
-    state: State
-    probability: float
-    log_hastings: float  # log q(old | new) - log q(new | old)
+    states: tuple[int, ...]  # in increasing order
+    closed: bool  # no way out; the states of a class that is not closed are transient
+    period: int  # greatest common divisor of the lengths of its cycles; 0 for a state that never returns
 
 
-def proposal_matrices(
-    states: Sequence[State], proposals: Callable[[State], Iterable[Proposal[State]]], key: Callable[[State], Hashable]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """List a kernel's proposals over all states.
+@dataclass(frozen=True, eq=False, init=False)
+class FiniteChain:
+    """A Markov chain on finitely many states, and all that follows from its matrix.
+
+    Everything is computed when first asked for, and kept; the arrays cannot be written to.  Whatever rests on *the*
+    stationary distribution is refused with an `ArgumentError` where several classes are closed, for then it is not
+    unique; the message names the classes.  Transient states are welcome.
 
     Parameters
     ----------
-    states : sequence
-        All states of the chain.
-    proposals : callable
-        From a state to its `Proposal` outcomes; probabilities sum to at most 1, the rest stays.
-    key : callable
-        From a state to something hashable that tells states apart.
-
-    Returns
-    -------
-    proposal, log_hastings : ndarray of float, shape (n_states, n_states)
-        ``[x, y]``: probability of proposing y from x, and the kernel's log Hastings term (0 where never proposed).
+    matrix : array of float, shape (n_states, n_states)
+        ``[x, y]`` is the probability of y after x; rows sum to 1 (within 1e-9).  It is copied.
+    labels : sequence of hashable, optional
+        Names of the states, for the messages; 0, 1, ... when left out.
 
     Raises
     ------
     ArgumentError
-        If an outcome is not among ``states``, probabilities sum to more than 1, or two outcomes that lead to
-        the same state disagree about the Hastings term.
+        If the matrix is not square or not stochastic, or the labels do not name its states.
 
     Examples
     --------
-    >>> q, h = proposal_matrices([0, 1], lambda x: [Proposal(1 - x, 1.0, 0.0)], key=int)
-    >>> q
-    array([[0., 1.],
-           [1., 0.]])
+    >>> weather = FiniteChain([[0.9, 0.1], [0.3, 0.7]], labels=["dry", "wet"])
+    >>> weather.stationary
+    array([0.75, 0.25])
+    >>> weather.mixing_time(0.01)
+    9
     """
-    index = {key(state): number for number, state in enumerate(states)}
-    proposal = np.zeros((len(states), len(states)))
-    log_hastings = np.zeros_like(proposal)
-    for x, state in enumerate(states):
-        for outcome in proposals(state):
-            if key(outcome.state) not in index:
-                raise ArgumentError(f"state {x} proposes {outcome.state!r}, which is not among the states")
-            y = index[key(outcome.state)]
-            if proposal[x, y] > 0 and not np.isclose(log_hastings[x, y], outcome.log_hastings, atol=1e-12):
-                raise ArgumentError(f"state {x} proposes state {y} with two different Hastings terms")
-            proposal[x, y] += outcome.probability
-            log_hastings[x, y] = outcome.log_hastings
-    total = proposal.sum(axis=1)
-    if (total > 1 + 1e-12).any():
-        raise ArgumentError(f"the proposals of state {total.argmax()} have total probability {total.max()}, above 1")
-    return proposal, log_hastings
+
+    matrix: Array
+    labels: tuple[Hashable, ...] = field(repr=False)
+
+    def __init__(self, matrix: ArrayLike, labels: Sequence[Hashable] | None = None) -> None:
+        checked = _frozen(as_transition_matrix(matrix))
+        names = tuple(range(len(checked)) if labels is None else labels)
+        if len(names) != len(checked):
+            raise ArgumentError(f"labels has {len(names)} entries but matrix has {len(checked)} states")
+        if len(set(names)) != len(names):
+            raise ArgumentError(f"labels has {max(names, key=names.count)!r} twice; each state needs a name of its own")
+        object.__setattr__(self, "matrix", checked)
+        object.__setattr__(self, "labels", names)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.matrix)
+
+    @cached_property
+    def classes(self) -> tuple[CommunicatingClass, ...]:
+        """Communicating classes, in the order of their first states.
+
+        Examples
+        --------
+        >>> FiniteChain([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]).classes  # doctest: +NORMALIZE_WHITESPACE
+        (CommunicatingClass(states=(0,), closed=True, period=1),
+         CommunicatingClass(states=(1,), closed=False, period=0),
+         CommunicatingClass(states=(2,), closed=True, period=1))
+        """
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        moves = self.matrix > 0
+        _, component = connected_components(csr_array(moves.astype(np.int8)), directed=True, connection="strong")
+        groups = [np.flatnonzero(component == c) for c in np.unique(component)]
+        groups.sort(key=lambda group: int(group[0]))
+        return tuple(
+            CommunicatingClass(
+                tuple(group.tolist()),
+                bool(moves[group].sum() == moves[np.ix_(group, group)].sum()),
+                _period(moves[np.ix_(group, group)]),
+            )
+            for group in groups
+        )
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Can every state be reached from every other (definition 4.1)?"""
+        return len(self.classes) == 1
+
+    @property
+    def period(self) -> int:
+        """Period of the closed class; 1 is aperiodic (definition 4.2).
+
+        Examples
+        --------
+        >>> FiniteChain([[0, 1, 0], [0, 0, 1], [1, 0, 0]]).period
+        3
+        """
+        return self._closed_class("period").period
+
+    @cached_property
+    def stationary(self) -> Array:
+        """The stationary distribution, 0 on transient states (definition 2), shape (n_states,).
+
+        Notes
+        -----
+        By the elimination of Grassmann, Taksar & Heyman (1985), which never subtracts and never reads the diagonal:
+        every probability, however small, is right to about 1e-16 times the number of states, relative to itself
+        (O'Cinneide 1993), also where a chain changes sides once in 1e12 steps.
+
+        Examples
+        --------
+        >>> FiniteChain([[1 - 1e-12, 1e-12], [3e-12, 1 - 3e-12]]).stationary
+        array([0.75, 0.25])
+        """
+        states = list(self._closed_class("stationary distribution").states)
+        whole = np.zeros(self.n_states)
+        whole[states] = _stationary(*_eliminate(self.matrix[np.ix_(states, states)]))
+        return _frozen(whole)
+
+    @cached_property
+    def is_reversible(self) -> bool:
+        """Does the stationary chain look the same in reverse: detailed balance, eq. 13?
+
+        Flows are compared pair by pair, to 1e-9 relative to themselves.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]]).is_reversible
+        False
+        """
+        return _in_balance(self.stationary, self.matrix)
+
+    @cached_property
+    def eigenvalues(self) -> NDArray[np.inexact[Any]]:
+        """Eigenvalues of the matrix, largest modulus first: 1 is among them once for every closed class.
+
+        Class by class (the matrix is block triangular).  A reversible closed class goes through the symmetric matrix of
+        sqrt(P_xy P_yx), so its eigenvalues are real and right to about 1e-15; others can lose digits where eigenvalues
+        nearly coincide.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.9, 0.1], [0.3, 0.7]]).eigenvalues.round(12)
+        array([1. , 0.6])
+        """
+        values = np.concatenate([self._class_eigenvalues(one) for one in self.classes])
+        return _frozen(values[np.lexsort((-values.real, -np.abs(values).round(12)))])
+
+    def _class_eigenvalues(self, one: CommunicatingClass) -> NDArray[np.inexact[Any]]:
+        block = self.matrix[np.ix_(one.states, one.states)]
+        if one.closed and _in_balance(_stationary(*_eliminate(block)), block):
+            return np.linalg.eigvalsh(np.sqrt(block * block.T))
+        return np.linalg.eigvals(block)
+
+    @cached_property
+    def rate_of_convergence(self) -> float:
+        """The lambda of eq. 10: the distance from the stationary distribution falls like its t-th power.
+
+        The second largest modulus of an eigenvalue; 1 when the chain is periodic, and so never converges.
+
+        Examples
+        --------
+        >>> round(FiniteChain([[0.9, 0.1], [0.3, 0.7]]).rate_of_convergence, 12)
+        0.6
+        """
+        if self._closed_class("rate of convergence").period != 1:
+            return 1.0
+        others = np.delete(self.eigenvalues, np.abs(self.eigenvalues - 1).argmin())
+        return float(np.abs(others).max(initial=0.0).clip(max=1.0))
+
+    @property
+    def absolute_spectral_gap(self) -> float:
+        """1 - `rate_of_convergence`: the gap that governs convergence, for any chain with one closed class.
+
+        Its error is about 1e-15, so a gap of 1e-14 has no digits; `mixing_time` and `asymptotic_variance` have them.
+
+        Examples
+        --------
+        >>> round(FiniteChain([[0.1, 0.9], [0.9, 0.1]]).absolute_spectral_gap, 12)
+        0.2
+        """
+        return 1.0 - self.rate_of_convergence
+
+    @property
+    def spectral_gap(self) -> float:
+        """1 - the second largest eigenvalue, of an irreducible reversible chain: the gap that governs averages.
+
+        An eigenvalue near -1 keeps the chain from converging but does averages no harm, so this gap can be the larger
+        one; it exceeds 1 when all other eigenvalues are negative.  With gap g, no function has an
+        `asymptotic_variance` above its variance times (2 - g) / g.
+
+        Raises
+        ------
+        ArgumentError
+            If the chain is reducible or not reversible.
+
+        Examples
+        --------
+        >>> round(FiniteChain([[0.1, 0.9], [0.9, 0.1]]).spectral_gap, 12)
+        1.8
+        """
+        self._closed_class("spectral gap")
+        if not self.is_irreducible:
+            transient = [state for one in self.classes if not one.closed for state in one.states]
+            raise ArgumentError(
+                f"states {self._named(transient)} are transient, so the matrix cannot be made symmetric; "
+                "leave them out with restricted_to, or take absolute_spectral_gap"
+            )
+        if not self.is_reversible:
+            raise ArgumentError(
+                "the chain is not reversible, so its eigenvalues need not be real; take absolute_spectral_gap"
+            )
+        return float(1.0 - np.sort(self.eigenvalues.real)[-2]) if self.n_states > 1 else 1.0
+
+    def total_variation_by_step(self, n_steps: int, start: int | ArrayLike | None = None) -> Array:
+        """Total variation distance from the stationary distribution after 0, 1, ..., ``n_steps`` steps.
+
+        Parameters
+        ----------
+        n_steps : int
+            At least 0.
+        start : int or array of float, shape (n_states,), optional
+            A state or a distribution to begin from; the worst state at each step when left out.
+
+        Returns
+        -------
+        ndarray of float, shape (n_steps + 1,)
+            Never increases.  Half the sum of eq. 10.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is not as stated.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.9, 0.1], [0.3, 0.7]]).total_variation_by_step(3).round(3)
+        array([0.75 , 0.45 , 0.27 , 0.162])
+        """
+        if n_steps < 0:
+            raise ArgumentError(f"n_steps is {n_steps}; it is at least 0")
+        law = np.eye(self.n_states) if start is None else np.atleast_2d(self._start(start))
+        distances = np.empty(n_steps + 1)
+        for step in range(n_steps + 1):
+            distances[step] = self._distance(law)
+            law = _row_normalised(law @ self.matrix)
+        return distances
+
+    def mixing_time(self, epsilon: float = 0.25, max_steps: int = 2**50) -> int:
+        """First step at which the total variation distance is at most ``epsilon``, whatever the start.
+
+        Doubling, then bisection over powers of the matrix: about two matrix products for each doubling of the answer.
+
+        Parameters
+        ----------
+        epsilon : float, default=0.25
+            Between 1e-12 (rounding hides smaller distances) and 1.
+        max_steps : int, default=2**50
+            Give up when more are needed.
+
+        Returns
+        -------
+        int
+            Steps.
+
+        Raises
+        ------
+        ArgumentError
+            If the chain is periodic, or ``max_steps`` do not suffice.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.9, 0.1], [0.3, 0.7]]).mixing_time()
+        3
+        >>> FiniteChain([[1 - 1e-12, 1e-12], [3e-12, 1 - 3e-12]]).mixing_time()
+        274653072167
+        """
+        if not 1e-12 <= epsilon < 1:
+            raise ArgumentError(f"epsilon is {epsilon}; it is at least 1e-12 and below 1")
+        if (period := self._closed_class("mixing time").period) > 1:
+            raise ArgumentError(
+                f"the chain has period {period} and never converges, though its averages do; "
+                "a lazy chain, (P + I) / 2, converges to the same distribution"
+            )
+        if self._distance(np.eye(self.n_states)) <= epsilon:
+            return 0
+        powers, steps = [self.matrix], 1  # of 1, 2, 4, ... steps
+        while (distance := self._distance(powers[-1])) > epsilon:
+            if steps >= max_steps:
+                raise ArgumentError(
+                    f"after {steps} steps the distance is still {distance:.3g}, above epsilon={epsilon}"
+                )
+            powers.append(_row_normalised(powers[-1] @ powers[-1]))
+            steps *= 2
+        below, law = 0, np.eye(self.n_states)  # `below` steps are too few
+        for exponent in range(len(powers) - 2, -1, -1):
+            further = _row_normalised(law @ powers[exponent])
+            if self._distance(further) > epsilon:
+                below, law = below + 2**exponent, further
+        if below + 1 > max_steps:
+            raise ArgumentError(f"the chain needs {below + 1} steps, above max_steps={max_steps}")
+        return below + 1
+
+    def asymptotic_variance(self, values: ArrayLike) -> float:
+        r"""Variance of a long average: the tau^2 of eq. 11, N times the variance of the mean of N values as N grows.
+
+        Parameters
+        ----------
+        values : array of float, shape (n_states,)
+            The function f at each state.
+
+        Returns
+        -------
+        float
+            At least 0.  Divided by the stationary variance of f it is the integrated autocorrelation time: how many
+            steps are worth one independent draw.
+
+        Raises
+        ------
+        ArgumentError
+            If ``values`` are not finite numbers, one a state.
+
+        Notes
+        -----
+        With g a solution of Poisson's equation :math:`g - Pg = f - \pi f`, f minus its mean is a martingale difference
+        plus a telescoping term, and :math:`\tau^2 = \sum_{xy} \pi_x P_{xy} [g_y - (Pg)_x]^2`: a sum of squares, which
+        cannot come out negative (Meyn & Tweedie 2009, 17.4).  It holds for periodic chains as well, where the sum of
+        eq. 11 converges only in the sense of Cesàro.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.9, 0.1], [0.3, 0.7]]).asymptotic_variance([0.0, 1.0])
+        0.75
+        >>> FiniteChain([[0.0, 1.0], [1.0, 0.0]]).asymptotic_variance([0.0, 1.0])
+        0.0
+        """
+        function = as_numbers(values, "values", self.n_states)
+        states = list(self._closed_class("asymptotic variance").states)
+        block = self.matrix[np.ix_(states, states)]
+        reduced, exits = _eliminate(block)
+        pi = _stationary(reduced, exits)
+        centred = function[states] - pi @ function[states]
+        g = _poisson(reduced, exits, centred)
+        jumps = g[None, :] - g[:, None] + centred[:, None]  # g_y - (Pg)_x, as Pg = g - (f - mean)
+        return float((pi[:, None] * block * jumps**2).sum())
+
+    def restricted_to(self, states: Iterable[int]) -> FiniteChain:
+        """The chain on a closed set of states.
+
+        Raises
+        ------
+        ArgumentError
+            If the chain can leave the set.
+
+        Examples
+        --------
+        >>> FiniteChain(np.eye(3)).restricted_to([0, 2]).labels
+        (0, 2)
+        """
+        inside = sorted(set(states))
+        if not inside or inside[0] < 0 or inside[-1] >= self.n_states:
+            raise ArgumentError(f"states {inside} are not some of the states 0..{self.n_states - 1}")
+        away = self.matrix[inside].copy()
+        away[:, inside] = 0.0
+        if (away > 0).any():
+            x, y = np.argwhere(away > 0)[0]
+            raise ArgumentError(
+                f"the chain leaves {self._named(inside)} from {self.labels[inside[x]]} to {self.labels[y]}; "
+                "take a closed set"
+            )
+        return FiniteChain(self.matrix[np.ix_(inside, inside)], [self.labels[state] for state in inside])
+
+    def _start(self, start: int | ArrayLike) -> Array:
+        if not isinstance(start, int | np.integer):
+            return as_distribution(start, "start", self.n_states)
+        if not 0 <= start < self.n_states:
+            raise ArgumentError(f"start is {start}; states are 0..{self.n_states - 1}")
+        law = np.zeros(self.n_states)
+        law[start] = 1.0
+        return law
+
+    def _distance(self, laws: Array) -> float:
+        """Largest total variation distance of the rows from the stationary distribution."""
+        return 0.5 * float(np.abs(laws - self.stationary).sum(axis=1).max())
+
+    def _closed_class(self, what: str) -> CommunicatingClass:
+        closed = [one for one in self.classes if one.closed]
+        if len(closed) > 1:
+            listed = [self._named(one.states) for one in closed]
+            shown = listed if len(listed) <= 4 else [*listed[:3], f"{len(listed) - 3} more"]
+            raise ArgumentError(
+                f"the chain has {len(closed)} closed classes, {', '.join(shown[:-1])} and {shown[-1]}, and never "
+                f"leaves the one it enters, so its {what} is not unique; look at each of them with restricted_to"
+            )
+        return closed[0]
+
+    def _named(self, states: Sequence[int]) -> str:
+        names = [str(self.labels[state]) for state in states]
+        return "{" + ", ".join(names if len(names) <= 6 else [*names[:5], f"... {len(names) - 5} more"]) + "}"
 
 
-def metropolis_hastings_matrix(
-    log_target: ArrayLike, proposal: ArrayLike, log_hastings: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Transition matrix of the Metropolis-Hastings kernel with this target and proposal.
+def stationary_distribution(matrix: ArrayLike) -> Array:
+    """The stationary distribution of a transition matrix: `FiniteChain.stationary`.
 
     Parameters
     ----------
-    log_target : array of float, shape (n_states,)
-        Up to a constant.
-    proposal : array of float, shape (n_states, n_states)
-        Row x: probabilities of proposing y; what is missing to 1 stays at x.
-    log_hastings : array of float, shape (n_states, n_states), optional
-        The kernel's own log Hastings terms; the right ones, from ``proposal``, when left out.
+    matrix : array of float, shape (n_states, n_states)
+        Rows sum to 1.
 
     Returns
     -------
-    ndarray of float, shape (n_states, n_states)
-        Rows sum to 1.
+    ndarray of float, shape (n_states,)
+        Sums to 1; 0 on transient states.
+
+    Raises
+    ------
+    ArgumentError
+        If the matrix is not a transition matrix, or has several closed classes.
 
     Examples
     --------
-    >>> metropolis_hastings_matrix(np.log([0.2, 0.8]), [[0.0, 1.0], [1.0, 0.0]])
-    array([[0.  , 1.  ],
-           [0.25, 0.75]])
+    >>> stationary_distribution([[0.9, 0.1], [0.3, 0.7]])
+    array([0.75, 0.25])
     """
-    log_target = np.asarray(log_target, dtype=np.float64)
-    q = np.asarray(proposal, dtype=np.float64)
-    if q.shape != (log_target.size, log_target.size):
-        raise ArgumentError(f"proposal has shape {q.shape} but log_target has {log_target.size} states")
-    if log_hastings is None:
-        with np.errstate(divide="ignore"):
-            log_q = np.log(q)
-        log_hastings = np.where(q > 0, log_q.T - np.where(q > 0, log_q, 0.0), 0.0)
-    log_ratio = log_target[None, :] - log_target[:, None] + np.asarray(log_hastings)
-    matrix = np.where(q > 0, q * np.exp(np.minimum(0.0, log_ratio)), 0.0)
-    np.fill_diagonal(matrix, 0.0)
-    np.fill_diagonal(matrix, 1.0 - matrix.sum(axis=1))
-    return matrix
+    return FiniteChain(matrix).stationary
 
 
 def invariance_residual(target: ArrayLike, matrix: ArrayLike) -> float:
-    """Largest entry of abs(target @ matrix - target): 0 when the chain keeps its target.
+    """Largest entry of abs(target @ matrix - target): 0 when the chain keeps its target (definition 2).
+
+    Parameters
+    ----------
+    target : array of float, shape (n_states,)
+        A distribution.
+    matrix : array of float, shape (n_states, n_states)
+        A transition matrix.
+
+    Returns
+    -------
+    float
+        About 1e-16 for a right kernel.
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes do not agree, or a number is not finite.
 
     Examples
     --------
     >>> invariance_residual([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
     0.0
     """
-    target, matrix = np.asarray(target, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    target, matrix = _target_and_matrix(target, matrix)
     return float(np.abs(target @ matrix - target).max())
+
+
+def detailed_balance_residual(target: ArrayLike, matrix: ArrayLike) -> float:
+    """Largest difference between the flows x to y and y to x: 0 when eq. 13 holds.
+
+    That is more than invariance: a cycle of reversible kernels keeps its target without being reversible.
+
+    Parameters
+    ----------
+    target : array of float, shape (n_states,)
+        A distribution.
+    matrix : array of float, shape (n_states, n_states)
+        A transition matrix.
+
+    Returns
+    -------
+    float
+        Largest abs(target[x] matrix[x, y] - target[y] matrix[y, x]).
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes do not agree, or a number is not finite.
+
+    Examples
+    --------
+    >>> detailed_balance_residual([0.75, 0.25], [[0.9, 0.1], [0.3, 0.7]]) < 1e-16
+    True
+    """
+    target, matrix = _target_and_matrix(target, matrix)
+    flow = target[:, None] * matrix
+    return float(np.abs(flow - flow.T).max())
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> float:
     """Total variation distance of two distributions over the same states: half their absolute difference.
+
+    Parameters
+    ----------
+    p, q : array of float, of the same shape
+        Distributions.
+
+    Returns
+    -------
+    float
+        Between 0 and 1: the largest difference in the probability of any event.
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes differ.
 
     Examples
     --------
     >>> total_variation([0.5, 0.5], [0.75, 0.25])
     0.25
     """
-    return 0.5 * float(np.abs(np.asarray(p) - np.asarray(q)).sum())
+    p, q = np.asarray(p), np.asarray(q)
+    if p.shape != q.shape:
+        raise ArgumentError(f"p has shape {p.shape} but q has {q.shape}; they are distributions over the same states")
+    return 0.5 * float(np.abs(p - q).sum())
+
+
+def _target_and_matrix(target: ArrayLike, matrix: ArrayLike) -> tuple[Array, Array]:
+    p = as_numbers(matrix, "matrix")
+    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+        raise ArgumentError(f"matrix has shape {p.shape}; a transition matrix is square")
+    return as_numbers(target, "target", len(p)), p
+
+
+def _period(moves: NDArray[np.bool_]) -> int:
+    """Of one communicating class: the gcd of level[x] + 1 - level[y] over its moves (Denardo 1977)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import shortest_path
+
+    level = shortest_path(csr_array(moves.astype(np.int8)), method="D", unweighted=True, indices=0)
+    x, y = np.nonzero(moves)
+    return int(np.gcd.reduce((level[x] + 1 - level[y]).astype(np.int64), initial=0))
+
+
+def _in_balance(pi: Array, matrix: Array) -> bool:
+    flow = pi[:, None] * matrix
+    return bool((np.abs(flow - flow.T) <= REVERSIBLE * np.maximum(flow, flow.T)).all())
+
+
+def _eliminate(matrix: Array) -> tuple[Array, Array]:
+    """Watch an irreducible chain only on states 0..k-1, for k = n-1, ..., 1 (Grassmann, Taksar & Heyman 1985).
+
+    Row k of the first array, up to its diagonal: moves from k of the chain that is watched on 0..k.  Column k, above:
+    expected visits to k on each step from a lower state.  The second array: probability of leaving k downwards, summed
+    rather than taken as 1 - P_kk, which is all the method does for its accuracy.
+    """
+    reduced, exits = matrix.copy(), np.ones(len(matrix))
+    for k in range(len(matrix) - 1, 0, -1):
+        exits[k] = reduced[k, :k].sum()
+        reduced[:k, k] /= exits[k]
+        reduced[:k, :k] += np.outer(reduced[:k, k], reduced[k, :k])
+    return reduced, exits
+
+
+def _stationary(reduced: Array, _exits: Array) -> Array:
+    pi = np.ones(1)
+    for k in range(1, len(reduced)):
+        pi = np.append(pi, pi @ reduced[:k, k])
+        pi /= pi.sum()  # so that it cannot overflow
+    return pi
+
+
+def _poisson(reduced: Array, exits: Array, centred: Array) -> Array:
+    """Solve g - Pg = centred with g[0] = 0, by the same elimination.
+
+    The second column is for rounding: what is left of the mean is found on the way, and taken off.
+    """
+    right = np.stack([centred, np.ones_like(centred)], axis=1)
+    for k in range(len(reduced) - 1, 0, -1):
+        right[:k] += np.outer(reduced[:k, k], right[k])
+    g = np.zeros_like(right)
+    for k in range(1, len(reduced)):
+        g[k] = (right[k] + reduced[k, :k] @ g[:k]) / exits[k]
+    solution: Array = g[:, 0] - right[0, 0] / right[0, 1] * g[:, 1]
+    return solution
+
+
+def _row_normalised(laws: Array) -> Array:
+    scaled: Array = laws / laws.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def _frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    array.flags.writeable = False
+    return array

@@ -2,7 +2,8 @@
 
 A sampler offers ``init(rng) -> state`` and ``run(state, n_steps, rng) -> (state, draws, info)``; see `Sampler`.
 The driver gives every chain a random stream of its own, discards the warm-up, and works in rounds:
-each chain runs a block of steps (one joblib task a chain), the results are gathered, progress is shown.
+each chain runs a block of steps (one joblib task a chain), the results are gathered, progress is shown.  A run has a
+fixed length, or ends when its draws are accurate enough (`doxa.estimates.stopping`).
 
 Draws depend on the seed and the options alone.  How many workers there are, how long a block is, and which
 joblib backend the user has chosen change the time only.  Scores and samplers are not here.
@@ -11,9 +12,11 @@ joblib backend the user has chosen change the time only.  Scores and samplers ar
 from __future__ import annotations
 
 import logging
+import math
 import operator
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -21,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter, reporter
 
-__all__ = ["Sampler", "Schedule", "check_whole", "fresh_entropy", "sample"]
+__all__ = ["Run", "Sampler", "Schedule", "check_whole", "fresh_entropy", "run_chains", "sample"]
 
 logger = logging.getLogger("doxa")
 
@@ -32,6 +36,9 @@ State = TypeVar("State")
 Draws = dict[str, NDArray[Any]]
 
 _STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
+_FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
+_LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
+_LEAST_DRAWS = 4  # with fewer there is no error to give
 
 
 class Sampler(Protocol[State]):
@@ -49,11 +56,18 @@ class Sampler(Protocol[State]):
 
 
 class Schedule(NamedTuple):
-    """How long to run: chains, kept draws of each, and draws discarded before them."""
+    """How long to run: chains, kept draws of each, and draws discarded before them; None: as many as it takes."""
 
     chains: int
-    draws: int
-    warmup: int
+    draws: int | None
+    warmup: int | None
+
+
+class Run(NamedTuple):
+    """What a run gives back."""
+
+    trace: Trace
+    stop: StopReport
 
 
 class _Chain(NamedTuple):
@@ -81,22 +95,38 @@ def fresh_entropy() -> int:
     return int.from_bytes(os.urandom(6), "big")
 
 
-def sample(
+def sample(sampler: Sampler[Any], schedule: Schedule, **options: Any) -> Trace:
+    """Run every chain for a fixed number of draws and return them; `run_chains` without stopping rules."""
+    return run_chains(sampler, schedule, **options).trace
+
+
+def run_chains(
     sampler: Sampler[Any],
     schedule: Schedule,
     *,
+    until: Until | None = None,
+    assess: Assess | None = None,
+    settled: Callable[[Trace], bool] | None = None,
     seed: int | None = None,
     workers: int | None = None,
     block: int | None = None,
     progress: bool | None = None,
-) -> Trace:
-    """Run every chain of a sampler and return the kept draws.
+) -> Run:
+    """Run every chain of a sampler, for as long as was said or until its draws are good enough.
 
     Parameters
     ----------
     sampler : Sampler
     schedule : Schedule
-        Chains, draws kept from each, and draws discarded as warm-up (each ``sampler.thin`` steps long).
+        Chains, draws kept from each, and draws discarded as warm-up (each ``sampler.thin`` steps long).  With
+        ``draws=None`` the run goes on until ``assess`` finds nothing missing; with ``warmup=None`` the warm-up goes on,
+        in epochs that double, until ``settled`` says so of the latest epoch.
+    until : Until, optional
+        Limits of a run without a fixed length.
+    assess : callable, optional
+        From the draws so far to what is still missing; None when nothing is.  Asked at `decision_points`.
+    settled : callable, optional
+        From the draws of one warm-up epoch to whether the chains agree.
     seed : int, optional
         Chain c draws from ``SeedSequence(seed, spawn_key=(c,))``.  Taken from the system when left out, and
         kept in the trace.
@@ -110,50 +140,160 @@ def sample(
 
     Returns
     -------
-    Trace
-        Draws of shape (chain, draw, ...).
+    Run
+        Draws of shape (chain, draw, ...), and why the run stopped.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
         If a count is not a whole number or is too small.
+    TimeUpError
+        If the time that ``until`` allows ends before the warm-up does.
 
     Notes
     -----
-    On KeyboardInterrupt the exception carries a note that says how far the run had come.
+    Warm-up draws are discarded whatever they show, and kept draws never prolong or shorten the warm-up.  On
+    KeyboardInterrupt the exception carries a note that says how far the run had come.
     """
     chains = check_whole("chains", schedule.chains, 1)
-    draws = check_whole("draws", schedule.draws, 4, " (each chain is compared with itself in halves)")
-    warmup = check_whole("warmup", schedule.warmup, 0)
+    draws = schedule.draws
+    if draws is not None:
+        draws = check_whole("draws", draws, 4, " (each chain is compared with itself in halves)")
+    warmup = None if schedule.warmup is None else check_whole("warmup", schedule.warmup, 0)
     thin = check_whole("thin", sampler.thin, 1)
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     if workers is not None:
         workers = check_whole("workers", workers, 1)
     block = max(1, _STEPS_PER_BLOCK // thin) if block is None else check_whole("block", block, 1)
-    streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
-    kept: list[list[Draws]] = [[] for _ in range(chains)]
-    counts: list[dict[str, int]] = [{} for _ in range(chains)]
-    done = 0
-    with reporter(progress, chains * (warmup + draws)) as report:
+    until = Until() if until is None else until
+    with reporter(progress, chains * ((warmup or 0) + (draws or 0))) as report, _parallel(chains, workers) as run_all:
+        fleet = _Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds)
         try:
-            fleet = [_start(sampler, stream) for stream in streams]
-            _compile(sampler, fleet[0], report)
-            with _parallel(chains, workers) as run_all:
-                for size, keep in _rounds(warmup, draws, block):
-                    results = run_all(sampler, fleet, size * thin)
-                    fleet = [chain for chain, _, _ in results]
-                    if keep:
-                        for number, (_, block_draws, info) in enumerate(results):
-                            kept[number].append(block_draws)
-                            _add(counts[number], info)
-                    done += size
-                    report.advance(chains * size, "sampling" if keep else "warm-up")
+            fleet.start()
+            fleet.warm_up(warmup, settled)
+            stop = fleet.draw(draws, until, assess)
         except KeyboardInterrupt as interruption:
-            interruption.add_note(_how_far(done, warmup, draws, chains))
+            interruption.add_note(fleet.how_far)
             raise
-    arrays = {name: np.stack([np.concatenate([part[name] for part in parts]) for parts in kept]) for name in kept[0][0]}
-    info = {name: np.array([count[name] for count in counts]) for name in counts[0]}
-    return Trace(arrays, thin=thin, n_warmup=warmup * thin, entropy=entropy, info=info)
+    return Run(fleet.trace(), stop)
+
+
+class _Fleet:
+    """All chains of one run: moves them on in rounds and keeps their draws."""
+
+    def __init__(
+        self,
+        sampler: Sampler[Any],
+        chains: int,
+        entropy: int,
+        block: int,
+        run_all: Callable[..., list[Any]],
+        report: Reporter,
+        max_seconds: float | None,
+    ) -> None:
+        self.sampler, self.entropy, self.block = sampler, entropy, block
+        self.run_all, self.report = run_all, report
+        self.streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
+        self.deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self.chains: list[_Chain] = []
+        self.kept: list[list[Draws]] = [[] for _ in range(chains)]
+        self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.n_kept = self.n_warmup = 0
+        self.plan = ""  # in words, for an interruption
+        self._steps = _FIRST_STEPS
+
+    def start(self) -> None:
+        self.chains = [_start(self.sampler, stream) for stream in self.streams]
+        _compile(self.sampler, self.chains[0], self.report)
+
+    def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
+        """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
+        if warmup is not None:
+            self.plan = f" of {warmup}"
+            self._advance(warmup, "warm-up", keep=False)
+        else:
+            self.plan = ""
+            epoch = FIRST_LOOK
+            while True:
+                self.report.extend(len(self.chains) * epoch)
+                self._advance(epoch, "warm-up", keep=True)
+                enough = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
+                self._forget()
+                if enough:
+                    break
+                epoch *= 2
+        if time.monotonic() >= self.deadline:
+            raise TimeUpError(
+                f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
+                "warmup to fewer draws"
+            )
+
+    def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
+        """Run draws to be kept: so many, or as many as it takes."""
+        begin = time.monotonic()
+        if draws is not None:
+            self.plan = f" of {draws}"
+            self._advance(draws, "sampling", keep=True)
+            reason = "draws" if self.n_kept == draws else "max_seconds"
+            return StopReport(reason, None, time.monotonic() - begin)
+        self.plan = ""
+        missing = None
+        for point in decision_points(until.max_draws):
+            self.report.extend(len(self.chains) * (point - self.n_kept))
+            self._advance(point - self.n_kept, "sampling", keep=True)
+            missing = None if assess is None else assess(self.trace())
+            seconds = time.monotonic() - begin
+            if self.n_kept < point:
+                return StopReport("max_seconds", missing, seconds)
+            if missing is None:
+                return StopReport("reached", None, seconds)
+        return StopReport("max_draws", missing, seconds)
+
+    def _advance(self, draws: int, phase: str, *, keep: bool) -> None:
+        """Run every chain for ``draws`` draws, in rounds; fewer when the time is up."""
+        done = 0
+        while done < draws:
+            if time.monotonic() >= self.deadline and (phase == "warm-up" or self.n_kept >= _LEAST_DRAWS):
+                return
+            size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
+            self._steps *= 2
+            results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
+            self.chains = [chain for chain, _, _ in results]
+            if keep:
+                for number, (_, block_draws, info) in enumerate(results):
+                    self.kept[number].append(block_draws)
+                    _add(self.counts[number], info)
+            done += size
+            if phase == "warm-up":
+                self.n_warmup += size
+            else:
+                self.n_kept += size
+            self.report.advance(len(self.chains) * size, phase)
+
+    def _forget(self) -> None:
+        """Discard what was kept: a warm-up epoch."""
+        for parts, count in zip(self.kept, self.counts, strict=True):
+            parts.clear()
+            count.clear()
+
+    def trace(self) -> Trace:
+        """What is kept so far."""
+        for parts in self.kept:  # join the blocks once; later calls find one part
+            if len(parts) > 1:
+                parts[:] = [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}]
+        arrays = {name: np.stack([parts[0][name] for parts in self.kept]) for name in self.kept[0][0]}
+        info = {name: np.array([count[name] for count in self.counts]) for name in self.counts[0]}
+        return Trace(
+            arrays, thin=self.sampler.thin, n_warmup=self.n_warmup * self.sampler.thin, entropy=self.entropy, info=info
+        )
+
+    @property
+    def how_far(self) -> str:
+        """What was done when the run was interrupted."""
+        chains = f"draws of each of the {len(self.streams)} chains"
+        if self.n_kept == 0:
+            return f"interrupted in the warm-up, after {self.n_warmup}{self.plan} {chains}"
+        return f"interrupted after {self.n_kept}{self.plan} {chains}; warm-up was done"
 
 
 def _start(sampler: Sampler[Any], stream: np.random.SeedSequence) -> _Chain:
@@ -192,17 +332,22 @@ def _run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Cha
     return _Chain(state, chain.rng), draws, info
 
 
+def _joblib_is_configured() -> bool:
+    """Whether the user has an active ``joblib.parallel_config`` (which may well say ``n_jobs=1``)."""
+    from joblib import parallel
+
+    config = getattr(parallel._backend, "config", None)  # joblib has no public word for this
+    return config is not None and config is not parallel.default_parallel_config
+
+
 @contextmanager
 def _parallel(chains: int, workers: int | None) -> Iterator[Any]:
     """A function that runs one block of every chain, on as many workers as asked for."""
     from joblib import Parallel, cpu_count, delayed
-    from joblib.parallel import get_active_backend
 
-    if workers is None:
-        _, configured = get_active_backend()
-        n_jobs = None if configured != 1 else min(chains, cpu_count())
-    else:
-        n_jobs = min(chains, workers)
+    n_jobs = min(chains, workers or cpu_count())
+    if workers is None and _joblib_is_configured():
+        n_jobs = None
     with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
 
         def run_all(sampler: Sampler[Any], fleet: Iterable[_Chain], n_steps: int) -> list[Any]:
@@ -211,19 +356,6 @@ def _parallel(chains: int, workers: int | None) -> Iterator[Any]:
         yield run_all
 
 
-def _rounds(warmup: int, draws: int, block: int) -> Iterator[tuple[int, bool]]:
-    """Sizes of the rounds in draws, and whether they are kept."""
-    for total, keep in ((warmup, False), (draws, True)):
-        for begin in range(0, total, block):
-            yield min(block, total - begin), keep
-
-
 def _add(totals: dict[str, int], info: dict[str, int]) -> None:
     for name, value in info.items():
         totals[name] = totals.get(name, 0) + value
-
-
-def _how_far(done: int, warmup: int, draws: int, chains: int) -> str:
-    if done < warmup:
-        return f"interrupted in the warm-up, after {done} of {warmup} draws of each of the {chains} chains"
-    return f"interrupted after {done - warmup} of {draws} draws of each of the {chains} chains; warm-up was done"

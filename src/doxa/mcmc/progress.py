@@ -16,9 +16,15 @@ class Reporter(Protocol):
     def advance(self, draws: int, phase: str) -> None:
         """So many draws more are done; ``phase`` is a word for what goes on."""
 
+    def extend(self, draws: int) -> None:
+        """So many draws more are to be done."""
+
 
 class _Silent:
     def advance(self, draws: int, phase: str) -> None:  # noqa: ARG002
+        return
+
+    def extend(self, draws: int) -> None:  # noqa: ARG002
         return
 
 
@@ -39,5 +45,8 @@ def reporter(show: bool | None, total: int) -> Iterator[Reporter]:
         class Bar:
             def advance(self, draws: int, phase: str) -> None:
                 bar.update(task, advance=draws, description=phase)
+
+            def extend(self, draws: int) -> None:
+                bar.update(task, total=(bar.tasks[task].total or 0) + draws)
 
         yield Bar()

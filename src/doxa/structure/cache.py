@@ -2,8 +2,9 @@
 
 A chain proposes the same few thousand families over and over; counting one takes microseconds to
 milliseconds, finding it again some ten nanoseconds (Riggelsen, ch. 4, end of 3.3.4).  Memory is bounded: a table
-grows by doubling up to the bound, and from then on a new score takes the place of an old one.  What the
-cache holds never changes a draw, only the time it takes; it is not part of a chain's state and is not pickled.
+grows by doubling up to the bound; a new score that finds its window of slots full takes the place of an old one.
+What the cache holds never changes a draw, only the time it takes; it is not part of a chain's state and is not
+pickled.
 
 `FamilyScores` is what samplers are given: the data, the score, and a pool of caches, one for each
 chain that runs at the time.
@@ -40,7 +41,7 @@ class CacheUse(NamedTuple):
     n_bytes: int  # held by all caches together
     n_scores: int  # families stored
     n_misses: int  # families counted in the data
-    n_evictions: int  # scores replaced because the bound was reached
+    n_evictions: int  # scores replaced: their window of slots was full, often because the bound was reached
 
 
 class ScoreCache:
@@ -205,7 +206,8 @@ def _check_table(table: Table) -> None:
         listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
         raise TableError(
             f"table has missing cells, in the columns {listed}; learning from incomplete tables is "
-            "not yet possible: leave these columns out with columns=..., or fill or remove the rows yourself"
+            "not yet possible: leave these columns out (columns=... of read_table, --columns, or Table.select), or "
+            "fill or remove the rows yourself"
         )
 
 

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.driver import Schedule, check_whole, sample
+from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.trace import Trace
+from doxa.mcmc.driver import Schedule, check_whole, run_chains
 from doxa.structure.cache import FamilyScores
 from doxa.structure.markov_blanket import MarkovBlanket
+from doxa.structure.monitor import check_quantities, has_settled, missing
 from doxa.structure.posterior import RunOptions, StructurePosterior
 from doxa.structure.sampler import StructureMove, StructureSampler
 from doxa.structure.single_edge import SingleEdge
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLERS", "learn"]
 
 SAMPLERS: dict[str, Any] = {"auto": SingleEdge, "single_edge": SingleEdge, "markov_blanket": MarkovBlanket}
-
-_DRAWS = 5000
 
 
 def learn(
@@ -39,6 +40,7 @@ def learn(
     draws: int | None = None,
     warmup: int | None = None,
     thin: int | None = None,
+    until: Until | None = None,
     seed: int | None = None,
     workers: int | None = None,
     progress: bool | None = None,
@@ -59,12 +61,15 @@ def learn(
     chains : int, default=4
         Independent chains, started from random graphs.
     draws : int, optional
-        Graphs kept from each chain, at least 4; 5000 when left out.
+        Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional
-        Draws discarded before that; half of ``draws`` when left out.
+        Draws discarded before that.  When left out: half of ``draws`` if these are given, else until the chains agree
+        in the log score and the number of edges.
     thin : int, optional
         Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns, but at
         least 200.
+    until : Until, optional
+        The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.
     seed : int, optional
         The same seed and options give the same draws, whatever the number of workers.  Fresh when left out, and
         kept in the trace.
@@ -83,19 +88,26 @@ def learn(
     TableError
         If the table cannot be read, has a single column, or has missing cells.
     ArgumentError, ArgumentTypeError
-        If an option is out of range or of the wrong type; the message names it.
+        If an option is out of range or of the wrong type, or both ``draws`` and ``until`` are given; the message names
+        it.
+    TimeUpError
+        If ``until.max_seconds`` ends in the warm-up.
 
     Examples
     --------
     >>> import doxa
     >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
-    >>> posterior
-    StructurePosterior(6 nodes, 4 chains of 5000 draws, single_edge)
+    >>> posterior.converged
+    True
     """
     move = _move(sampler)
-    draws = _DRAWS if draws is None else draws
-    if warmup is None:
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    if draws is not None and warmup is None:
         warmup = check_whole("draws", draws, 4) // 2
+    if until is not None and not isinstance(until, Until):
+        raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(mcse=0.005)")
+    until = Until() if until is None else until
     data = table if isinstance(table, Table) else read_table(table)
     scores = FamilyScores(data, equivalent_sample_size)
     caps = _caps(max_parents, scores.n_nodes)
@@ -103,9 +115,23 @@ def learn(
     thin = max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1)
     bound = StructureSampler(move, scores, caps, thin)
     _load_diagnostics_meanwhile()
-    trace = sample(bound, Schedule(chains, draws, warmup), seed=seed, workers=workers, progress=progress)
+    check_quantities(until, data.names)
     options = RunOptions(scores.equivalent_sample_size, tuple(int(cap) for cap in caps), data.n_rows, data.digest)
-    return StructurePosterior(data.names, trace, move, options, scores.use)
+
+    def assess(trace: Trace) -> Shortfall | None:
+        return missing(StructurePosterior(data.names, trace, move, options), until)
+
+    run = run_chains(
+        bound,
+        Schedule(chains, draws, warmup),
+        until=until,
+        assess=assess,
+        settled=has_settled,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )
+    return StructurePosterior(data.names, run.trace, move, options, scores.use, run.stop)
 
 
 def _load_diagnostics_meanwhile() -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -31,7 +30,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.chain_theory import Proposal
+from doxa.mcmc.driver import check_whole
+from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.changes import accept_change, cache_is_full, record, score_change
 from doxa.structure.covered_arcs import reverse_covered_arcs
 from doxa.structure.graph import (
@@ -67,9 +67,9 @@ class MarkovBlanket:
     Raises
     ------
     ArgumentError
-        If ``k`` or ``covered_arc_reversals`` is negative or not whole, or ``w`` is not strictly between 0 and 1.
+        If ``k`` or ``covered_arc_reversals`` is negative, or ``w`` is not strictly between 0 and 1.
     ArgumentTypeError
-        If ``w`` is not a number.
+        If a setting is of the wrong type.
 
     Examples
     --------
@@ -90,18 +90,16 @@ class MarkovBlanket:
             value = getattr(self, field)
             if value is None and field == "covered_arc_reversals":
                 continue
-            try:
-                whole = operator.index(value)
-            except TypeError:
-                raise ArgumentError(f"{field} is {value!r}; it must be a whole number, 0 or more") from None
-            if whole < 0:
-                raise ArgumentError(f"{field} is {whole}; it must be 0 or more")
+            object.__setattr__(self, field, check_whole(field, value, 0))
         if isinstance(self.w, bool) or not isinstance(self.w, numbers.Real):
             raise ArgumentTypeError(
                 f"w is {self.w!r}; it must be a number strictly between 0 and 1 (the paper uses 0.95)"
             )
         if not 0.0 < self.w < 1.0:
             raise ArgumentError(f"w is {self.w!r}; it is a probability strictly between 0 and 1 (the paper uses 0.95)")
+        object.__setattr__(self, "w", float(self.w))
+        if not isinstance(self.published, bool):
+            raise ArgumentTypeError(f"published is {self.published!r}; it must be True or False")
 
     @property
     def bias(self) -> str | None:

@@ -19,11 +19,13 @@ from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.estimates.trace import Trace
+from doxa.mcmc.driver import check_whole
 from doxa.models import Dag
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.estimates.stopping import StopReport
     from doxa.structure.cache import CacheUse
     from doxa.structure.sampler import StructureMove
     from doxa.structure.verdict import Verdict
@@ -61,27 +63,34 @@ class StructurePosterior:
         The move that made them, with its settings.
     options : RunOptions
         Score, limits and data of the run.
-    cache : CacheUse
-        Memory and work of the score caches.
+    cache : CacheUse or None
+        Memory and work of the score caches; None if not known.
+    stop : StopReport or None
+        Why the run stopped; None if not known.
 
     Examples
     --------
     >>> import doxa
     >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
-    >>> posterior.n_edges.shape
-    (4, 5000)
-    >>> posterior.converged
-    True
+    >>> posterior.stop.reason, posterior.converged
+    ('reached', True)
     """
 
     def __init__(
-        self, names: tuple[str, ...], trace: Trace, sampler: StructureMove, options: RunOptions, cache: CacheUse
+        self,
+        names: tuple[str, ...],
+        trace: Trace,
+        sampler: StructureMove,
+        options: RunOptions,
+        cache: CacheUse | None = None,
+        stop: StopReport | None = None,
     ) -> None:
         self.names = names
         self.trace = trace
         self.sampler = sampler
         self.options = options
         self.cache = cache
+        self.stop = stop
 
     def __repr__(self) -> str:
         n_chains, n_draws = self.n_edges.shape
@@ -167,7 +176,7 @@ class StructurePosterior:
         Returns
         -------
         Estimate
-            With the error of an indicator when every value is 0 or 1, else that of a real quantity.
+            With the error of an indicator when ``f`` returns True or False, else that of a real quantity.
 
         Raises
         ------
@@ -183,20 +192,19 @@ class StructurePosterior:
         True
         """
         rows, which = self._distinct
-        values = []
-        for graph in rows:
-            value = f(Dag.from_rows(graph, self.names))
+        values = [f(Dag.from_rows(graph, self.names)) for graph in rows]
+        if all(isinstance(value, (bool, np.bool_)) for value in values):
+            holds = np.array(values, dtype=np.bool_)[which]
+            return diagnose_indicators(IndicatorCounts.from_draws(holds), self.reference_ess).estimate()
+        numbers = []
+        for value in values:
             try:
-                values.append(float(value))
+                numbers.append(float(value))
             except (TypeError, ValueError):
                 raise ArgumentError(f"f returned {value!r}; it must return a number, True or False") from None
-        draws = np.array(values)[which]
+        draws = np.array(numbers)[which]
         if not np.isfinite(draws).all():
             raise ArgumentError("f returned a value that is not finite; its posterior mean would not be a number")
-        if np.isin(draws, (0.0, 1.0)).all():
-            return diagnose_indicators(
-                IndicatorCounts.from_draws(draws.astype(np.bool_)), self._reference_ess
-            ).estimate()
         return diagnose_real(draws).estimate
 
     def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
@@ -212,6 +220,7 @@ class StructurePosterior:
         tuple of SampledGraph
             By log score, highest first (the prior is uniform); equal scores in order of appearance.
         """
+        most = check_whole("most", most, 0)
         rows, which = self._distinct
         score = np.empty(len(rows))
         score[which.ravel()] = self.log_score.ravel()
@@ -219,7 +228,7 @@ class StructurePosterior:
         found = []
         for number in best:
             counts = IndicatorCounts.from_draws(which == number)
-            frequency = diagnose_indicators(counts, self._reference_ess).estimate()
+            frequency = diagnose_indicators(counts, self.reference_ess).estimate()
             found.append(SampledGraph(Dag.from_rows(rows[number], self.names), float(score[number]), frequency))
         return tuple(found)
 
@@ -243,12 +252,12 @@ class StructurePosterior:
         """
         from doxa.structure.summary import summary_text
 
-        return summary_text(self, most)
+        return summary_text(self, check_whole("most", most, 0))
 
     @cached_property
     def edge_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
-        return diagnose_indicators(self._edge_counts, self._reference_ess)
+        return diagnose_indicators(self._edge_counts, self.reference_ess)
 
     @cached_property
     def adjacency_diagnostics(self) -> IndicatorDiagnostics:
@@ -256,7 +265,7 @@ class StructurePosterior:
         from doxa.structure.adjacency import symmetric_rows
 
         counts = IndicatorCounts.from_words(symmetric_rows(self.trace["rows"]), len(self.names))
-        return diagnose_indicators(counts, self._reference_ess)
+        return diagnose_indicators(counts, self.reference_ess)
 
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:
@@ -273,8 +282,11 @@ class StructurePosterior:
         return IndicatorCounts.from_words(self.trace["rows"], len(self.names))
 
     @cached_property
-    def _reference_ess(self) -> float:
-        """Effective draws by which what never changed is judged: those of the slowest that did; 0 if nothing did."""
+    def reference_ess(self) -> float:
+        """Effective draws of the slowest quantity that changed; 0 if nothing did.
+
+        What never changed is judged by it: a bound of 3 / ess, not an error of 0.
+        """
         slowest = [
             diagnose_indicators(self._edge_counts).reference_ess,
             self.log_score_diagnosis.bulk_ess,

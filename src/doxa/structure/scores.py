@@ -74,7 +74,7 @@ def check_equivalent_sample_size(value: float) -> float:
         alpha = float(value)
     except (TypeError, ValueError):
         raise ArgumentError(f"equivalent_sample_size is {value!r}; it must be a number above 0") from None
-    if not (math.isfinite(alpha) and alpha > 0.0):
+    if not 0.0 < alpha < 1e300:
         raise ArgumentError(f"equivalent_sample_size is {value!r}; it must be above 0 and finite (1.0 is usual)")
     return alpha
 
@@ -88,7 +88,12 @@ def _sum_of_ratios(counts: NDArray[Any], log_alpha: float) -> float:
 def _log_ratio(n: float, alpha: float, log_alpha: float) -> float:
     # ln Gamma(a) = ln Gamma(1 + a) - ln a: so written it neither overflows nor cancels when a = alpha / (q r)
     # is tiny, as it is for families with many parents.
-    return log_alpha + math.lgamma(alpha + n) - math.lgamma(1.0 + alpha)
+    if alpha < 1e5:
+        return log_alpha + math.lgamma(alpha + n) - math.lgamma(1.0 + alpha)
+    # For large a the two would cancel: Stirling's series of each, subtracted term by term.
+    share = math.log1p(n / alpha)
+    correction = (1.0 / (alpha + n) - 1.0 / alpha) / 12.0  # the next term is below 1e-17
+    return n * (log_alpha + share - 1.0) + (alpha - 0.5) * share + correction
 
 
 @hot

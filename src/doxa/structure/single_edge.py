@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
-from doxa.mcmc.chain_theory import Proposal
+from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.changes import accept_change, accepts, cache_is_full, record, score_change
 from doxa.structure.graph import (
     ADD,

@@ -65,17 +65,20 @@ def run_text(posterior: StructurePosterior) -> str:
         [
             f"{options.n_rows} rows x {len(posterior.names)} columns; BDeu score, equivalent sample size "
             f"{options.equivalent_sample_size:g}; uniform prior over graphs; {cap_text(posterior)}",
-            f"{posterior.sampler!r}: {n_chains} chains x {n_draws} draws, one every {trace.thin} steps, after "
-            f"{trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; seed {trace.entropy}",
+            f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
+            f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
+            f"seed {trace.entropy}",
         ]
     )
 
 
 def cache_text(posterior: StructurePosterior) -> str:
-    """Memory and work of the score caches; unlike the draws, it depends on how many workers there were."""
+    """Memory and work of the score caches of this process; unlike the draws, it depends on the workers."""
     use = posterior.cache
+    if use is None:
+        return "score cache: not known"
     text = f"score cache: {use.n_scores} families in {use.n_bytes / 2**20:.1f} MiB, {use.n_misses} counted in the data"
-    return text + (f", {use.n_evictions} replaced for want of room" if use.n_evictions else "")
+    return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
 
 
 def cap_text(posterior: StructurePosterior) -> str:
@@ -83,4 +86,6 @@ def cap_text(posterior: StructurePosterior) -> str:
     caps = np.array(posterior.options.max_parents)
     if (caps >= len(posterior.names) - 1).all():
         return "any number of parents"
-    return f"at most {caps[0]} parents" if (caps == caps[0]).all() else f"at most {caps.min()} to {caps.max()} parents"
+    if (caps == caps[0]).all():
+        return f"at most {caps[0]} {'parent' if caps[0] == 1 else 'parents'}"
+    return f"at most {caps.min()} to {caps.max()} parents"

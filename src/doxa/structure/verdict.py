@@ -3,6 +3,7 @@
 The chains start far apart, at random graphs.  The verdict asks whether they have come to agree: in the log score
 (split, rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large
 enough to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
+Last, the slowest of all quantities must have enough effective draws.
 Agreement is no proof: a mode that no chain has found leaves no trace.
 """
 
@@ -22,7 +23,8 @@ __all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge"]
 
 R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
-LEAST_ESS = 100.0  # effective draws of the log score below which agreement could be chance
+LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
+STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
 
 class Verdict(NamedTuple):
@@ -37,8 +39,12 @@ def judge(posterior: StructurePosterior) -> Verdict:
     converged, reason, advice = _judge(posterior)
     word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
     text = f"{word}: {reason}."
+    if posterior.stop is not None and posterior.stop.text:
+        text = f"{text} {posterior.stop.text}"
     if posterior.sampler.bias is not None:
-        text = f"Biased: {posterior.sampler.bias}. {text}"
+        # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
+        agree = "The chains agree with each other. " if converged else ""
+        return Verdict(False, f"Biased: {posterior.sampler.bias}. {agree}{'' if converged else text}".rstrip())
     return Verdict(converged, f"{text} {advice}" if advice else text)
 
 
@@ -47,6 +53,8 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
+    if not any(posterior.options.max_parents):
+        return True, "with max_parents=0 the empty graph is the only one", ""
     if n_chains == 1:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
@@ -56,9 +64,11 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     unsettled_pairs = np.triu(off_diagonal & _unsettled(adjacency))
     if score.r_hat > R_HAT_LIMIT or unsettled.any() or unsettled_pairs.any():
         return False, _disagreement(posterior, unsettled, unsettled_pairs), _longer(posterior)
-    if score.bulk_ess < LEAST_ESS:
-        reason = f"the log score has only {score.bulk_ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
-        return False, reason, _longer(posterior)
+    # The slowest of all that changed; the log score says nothing when it is the same for every graph that was seen.
+    ess = posterior.reference_ess
+    if not ess >= LEAST_ESS:
+        reason = f"the slowest quantity has only {ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        return False, reason, _more(posterior)
     worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
     log_score = (
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
@@ -89,21 +99,31 @@ def _disagreement(posterior: StructurePosterior, edges: NDArray[np.bool_], pairs
         if found.any():
             r_hat = np.where(found, diagnostics.r_hat, 0.0)
             i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
-            chains = f"chains disagree about {what} probabilities ({int(found.sum())} of them)"
             name = f"{posterior.names[i]} {arrow} {posterior.names[j]}"
-            parts.append(f"{chains}, most about {name}, R-hat {_shown(float(r_hat.max()))}")
+            many = f"{int(found.sum())} {what} probabilities, most" if found.sum() > 1 else f"one {what} probability,"
+            limit = f"R-hat {_shown(float(r_hat.max()))} (limit {R_HAT_LIMIT})"
+            parts.append(f"chains disagree about {many} that of {name}: {limit}")
     return "; ".join(parts)
 
 
 def _shown(r_hat: float) -> str:
     """Two decimals are too few near the limit of 1.01, and too many far above it."""
-    return "infinite" if np.isinf(r_hat) else f"{r_hat:.3f}" if r_hat < 1.1 else f"{r_hat:.1f}"
+    return "infinite" if np.isinf(r_hat) else f"{r_hat:.4f}" if r_hat < 1.1 else f"{r_hat:.1f}"
+
+
+def _more(posterior: StructurePosterior) -> str:
+    """Advice where nothing is wrong but the length."""
+    n_draws = posterior.n_edges.shape[1]
+    return f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
 
 
 def _longer(posterior: StructurePosterior) -> str:
-    """Advice: run longer, and how much."""
-    n_draws = posterior.n_edges.shape[1]
-    return (
-        f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}. If it stays so, the chains are caught in different "
-        "modes and their errors are too small: trust none of the numbers."
-    )
+    """Advice where chains disagree: run longer, unless they sit in different modes."""
+    score = posterior.log_score_diagnosis
+    means = posterior.log_score.mean(axis=1)
+    if score.r_hat > STUCK_R_HAT and np.ptp(means) > STUCK_NATS:
+        return (
+            f"The chains sit in different modes, {np.ptp(means):.0f} nats apart, which longer runs seldom mend: trust "
+            "none of the numbers. Try another sampler, or fewer columns."
+        )
+    return f"{_more(posterior)} If it stays so, the chains are caught in different modes: trust none of the numbers."

@@ -1,0 +1,156 @@
+"""When is a run accurate enough?  `Until` says what is asked, `Shortfall` what is still missing.
+
+A stopping rule looks at its own draws, so it can stop by luck.  Looks are therefore few: at fixed numbers of draws that
+grow geometrically (`decision_points`), never at a time of day; and every quantity has to pass at the same look.  The
+errors are tested by coverage with this rule on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
+from doxa.estimates.trace import Trace
+
+__all__ = ["Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "worst_shortfall"]
+
+FIRST_LOOK = 500  # draws of each chain before the first look
+GROWTH = 1.5  # of the number of draws from one look to the next
+MOST_DRAWS = 100_000  # of each chain, unless max_draws says otherwise
+
+
+class TimeUpError(DoxaError, TimeoutError):
+    """The seconds that were allowed ran out before there was anything to answer with."""
+
+
+@dataclass(frozen=True)
+class Until:
+    """Run until every monitored quantity is accurate enough, or a limit is reached.
+
+    Parameters
+    ----------
+    r_hat : float, default=1.01
+        Largest split, rank-normalised R-hat of the run-wide quantities (log score, number of edges), above 1.
+    mcse : float, default=0.01
+        Largest Monte Carlo standard error of a probability, above 0.
+    ess : float, default=400
+        Fewest effective draws of the run-wide quantities, above 0.
+    max_draws : int, optional
+        Draws of each chain after which to stop all the same; 100 000 when left out.
+    max_seconds : float, optional
+        Seconds after which to stop all the same.  What is kept is the beginning of the run that more time would have
+        given.
+    quantities : sequence of str, optional
+        Names to monitor, such as ``"smokes -> heart"`` (an edge), ``"smokes -- heart"`` (in either direction),
+        ``"log_score"`` or ``"n_edges"``; all of these when left out.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a target is not a number in its range; the message names it.
+
+    Examples
+    --------
+    >>> Until(mcse=0.002).ess
+    400.0
+    >>> Until(mcse=-1)
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: mcse is -1; it must be a finite number above 0
+    """
+
+    r_hat: float = 1.01
+    mcse: float = 0.01
+    ess: float = 400.0
+    max_draws: int | None = None
+    max_seconds: float | None = None
+    quantities: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        for name, above in (("r_hat", 1.0), ("mcse", 0.0), ("ess", 0.0), ("max_seconds", 0.0)):
+            value = getattr(self, name)
+            if value is None and name == "max_seconds":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ArgumentTypeError(f"{name} is {value!r}; it must be a finite number above {above:g}")
+            if not (math.isfinite(value) and value > above):
+                raise ArgumentError(f"{name} is {value!r}; it must be a finite number above {above:g}")
+            object.__setattr__(self, name, float(value))
+        if self.max_draws is not None:
+            if isinstance(self.max_draws, bool) or not isinstance(self.max_draws, int):
+                raise ArgumentTypeError(f"max_draws is {self.max_draws!r}; it must be a whole number of at least 4")
+            if self.max_draws < 4:
+                raise ArgumentError(f"max_draws is {self.max_draws}; it must be at least 4")
+        if isinstance(self.quantities, str):
+            raise ArgumentTypeError(f"quantities is the text {self.quantities!r}; give a list: [{self.quantities!r}]")
+        if self.quantities is not None:
+            object.__setattr__(self, "quantities", tuple(self.quantities))
+
+
+class Shortfall(NamedTuple):
+    """One quantity that is not accurate enough yet."""
+
+    name: str  # "smokes -> heart", "log_score"
+    what: str  # "Monte Carlo error", "R-hat", "effective draws"
+    value: float
+    target: float
+    factor: float  # how many times as many draws would do, roughly
+
+    def __str__(self) -> str:
+        return f"the {self.what} of {self.name} is {self.value:.3g} (asked: {self.target:g})"
+
+
+class StopReport(NamedTuple):
+    """Why a run stopped."""
+
+    reason: str  # "draws": as many as asked for; "reached"; "max_draws"; "max_seconds"
+    held_back: Shortfall | None  # what was worst, when a limit ended the run
+    seconds: float  # of sampling, warm-up not included
+
+    @property
+    def text(self) -> str:
+        """In words, for a person; empty when the run simply had a fixed length."""
+        if self.reason == "draws":
+            return ""
+        if self.reason == "reached":
+            return "The run stopped when every monitored quantity was as accurate as asked."
+        limit = f"The run stopped at its limit ({self.reason})."
+        if self.held_back is None:
+            return limit
+        factor, more = self.held_back.factor, ""
+        if math.isfinite(factor) and factor > 1:
+            more = f"; about {factor:.2g} times as many draws would do, {self.seconds * (factor - 1):.0f} seconds more"
+        return f"{limit[:-1]}: {self.held_back}{more}."
+
+
+Assess = Callable[[Trace], Shortfall | None]
+
+
+def worst_shortfall(found: Sequence[Shortfall]) -> Shortfall | None:
+    """The one that needs the most draws, or None when nothing is missing.
+
+    Examples
+    --------
+    >>> worst_shortfall([Shortfall("a", "R-hat", 1.1, 1.01, 10.0), Shortfall("b", "R-hat", 1.02, 1.01, 2.0)]).name
+    'a'
+    """
+    return max(found, key=lambda shortfall: shortfall.factor, default=None)
+
+
+def decision_points(max_draws: int | None) -> Iterator[int]:
+    """Numbers of draws a chain at which to look; the last is ``max_draws``.
+
+    Examples
+    --------
+    >>> list(decision_points(2000))
+    [500, 750, 1125, 1687, 2000]
+    """
+    limit = MOST_DRAWS if max_draws is None else max_draws
+    point = FIRST_LOOK
+    while point < limit:
+        yield point
+        point = int(point * GROWTH)
+    yield limit
