@@ -232,6 +232,47 @@ class StructurePosterior:
             found.append(SampledGraph(Dag.from_rows(rows[number], self.names), float(score[number]), frequency))
         return tuple(found)
 
+    def to_frame(self) -> pd.DataFrame:
+        """All draws as a frame, one row for each draw of each chain; write it with ``to_csv`` or ``to_parquet``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``chain, draw, log_score, n_edges``, then one 0/1 column (int8) ``"source -> target"`` for each
+            ordered pair of nodes.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=10, seed=1)
+        >>> posterior.to_frame().shape
+        (40, 34)
+        """
+        from doxa.structure.export import draws_frame
+
+        return draws_frame(self)
+
+    def to_arviz(self) -> Any:
+        """All draws as an ArviZ ``DataTree``; needs ``pip install 'doxa[arviz]'``.
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` with ``edge`` (chain, draw, source, target) as int8, ``log_score`` and ``n_edges``.
+
+        Raises
+        ------
+        MissingExtraError
+            If arviz-base is not installed.
+
+        Notes
+        -----
+        ArviZ gives an edge that never changed an error of 0; `edges` does not.
+        """
+        from doxa.structure.export import draws_to_arviz
+
+        return draws_to_arviz(self)
+
     @property
     def verdict(self) -> str:
         """In words: has the run converged, why, and what to do."""
