@@ -9,10 +9,10 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from support.tables import skewed_table
 
 import doxa
 from doxa.structure.export import MissingExtraError
+from support.tables import skewed_table
 
 
 @pytest.fixture(scope="module")
