@@ -162,13 +162,13 @@ BAD_FILES = {
     ),
     "all missing": (
         "a,b\nx,\ny,NA\n",
-        "column 'b': every cell is missing, so there are no states; leave out with columns=[...], or say with "
-        "missing=[...] which texts mean missing",
+        "column 'b': every cell is missing, so there are no states; leave out by naming the others with columns=[...] "
+        "or --columns, or say with missing=[...] or --missing which texts mean missing",
     ),
     "10,000 states": (
         "id,b\n" + "".join(f"u{i},{i % 2}\n" for i in range(10_000)),
         "column 'id' has 10000 distinct values, and a category at most 1000: it looks like an identifier; leave it out "
-        "with columns=[...], or group its values first",
+        "by naming the others with columns=[...] or --columns, or group its values first",
     ),
     "empty cell in the header": (
         "a,,c\n1,2,3\n",
@@ -177,8 +177,8 @@ BAD_FILES = {
     "numbers": (
         "age,b\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50)),
         "column 'age' (50 distinct numbers with decimals): numbers are categories only if they are integers of at "
-        "most 20 distinct values; cut into quantile bins with bins=4 or bins={{'age': 4}}, or leave out with "
-        "columns=[...]",
+        "most 20 distinct values; cut into quantile bins with bins=4 or bins={{'age': 4}} (--bins 4 or --bins "
+        "NAME=4), or leave out by naming the others with columns=[...] or --columns",
     ),
 }
 

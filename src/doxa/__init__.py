@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from doxa.models import Dag as Dag
     from doxa.structure import StructurePosterior as StructurePosterior
     from doxa.structure import learn as learn
+    from doxa.structure import load as load
+    from doxa.structure import resume as resume
 
 __all__ = [
     "Dag",
@@ -36,7 +38,9 @@ __all__ = [
     "__version__",
     "datasets",
     "learn",
+    "load",
     "read_table",
+    "resume",
     "structure",
 ]
 
@@ -51,6 +55,8 @@ _HOMES = {
     "Until": "doxa.estimates.stopping",
     "datasets": "doxa.datasets",
     "learn": "doxa.structure",
+    "load": "doxa.structure",
+    "resume": "doxa.structure",
     "read_table": "doxa.data",
     "structure": "doxa.structure",
 }

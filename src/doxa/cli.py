@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -75,13 +75,16 @@ def _run() -> int:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible(kept: Path | None = None) -> Iterator[None]:
     """Turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
     try:
         yield
     except KeyboardInterrupt as interruption:
         told = getattr(interruption, "__notes__", None) or ["interrupted"]
-        print(f"doxa: {told[0]}; nothing was written", file=sys.stderr)
+        after = (
+            "nothing was written" if kept is None else f"go on with it by: doxa learn --resume {printable(str(kept))}"
+        )
+        print(f"doxa: {told[0]}; {after}", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
@@ -107,7 +110,12 @@ def _root(
 
 @app.command()
 def learn(
-    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file: a header, then one case a row.", metavar="DATA")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A CSV or Parquet file: a header, then one case a row.", metavar="DATA", show_default=False
+        ),
+    ] = None,
     sampler: Annotated[
         str, typer.Option(help='How to move between graphs: "auto", "single_edge" or "markov_blanket".')
     ] = "auto",
@@ -156,6 +164,17 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Keep the run in this new file as it goes: safe against crashes.", show_default=False),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on with the run in this file, as it was started; only --draws and the accuracy may change.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Write all edges to this file, too: .csv, .json or .parquet.", show_default=False),
@@ -163,28 +182,51 @@ def learn(
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.output import check_output, write_frame
+    from doxa.structure.learn import make_plan, run_plan
+    from doxa.structure.runs import begin
 
-    if output is not None:
-        check_output(output, data)  # before hours of sampling, not after
-    with _interruptible():
-        table = doxa.read_table(data, columns=columns, missing=missing, bins=_parse_bins(bins))
-        posterior = doxa.learn(
-            table,
-            equivalent_sample_size=equivalent_sample_size,
-            sampler=sampler,
-            max_parents=max_parents,
-            chains=chains,
-            draws=draws,
-            warmup=warmup,
-            until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if draws is None else None,
-            thin=thin,
-            seed=seed,
-            workers=workers,
-        )
+    kept = resume if resume is not None else store
+    if output is not None:  # before hours of sampling, not after
+        for needed in (data, kept):
+            check_output(output, needed)
+    read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": _parse_bins(bins)}
+    with _interruptible(kept):
+        if resume is not None:
+            if store is not None:
+                raise typer.BadParameter("give --store for a new run, or --resume for one that is there, not both")
+            asked = (r_hat, mcse, ess, max_draws, max_seconds)
+            until = None if asked == (1.01, 0.01, 400.0, None, None) else doxa.Until(*asked)
+            table = None if data is None else doxa.read_table(data, **read)
+            posterior = doxa.resume(resume, table, draws=draws, until=until, workers=workers)
+        else:
+            if data is None:
+                raise typer.BadParameter("name the file with the table, or a run to go on with: --resume RUN")
+            plan = make_plan(
+                doxa.read_table(data, **read),
+                {"source": str(data.absolute()), **read},
+                equivalent_sample_size=equivalent_sample_size,
+                sampler=sampler,
+                max_parents=max_parents,
+                chains=chains,
+                draws=draws,
+                warmup=warmup,
+                thin=thin,
+                until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if draws is None else None,
+                seed=seed,
+            )
+            posterior = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, None)
     _show(posterior, _EDGES_SHOWN)
     if output is not None:
         write_frame(posterior.edges(), output)
         print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(output))}.")
+
+
+@app.command()
+def show(
+    run: Annotated[Path, typer.Argument(help="A run file, finished or under way.", metavar="RUN")],
+) -> None:
+    """Show what is in a run file that `doxa learn --store` made."""
+    _show(doxa.load(run), _EDGES_SHOWN)
 
 
 @app.command()
@@ -233,7 +275,8 @@ def _show(posterior: StructurePosterior, most: int) -> None:
     from doxa.structure.summary import cache_text, ranked_edges, run_text
 
     print(run_text(posterior))
-    print(cache_text(posterior))
+    if posterior.cache is not None:
+        print(cache_text(posterior))
     print()
     rows = [("source", "target", "probability", "95% interval", "ess", "r_hat", "joined")]
     for edge in ranked_edges(posterior, most):

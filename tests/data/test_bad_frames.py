@@ -14,16 +14,22 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
 
 NO_STATES = (
     "every cell is missing, so there are no states; "
-    "leave out with columns=[...], or say with missing=[...] which texts mean missing"
+    "leave out by naming the others with columns=[...] or --columns, "
+    "or say with missing=[...] or --missing which texts mean missing"
 )
 BINS = (
     "numbers are categories only if they are integers of at most 20 distinct values; "
-    "cut into quantile bins with bins=4 or bins={'age': 4}, or leave out with columns=[...]"
+    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
+    "or leave out by naming the others with columns=[...] or --columns"
 )
 IDENTIFIER = (
-    "a category at most 1000: it looks like an identifier; leave it out with columns=[...], or group its values first"
+    "a category at most 1000: it looks like an identifier; "
+    "leave it out by naming the others with columns=[...] or --columns, or group its values first"
 )
-NO_CATEGORIES = "makes no categories; turn it into text or numbers, or leave it out with columns=[...]"
+NO_CATEGORIES = (
+    "makes no categories; turn it into text or numbers, or "
+    "leave it out by naming the others with columns=[...] or --columns"
+)
 
 
 def refusal(kind, source, **options):
@@ -54,12 +60,12 @@ FRAMES = {
     "mixed": (
         pd.DataFrame({"a": np.array([1, "x"], dtype=object)}),
         "column 'a' mixes int and str; make its values of one type (text: .astype(str)), "
-        "or leave it out with columns=[...]",
+        "or leave it out by naming the others with columns=[...] or --columns",
     ),
     "booleans and numbers": (
         pd.DataFrame({"a": np.array([1, True], dtype=object)}),
         "column 'a' mixes bool and int; make its values of one type (text: .astype(str)), "
-        "or leave it out with columns=[...]",
+        "or leave it out by naming the others with columns=[...] or --columns",
     ),
     "dates": (pl.DataFrame({"a": [date(2020, 1, 1)]}), f"column 'a' is of type Date, which {NO_CATEGORIES}"),
     "lists": (pl.DataFrame({"a": [[1]]}), f"column 'a' is of type List(Int64), which {NO_CATEGORIES}"),
@@ -75,7 +81,8 @@ FRAMES = {
     "decimals": (pl.DataFrame({"age": [0.5, None]}), f"column 'age' (1 distinct number with decimals): {BINS}"),
     "infinite": (
         pd.DataFrame({"a": [1.0, float("-inf")]}),
-        "column 'a' contains an infinite number; write missing cells as empty, or leave it out with columns=[...]",
+        "column 'a' contains a number that is infinite or too large for a float; "
+        "write missing cells as empty, or leave it out by naming the others with columns=[...] or --columns",
     ),
     "identifier": (
         pd.DataFrame({"id": [f"r{i}" for i in range(1001)]}),

@@ -1,6 +1,7 @@
 """The catalogue of bad tables: each is refused with one message, given here in full."""
 
 import gzip
+import os
 from datetime import date
 
 import pyarrow as pa
@@ -15,16 +16,22 @@ SPLIT = "correct the line, or put a cell that contains the separator in quotes"
 UTF8 = "convert the file to UTF-8 (a spreadsheet saves it as 'CSV UTF-8')"
 NO_STATES = (
     "every cell is missing, so there are no states; "
-    "leave out with columns=[...], or say with missing=[...] which texts mean missing"
+    "leave out by naming the others with columns=[...] or --columns, "
+    "or say with missing=[...] or --missing which texts mean missing"
 )
 BINS = (
     "numbers are categories only if they are integers of at most 20 distinct values; "
-    "cut into quantile bins with bins=4 or bins={'age': 4}, or leave out with columns=[...]"
+    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
+    "or leave out by naming the others with columns=[...] or --columns"
 )
 IDENTIFIER = (
-    "a category at most 1000: it looks like an identifier; leave it out with columns=[...], or group its values first"
+    "a category at most 1000: it looks like an identifier; "
+    "leave it out by naming the others with columns=[...] or --columns, or group its values first"
 )
-NO_CATEGORIES = "makes no categories; turn it into text or numbers, or leave it out with columns=[...]"
+NO_CATEGORIES = (
+    "makes no categories; turn it into text or numbers, or "
+    "leave it out by naming the others with columns=[...] or --columns"
+)
 
 
 def lines(header, cells):
@@ -182,7 +189,9 @@ def test_files_that_do_not_open(tmp_path):
     assert refusal(FileError, "d.csv") == "source 'd.csv' is a folder; name a file in it"
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     assert refusal(FileError, "loop.csv").startswith("source 'loop.csv' cannot be opened: ")
-    assert refusal(FileError, "a\0.csv") == "source 'a\\x00.csv' cannot be opened: embedded null byte"
+    assert refusal(FileError, "a\0.csv") == (
+        "source 'a\\x00.csv' cannot be opened: no name of a file contains a NUL character"
+    )
 
 
 def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
@@ -192,6 +201,34 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a\n1\n")
     monkeypatch.setattr("pathlib.Path.open", refuse)
     assert refusal(FileError, "t.csv") == "source 't.csv' cannot be opened: Permission denied"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_is_no_regular_file(tmp_path):
+    os.mkfifo(tmp_path / "fifo.csv")
+    (tmp_path / "link.csv").symlink_to("fifo.csv")
+    for name in ("fifo.csv", "link.csv"):
+        assert refusal(FileError, name) == (
+            f"source {name!r} is a named pipe, not a regular file; save its content in a file and name that"
+        )
+    (tmp_path / "device.csv").symlink_to(os.devnull)
+    assert refusal(FileError, "device.csv").startswith("source 'device.csv' is a device, not a regular file; ")
+    (tmp_path / "t.csv").write_text("a\nx\n")
+    (tmp_path / "good.csv").symlink_to("t.csv")
+    assert read_table("good.csv").states == (("x",),)
+
+
+def test_a_name_of_a_file_that_is_not_utf8(tmp_path):
+    name = os.fsdecode(b"\xff.csv")
+    assert refusal(FileError, name) == f"source {name!r} cannot be opened: its name is not UTF-8; rename it"
+
+
+def test_an_open_quote_in_the_header_of_a_long_file(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_bytes(b'a,"b\n' + b"1,2\n" * 300_000)
+    assert refusal(TableError, "t.csv") == "source 't.csv': the quote opened on line 1 is never closed"
+    monkeypatch.setattr("doxa.data.layout._MAX_HEADER", 1000)
+    message = refusal(TableError, "t.csv")
+    assert message == "source 't.csv': the quote opened on line 1 is not closed within 1000 characters"
 
 
 def test_files_of_another_kind(tmp_path):

@@ -72,7 +72,7 @@ def test_one_bin_is_refused():
         cut("visits", np.array([0.0] * 9 + [1.0]), 4)
     assert str(raised.value) == (
         "column 'visits' cannot be cut into 4 bins: its quantiles are all 0, which leaves one bin; "
-        "ask for more bins, or leave it out with columns=[...]"
+        "ask for more bins, or leave it out by naming the others with columns=[...] or --columns"
     )
 
 
@@ -116,7 +116,8 @@ def test_infinite_numbers_in_a_text_are_refused(tmp_path, text):
     with pytest.raises(TableError) as raised:
         read_table(tmp_path / "t.csv", bins=2)
     assert str(raised.value) == (
-        "column 'x' contains an infinite number; write missing cells as empty, or leave it out with columns=[...]"
+        "column 'x' contains a number that is infinite or too large for a float; "
+        "write missing cells as empty, or leave it out by naming the others with columns=[...] or --columns"
     )
 
 

@@ -1,6 +1,8 @@
 """Delimited texts: what is written is what is read, byte for byte."""
 
+import csv
 import gzip
+import io
 import logging
 import random
 import re
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doxa.data import read_table
+from doxa.data import layout, read_table
 from doxa.data.coding import MAX_INTEGERS
 from doxa.data.options import MISSING
 
@@ -139,7 +141,7 @@ def test_a_stray_text_among_numbers_is_pointed_out(tmp_path, caplog):
         assert len(read(tmp_path, content).states[0]) == 31
     assert [record.getMessage() for record in caplog.records] == [
         "column 'age' is read as text: 30 of its 31 distinct values are numbers, but not 'nan'; "
-        "if that means missing, say so with missing=[...]"
+        "if that means missing, say so with missing=[...] or --missing"
     ]
     caplog.clear()
     read(tmp_path, "age\n1\n2\nx\n")
@@ -177,6 +179,22 @@ def test_odd_names(tmp_path):
     assert rows_of(table) == [["1", "2", "3", "4", "5", "6", "7"]]
     chosen = read_table(tmp_path / "t.csv", columns=["c0", "A*"])
     assert (chosen.names, rows_of(chosen)) == (("c0", "A*"), [["6", "3"]])
+
+
+@pytest.mark.parametrize("form", ["{},b\n1,2\n", '"{}",b\n1,2\n', '"{}\n",b\n1,2\n'])
+def test_names_of_any_length(tmp_path, form):
+    limit = csv.field_size_limit()
+    name = "n" * 3_000_000
+    table = read(tmp_path, form.format(name))
+    assert (table.names, table.states) == ((form.split(",")[0].strip('"').format(name), "b"), (("1",), ("2",)))
+    assert csv.field_size_limit() == limit
+
+
+@given(st.lists(texts, min_size=1), st.sampled_from(",;\t|"), st.sampled_from(["", "\n", "\r\n", "\r"]), st.booleans())
+def test_records_are_split_as_by_the_csv_module(cells, delimiter, end, always):
+    record = delimiter.join(written(cell, always) for cell in cells) + end
+    expected = next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter), [""])
+    assert layout._cells(record, delimiter) == (expected or [""])
 
 
 def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path):

@@ -12,6 +12,7 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.options import LEAVE_OUT
 from doxa.errors import TableError
 
 __all__ = ["cut"]
@@ -56,7 +57,7 @@ def cut(name: str, numbers: NDArray[np.float64], n_bins: int) -> tuple[tuple[str
     if cuts.size == 0:
         raise TableError(
             f"column {name!r} cannot be cut into {n_bins} bins: its quantiles are all {low:g}, which leaves one bin; "
-            "ask for more bins, or leave it out with columns=[...]"
+            f"ask for more bins, or {LEAVE_OUT}"
         )
     if cuts.size + 1 < n_bins:
         _log.warning(

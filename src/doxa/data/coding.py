@@ -1,6 +1,6 @@
 """What becomes a category: the rules that turn columns of any source into states and codes.
 
-A source (`doxa.data.stored` for files, `doxa.data.frames` for frames) hands over a `Column`: what its
+A source (`doxa.data.duck` for files, `doxa.data.frames` for frames) hands over a `Column`: what its
 cells are, its distinct values, and how to fetch the rows.  The rules here are the same for all of them.
 """
 
@@ -17,11 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.bins import cut
-from doxa.data.options import shown
+from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.errors import TableError
 
-__all__ = ["INTEGER", "MAX_INTEGERS", "NUMBER", "Column", "Kind", "code_table", "kind_of_texts", "number_column"]
+__all__ = [
+    "INTEGER",
+    "MAX_INTEGERS",
+    "NUMBER",
+    "Column",
+    "Kind",
+    "code_table",
+    "kind_of_texts",
+    "refuse_infinite",
+    "spread",
+]
 
 MAX_INTEGERS = 20  # an integer column with more distinct values is a measurement, not a category
 
@@ -82,7 +92,7 @@ def kind_of_texts(name: str, labels: Sequence[str]) -> Kind:
             odd = sorted(set(labels) - set(numbers))
             _log.warning(
                 "column %r is read as text: %d of its %d distinct values are numbers, but not %s; "
-                "if that means missing, say so with missing=[...]",
+                "if that means missing, say so with missing=[...] or --missing",
                 *(name, len(numbers), len(labels), shown(odd)),
             )
         return "text"
@@ -93,39 +103,20 @@ def kind_of_texts(name: str, labels: Sequence[str]) -> Kind:
     return "integer"
 
 
-def number_column(name: str, present: NDArray[Any], is_missing: NDArray[np.bool_], tokens: Sequence[str]) -> Column:
-    """Describe a column of typed numbers: its present values in order, and where they are missing."""
-    if present.dtype.kind == "f" and np.isnan(present).any():
-        is_missing, present = _without(is_missing, present, np.isnan(present))
-    marks = [float(token) for token in tokens if re.fullmatch(NUMBER, token)]
-    if marks and np.isin(present, marks).any():
-        is_missing, present = _without(is_missing, present, np.isin(present, marks))
-    distinct, place = np.unique(present, return_inverse=True)
-
-    def codes() -> NDArray[np.integer[Any]]:
-        return _spread(place, is_missing, np.int64(-1))
-
-    def numbers() -> NDArray[np.float64]:
-        return _spread(present.astype(np.float64), is_missing, np.float64(np.nan))
-
-    _refuse_infinite(name, distinct)
-    integral = distinct.dtype.kind in "iu" or bool((distinct == np.floor(distinct)).all())
-    labels = [str(int(number)) for number in distinct] if integral and distinct.size <= MAX_STATES else None
-    return Column(name, "integer" if integral else "decimal", distinct.size, labels, codes, numbers)
-
-
-def _without(
-    is_missing: NDArray[np.bool_], present: NDArray[Any], dropped: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Count some of the present values as missing."""
-    return _spread(dropped, is_missing, np.True_), present[~dropped]
-
-
-def _spread(values: NDArray[Any], is_missing: NDArray[np.bool_], absent: Any) -> NDArray[Any]:
+def spread(values: NDArray[Any], is_missing: NDArray[np.bool_], absent: Any) -> NDArray[Any]:
     """Put the present values back in their rows."""
     rows = np.full(is_missing.size, absent, dtype=values.dtype)
     rows[~is_missing] = values
     return rows
+
+
+def refuse_infinite(name: str, numbers: NDArray[Any]) -> None:
+    """Refuse numbers that no bin can hold."""
+    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        raise TableError(
+            f"column {name!r} contains a number that is infinite or too large for a float; "
+            f"write missing cells as empty, or {LEAVE_OUT}"
+        )
 
 
 def _bins_of(column: Column, bins: int | Mapping[str, int] | None) -> int | None:
@@ -141,7 +132,7 @@ def _code(column: Column, n_bins: int | None) -> tuple[tuple[str, ...], NDArray[
     if n_bins is not None:
         assert column.numbers is not None
         numbers = column.numbers()
-        _refuse_infinite(column.name, numbers)
+        refuse_infinite(column.name, numbers)
         return cut(column.name, numbers, n_bins)
     assert column.labels is not None
     order = _order(column.kind, column.labels)
@@ -163,7 +154,7 @@ def _refuse_empty(columns: Sequence[Column]) -> None:
     if empty:
         raise TableError(
             f"{_columns(len(empty))} {shown(empty)}: every cell is missing, so there are no states; "
-            "leave out with columns=[...], or say with missing=[...] which texts mean missing"
+            f"{LEAVE_OUT_MANY}, or say with missing=[...] or --missing which texts mean missing"
         )
 
 
@@ -174,8 +165,8 @@ def _refuse_numbers(columns: Sequence[Column]) -> None:
     rest = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
     raise TableError(
         f"{_columns(len(columns))} {described}{rest}: numbers are categories only if they are integers of at most "
-        f"{MAX_INTEGERS} distinct values; cut into quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}}, "
-        "or leave out with columns=[...]"
+        f"{MAX_INTEGERS} distinct values; cut into quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} "
+        f"(--bins 4 or --bins NAME=4), or {LEAVE_OUT_MANY}"
     )
 
 
@@ -189,15 +180,7 @@ def _refuse_identifier(column: Column) -> None:
     if n_states > MAX_STATES:
         raise TableError(
             f"column {column.name!r} has {n_states} distinct values, and a category at most {MAX_STATES}: "
-            "it looks like an identifier; leave it out with columns=[...], or group its values first"
-        )
-
-
-def _refuse_infinite(name: str, numbers: NDArray[Any]) -> None:
-    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
-        raise TableError(
-            f"column {name!r} contains an infinite number; "
-            "write missing cells as empty, or leave it out with columns=[...]"
+            f"it looks like an identifier; {LEAVE_OUT}, or group its values first"
         )
 
 

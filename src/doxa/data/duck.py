@@ -5,6 +5,7 @@ Columns are c0, c1, ... inside DuckDB, whose names disregard case; the true name
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +16,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import Column, Kind
+from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
 from doxa.data.table import MAX_STATES
 from doxa.errors import TableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["count_rows", "database", "literal", "load", "said", "text_column", "unglobbed"]
+__all__ = [
+    "count_rows",
+    "database",
+    "literal",
+    "load",
+    "possible",
+    "said",
+    "text_column",
+    "unglobbed",
+    "untyped_column",
+]
 
 _MEMORY = "2GB"  # beyond it DuckDB keeps its table in the temporary folder
 
@@ -78,6 +89,24 @@ def text_column(
         return Column(name, kind_of_few(labels), len(labels), labels, codes, numbers)
     count = connection.execute(f"SELECT count(DISTINCT {cell}) FROM cells").fetchall()[0][0]  # noqa: S608
     return Column(name, kind_of_many(), count, None, codes, numbers)
+
+
+def untyped_column(connection: DuckDBPyConnection, cell: str, name: str) -> Column:
+    """Describe a column of texts that may all be numbers."""
+    return text_column(connection, cell, name, partial(kind_of_texts, name), partial(_kind_of_many, connection, cell))
+
+
+def _kind_of_many(connection: DuckDBPyConnection, cell: str) -> Kind:
+    """Say what the cells of a column are, without fetching them."""
+    every = f"SELECT bool_and(regexp_full_match({cell}, ?)) FROM cells"  # noqa: S608
+    if connection.execute(every, [INTEGER]).fetchall()[0][0]:
+        return "integer"
+    return "decimal" if connection.execute(every, [NUMBER]).fetchall()[0][0] else "text"
+
+
+def possible(tokens: Sequence[str]) -> list[str]:
+    """Leave away the tokens that no file can hold: halves of UTF-16 characters, of which DuckDB takes none."""
+    return [token for token in tokens if token.isascii() or not re.search("[\ud800-\udfff]", token)]
 
 
 def unglobbed(path: Path) -> str:

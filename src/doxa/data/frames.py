@@ -5,15 +5,17 @@ What Narwhals does not tell is asked of the frame itself: the categories of a ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import Column, code_table, number_column
-from doxa.data.options import check_bins, check_columns
-from doxa.data.table import MAX_STATES, Table
+from doxa.data.coding import Column, code_table, spread
+from doxa.data.number import as_python, column_of_numbers, is_number_type, missing_numbers, number_column
+from doxa.data.options import LEAVE_OUT, check_bins, check_columns
+from doxa.data.table import MAX_STATES, Table, plain
 from doxa.errors import ArgumentTypeError, TableError
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def read_frame(source: Any, columns: Any, missing: Sequence[str], bins: Any) -> 
     n_bins = check_bins(bins, names)
     if not len(frame):
         raise TableError("source has columns but no rows")
-    return code_table([_column(frame[name], name, missing) for name in names], n_bins)
+    own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
+    return code_table([_column(frame[own_names[j]], all_names[j], missing) for j in chosen], n_bins)
 
 
 def _eager(source: Any) -> nw.DataFrame[Any]:
@@ -68,7 +71,7 @@ def _names(frame: nw.DataFrame[Any]) -> list[str]:
             raise TableError(f"source: column {position} of {len(names)} has no name; give it one")
     if not names:
         raise TableError("source has no columns")
-    return names
+    return [plain(name) for name in names]
 
 
 def _column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column:
@@ -76,18 +79,21 @@ def _column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column
     import narwhals.stable.v2 as nw
 
     kind = series.dtype
+    if _holds_objects(series):  # Narwhals types such a column by its first hundred rows
+        return _object_column(series, name, missing)
     if isinstance(kind, nw.Categorical | nw.Enum):
         return _categorical_column(series, name, missing)
     if kind == nw.String:
         return _label_column(name, series.to_numpy(), missing)
-    if kind == nw.Boolean:
-        return _label_column(name, _booleans(series), missing)
-    if isinstance(kind, nw.Decimal):
-        series = series.cast(nw.Float64)
-    elif not kind.is_numeric():
+    if not kind.is_numeric() or isinstance(kind, nw.Decimal | nw.Int128 | nw.UInt128):  # NumPy has no exact numbers
         return _object_column(series, name, missing)
-    is_missing = series.is_null().to_numpy()
+    is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     return number_column(name, series.drop_nulls().to_numpy(), is_missing, missing)
+
+
+def _holds_objects(series: nw.Series[Any]) -> bool:
+    """Whether a column is one of pandas that may hold objects of any types."""
+    return series.implementation.is_pandas_like() and bool(series.to_native().dtype == object)
 
 
 def _label_column(name: str, values: NDArray[Any], missing: Sequence[str]) -> Column:
@@ -95,12 +101,14 @@ def _label_column(name: str, values: NDArray[Any], missing: Sequence[str]) -> Co
     import pandas as pd
 
     codes, distinct = pd.factorize(values)
-    return _recoded(name, "text", list(distinct), codes, missing)
+    return _recoded(name, "text", [plain(text) for text in distinct], codes, missing)
 
 
-def _recoded(name: str, kind: Any, labels: list[str], codes: NDArray[Any], missing: Sequence[str]) -> Column:
-    """Describe a column of codes into labels, those of the labels that are tokens made missing."""
-    kept = [label for label in labels if label not in missing]
+def _recoded(
+    name: str, kind: Any, labels: list[str], codes: NDArray[Any], missing: Sequence[str], also: Container[str] = ()
+) -> Column:
+    """Describe a column of codes into labels, those of the labels that are tokens (or in ``also``) made missing."""
+    kept = [label for label in labels if label not in missing and label not in also]
     if len(kept) < len(labels):
         place = {label: j for j, label in enumerate(kept)}
         code_of = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
@@ -122,49 +130,75 @@ def _categorical_column(series: nw.Series[Any], name: str, missing: Sequence[str
     if series.implementation.is_polars():
         if not isinstance(series.dtype, nw.Enum):
             return _label_column(name, np.array(series.to_list(), dtype=object), missing)
-        categories, values = list(series.dtype.categories), series.to_list()
+        categories = list(series.dtype.categories)
+        place = {category: j for j, category in enumerate(categories)}
+        codes = np.array([place.get(value, -1) for value in series.to_list()], dtype=np.int64)
     elif series.implementation.is_pyarrow():
-        chunks = native.unify_dictionaries().chunks
-        categories, values = chunks[0].dictionary.to_pylist(), native.to_pylist()
-    else:
-        categories, values = list(native.cat.categories), None
-    labels = [str(category) for category in categories]
+        categories, codes = _arrow_categories(name, native)
+    elif hasattr(native, "cat"):
+        categories, codes = list(native.cat.categories), np.asarray(native.cat.codes, dtype=np.int64)
+    else:  # a dictionary of Arrow's in a frame of pandas
+        categories, codes = _arrow_categories(name, native.array.__arrow_array__())
+    labels = [plain(category) if isinstance(category, str) else str(category) for category in categories]
     if len(set(labels)) < len(labels):
         raise TableError(f"column {name!r} has two categories that are written alike; rename one of them")
-    if values is None:
-        codes = np.asarray(native.cat.codes, dtype=np.int64)
-    else:
-        place = {category: j for j, category in enumerate(categories)}
-        codes = np.array([place.get(value, -1) for value in values], dtype=np.int64)
-    return _recoded(name, "ordered", labels, codes, missing)
+    is_token = missing_numbers(missing)
+    pairs = zip(labels, categories, strict=True)
+    also = {label for label, category in pairs if is_number_type(type(category)) and is_token(as_python(category))}
+    return _recoded(name, "ordered", labels, codes, missing, also)
+
+
+def _arrow_categories(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the categories of a dictionary column and the place of every row among them, -1 if missing.
+
+    Every chunk has a dictionary of its own, which may hold a null, a NaN or one value twice.
+    """
+    from pyarrow import types
+
+    if types.is_nested(column.type.value_type):
+        raise _no_categories(name, str(column.type))
+    place: dict[Any, int] = {}
+    codes = [np.empty(0, dtype=np.int64)]
+    for chunk in column.chunks:
+        values = chunk.dictionary.to_pylist()
+        absent = [value is None or value != value for value in values]  # NaN differs from itself
+        found = [-1 if no else place.setdefault(value, len(place)) for value, no in zip(values, absent, strict=True)]
+        rows = chunk.indices.cast("int64").fill_null(len(values)).to_numpy(zero_copy_only=False)
+        codes.append(np.array([*found, -1], dtype=np.int64)[rows])
+    return list(place), np.concatenate(codes)
 
 
 def _object_column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column:
-    """Describe a column of Python objects that are of one type after all, or refuse it."""
-    values = series.to_list()
+    """Describe a column by the types of all its values: texts, booleans, numbers, or refuse it."""
     is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
-    present = [value for value, absent in zip(values, is_missing, strict=True) if not absent]
-    types = {type(value) for value in present}
+    present = list(itertools.compress(series.to_list(), ~is_missing))
+    types = set(map(type, present))
+    if types and (series.dtype.is_temporal() or series.dtype.is_nested()):
+        raise _no_categories(name, str(series.dtype))
+    if all(issubclass(kind, str) for kind in types):
+        texts = present if types <= {str} else [plain(text) for text in present]
+        return _text_column(name, texts, is_missing, missing)
     if types <= {bool, np.bool_}:
-        return _label_column(name, _booleans(series), missing)
-    if all(issubclass(kind, int | float | np.integer | np.floating) and kind is not bool for kind in types):
-        return number_column(name, np.array(present), is_missing, missing)
-    found = sorted(kind.__name__ for kind in types)
-    if series.dtype.is_temporal() or series.dtype.is_nested():
-        found = [str(series.dtype)]
-    if len(found) > 1:
-        raise TableError(
-            f"column {name!r} mixes {' and '.join(found)}; make its values of one type (text: .astype(str)), "
-            "or leave it out with columns=[...]"
-        )
+        return _text_column(name, [str(bool(value)) for value in present], is_missing, missing)
+    if all(is_number_type(kind) for kind in types):
+        return column_of_numbers(name, present, is_missing, missing)
+    if len(types) == 1:
+        raise _no_categories(name, types.pop().__name__)
     raise TableError(
-        f"column {name!r} is of type {found[0]}, which"
-        " makes no categories; turn it into text or numbers, or leave it out with columns=[...]"
+        f"column {name!r} mixes {' and '.join(sorted(kind.__name__ for kind in types))}; "
+        f"make its values of one type (text: .astype(str)), or {LEAVE_OUT}"
     )
 
 
-def _booleans(series: nw.Series[Any]) -> NDArray[Any]:
-    """Write booleans as Python does, None where missing."""
-    is_missing = series.is_null().to_list()
-    texts = [None if absent else str(bool(value)) for value, absent in zip(series.to_list(), is_missing, strict=True)]
-    return np.array(texts, dtype=object)
+def _text_column(name: str, present: list[str], is_missing: NDArray[np.bool_], missing: Sequence[str]) -> Column:
+    """Describe a column of texts, those present given in order."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(np.fromiter(present, dtype=object, count=len(present)))
+    return _recoded(name, "text", list(distinct), spread(codes, is_missing, np.int64(-1)), missing)
+
+
+def _no_categories(name: str, kind: str) -> TableError:
+    return TableError(
+        f"column {name!r} is of type {kind}, which makes no categories; turn it into text or numbers, or {LEAVE_OUT}"
+    )

@@ -5,10 +5,10 @@ The header is read here and not by DuckDB, which renames and invents names.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import itertools
+import re
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -47,7 +47,12 @@ def read_layout(path: Path) -> Layout:
 def _layout(path: Path) -> Layout:
     with opened(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        header, first = _record(text), _record(text)
+        header = _record(text)
+        if header.count('"') % 2 and text.read(1):
+            raise TableError(
+                f"source {str(path)!r}: the quote opened on line 1 is not closed within {_MAX_HEADER} characters"
+            )
+        first = _record(text)
         is_empty = not header.strip() and not first.strip() and not any(line.strip() for line in text)
     if is_empty:
         raise TableError(f"source {str(path)!r} is empty; the first line holds the names of the columns")
@@ -64,23 +69,33 @@ def _layout(path: Path) -> Layout:
 
 
 def _record(text: io.TextIOWrapper) -> str:
-    """Read lines until their quotes are paired; just the first line if they never are."""
-    first = record = text.readline()
-    while record.count('"') % 2:
+    """Read lines until their quotes are paired; just the first line if they never are, or not for long."""
+    lines = [text.readline()]
+    n_quotes, size = lines[0].count('"'), len(lines[0])
+    while n_quotes % 2:
         line = text.readline()
-        record += line
-        if not line or len(record) > _MAX_HEADER:
-            return first
-    return record
+        lines.append(line)
+        n_quotes, size = n_quotes + line.count('"'), size + len(line)
+        if not line or size > _MAX_HEADER:
+            return lines[0]
+    return "".join(lines)
 
 
 def _cells(record: str, delimiter: str) -> list[str]:
-    """Split one record; a quote inside an unquoted cell is an ordinary character."""
-    lines = io.StringIO(record, newline="")
-    try:
-        return next(csv.reader(lines, delimiter=delimiter), [])
-    except csv.Error:  # a cell longer than the csv module allows
-        return [record]
+    """Split one record; a quote inside an unquoted cell is an ordinary character.
+
+    The csv module would do, but for its limit on the length of a cell, which belongs to the whole process.
+    What follows a closing quote is left away here: `scan` refuses it.
+    """
+    cell = re.compile(rf'"((?:[^"]++|"")*+)"?[^{re.escape(delimiter)}\r\n]*|([^{re.escape(delimiter)}\r\n]*)')
+    cells, place = [], 0
+    while found := cell.match(record, place):
+        quoted, plain = found.groups()
+        cells.append(plain if quoted is None else quoted.replace('""', '"'))
+        if not record.startswith(delimiter, found.end()):
+            break
+        place = found.end() + 1
+    return cells
 
 
 def _delimiter(path: Path, header: str, first: str) -> str:

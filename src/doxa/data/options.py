@@ -8,9 +8,22 @@ from typing import Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["MISSING", "check_bins", "check_columns", "check_missing", "near", "shown"]
+__all__ = [
+    "LEAVE_OUT",
+    "LEAVE_OUT_MANY",
+    "MISSING",
+    "check_bins",
+    "check_columns",
+    "check_missing",
+    "near",
+    "shown",
+]
 
 MISSING = ("", "NA", "NaN", "null", "?")
+# The way out that many messages offer, for readers in Python and on the command line.
+_OTHERS = "by naming the others with columns=[...] or --columns"
+LEAVE_OUT = f"leave it out {_OTHERS}"
+LEAVE_OUT_MANY = f"leave out {_OTHERS}"
 _MAX_SHOWN = 10
 _MAX_BINS = 1000
 

@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import Column, code_table, number_column
-from doxa.data.duck import count_rows, database, literal, load, said, text_column, unglobbed
-from doxa.data.options import check_bins, check_columns, shown
+from doxa.data.coding import Column, code_table
+from doxa.data.duck import (
+    count_rows,
+    database,
+    literal,
+    load,
+    possible,
+    said,
+    text_column,
+    unglobbed,
+    untyped_column,
+)
+from doxa.data.number import decimal_texts, number_column
+from doxa.data.options import LEAVE_OUT, check_bins, check_columns, shown
 from doxa.data.table import Table
 from doxa.errors import TableError
 
@@ -28,6 +39,8 @@ _NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT",
     "FLOAT",
     "DOUBLE",
 }
+# DuckDB's 2.50, 2.00 and -.50 (of a DECIMAL(2,2)) become 2.5, 2 and -0.5, as `decimal_texts` writes the tokens.
+_AS_PYTHON_WRITES = [("^(-?)[.]", "\\10."), ("([.][0-9]*?)0+$", "\\1"), ("[.]$", "")]
 
 
 def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
@@ -35,12 +48,12 @@ def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) ->
     with database() as (connection, _):
         source = f"read_parquet({literal(unglobbed(path))}, hive_partitioning=false)"
         types = _types(connection, path, source)
-        all_names = _names(connection, path)
+        all_names, stored = _stored(connection, path)
         chosen = check_columns(columns, all_names)
         names = [all_names[j] for j in chosen]
         n_bins = check_bins(bins, names)
         for name, j in zip(names, chosen, strict=True):
-            _refuse_type(name, types[j])
+            _refuse_type(name, types[j], stored[j])
         aliases = ", ".join(f"c{j}" for j in range(len(all_names)))
         selected = [f"{_cell(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
         load(connection, path, selected, f"{source} AS source({aliases})")
@@ -65,48 +78,66 @@ def _types(connection: DuckDBPyConnection, path: Path, source: str) -> list[str]
         ) from error
 
 
-def _names(connection: DuckDBPyConnection, path: Path) -> list[str]:
-    """Return the names of the columns as the file has them; DuckDB renames those that differ in case."""
-    schema = f"SELECT name, coalesce(num_children, 0) FROM parquet_schema({literal(unglobbed(path))})"  # noqa: S608
+def _stored(connection: DuckDBPyConnection, path: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the columns as the file has them, and the types that are stored.
+
+    DuckDB renames columns that differ in case.
+    """
+    schema = f"SELECT name, type, coalesce(num_children, 0) FROM parquet_schema({literal(unglobbed(path))})"  # noqa: S608
     nodes = connection.execute(schema).fetchall()[1:]  # without the root; a tree, depth first
     names: list[str] = []
+    stored: list[str] = []
     below = 0  # nodes still to come below a nested column
-    for name, n_children in nodes:
+    for name, kind, n_children in nodes:
         if not below:
             names.append(name)
+            stored.append(str(kind))
         below += n_children - (1 if below else 0)
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise TableError(f"source {str(path)!r} has {shown(repeated)} more than once; names of columns must differ")
     if "" in names:
         raise TableError(f"source {str(path)!r}: column {names.index('') + 1} of {len(names)} has no name; give it one")
-    return names
+    return names, stored
 
 
 def _is_number(kind: str) -> bool:
     return kind in _NUMBERS or kind.startswith("DECIMAL")
 
 
-def _refuse_type(name: str, kind: str) -> None:
+def _refuse_type(name: str, kind: str, stored: str) -> None:
+    if kind == "DOUBLE" and stored.endswith("BYTE_ARRAY"):
+        raise TableError(
+            f"column {name!r} is a decimal of more than 38 digits, which DuckDB would round; "
+            f"store it with fewer digits, or {LEAVE_OUT}"
+        )
     if not _is_number(kind) and kind not in ("VARCHAR", "BOOLEAN"):
         raise TableError(
             f"column {name!r} is of type {kind}, which makes no categories; "
-            "turn it into text or numbers, or leave it out with columns=[...]"
+            f"turn it into text or numbers, or {LEAVE_OUT}"
         )
 
 
 def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
-    """Write the expression that loads a cell: decimals as floats, booleans as Python writes them."""
-    if _is_number(kind):
-        return f"{cell}::DOUBLE" if kind.startswith("DECIMAL") else cell
-    text = f"CASE WHEN {cell} THEN 'True' WHEN NOT {cell} THEN 'False' END" if kind == "BOOLEAN" else cell
-    tokens = ", ".join(literal(token) for token in missing)
-    return f"CASE WHEN {text} NOT IN ({tokens}) THEN {text} END" if tokens else text
+    """Write the expression that loads a cell: decimals as texts, booleans as Python writes them."""
+    if kind in _NUMBERS:
+        return cell
+    text, tokens = cell, possible(missing)
+    if kind == "BOOLEAN":
+        text = f"CASE WHEN {cell} THEN 'True' WHEN NOT {cell} THEN 'False' END"
+    if kind.startswith("DECIMAL"):
+        text, tokens = cell + "::VARCHAR", decimal_texts(missing)
+        for pattern, written in _AS_PYTHON_WRITES:
+            text = f"regexp_replace({text}, '{pattern}', '{written}')"
+    listed = ", ".join(literal(token) for token in tokens)
+    return f"CASE WHEN {text} NOT IN ({listed}) THEN {text} END" if tokens else text
 
 
 def _column(connection: DuckDBPyConnection, cell: str, name: str, kind: str, missing: Sequence[str]) -> Column:
     """Describe a column."""
-    if not _is_number(kind):
+    if kind.startswith("DECIMAL"):
+        return untyped_column(connection, cell, name)
+    if kind not in _NUMBERS:
         return text_column(connection, cell, name, lambda _: "text", lambda: "text")
     rows = connection.execute(f"SELECT {cell} AS numbers FROM cells").fetchnumpy()  # noqa: S608
     numbers: NDArray[Any] = np.ma.asarray(rows["numbers"])

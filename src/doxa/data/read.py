@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def read_table(
         They are matched exactly.  In a delimited text only an *unquoted* cell is compared, so that
         ``"NA"`` in quotes is a value, and so is ``""``, the empty text; an empty unquoted cell is always
         missing.  In a frame or Parquet file, texts and categories are compared, and numbers with the
-        tokens that are numbers; its own nulls and NaN are always missing.
+        tokens that are numbers (categories that are numbers too); its own nulls and NaN are always missing.
     bins : int or mapping of str to int, optional
         Into how many quantile bins to cut: one number for all the numeric columns that would be refused,
         or a number for each column named.  Bins are labelled by their intervals, ``[18, 40)``.
@@ -124,17 +125,25 @@ def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Ta
 
 def _check_opens(path: Path) -> None:
     """Open the file once for reading, so that what is wrong is said in plain words."""
+    if "\0" in str(path):
+        raise FileError(f"source {str(path)!r} cannot be opened: no name of a file contains a NUL character")
     try:
-        with path.open("rb"):
-            pass
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise FileError(f"source {str(path)!r} cannot be opened: its name is not UTF-8; rename it") from None
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # opening a pipe would wait for its writer
+            with path.open("rb"):
+                return
     except FileNotFoundError:
         raise FileError(f"source: no file {path.name!r} in {str(path.parent.absolute())!r}{_alike(path)}") from None
     except IsADirectoryError:
         raise FileError(f"source {str(path)!r} is a folder; name a file in it") from None
     except OSError as error:
         raise FileError(f"source {str(path)!r} cannot be opened: {error.strerror}") from error
-    except ValueError as error:  # a NUL character in the name
-        raise FileError(f"source {str(path)!r} cannot be opened: {error}") from error
+    kind = "a named pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    raise FileError(f"source {str(path)!r} is {kind}, not a regular file; save its content in a file and name that")
 
 
 def _alike(path: Path) -> str:

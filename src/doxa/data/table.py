@@ -19,7 +19,7 @@ from doxa.data.collapse import group_rows
 from doxa.data.options import check_columns
 from doxa.errors import TableError
 
-__all__ = ["MAX_STATES", "Table", "collapsed"]
+__all__ = ["MAX_STATES", "Table", "collapsed", "plain"]
 
 MAX_STATES = 1000  # a column with more distinct values names its rows rather than sorting them
 _MAX_CODES = np.iinfo(np.int16).max
@@ -91,6 +91,7 @@ class Table:
         """
         columns_named, labels = tuple(names), tuple(tuple(column) for column in states)
         _check_labels(columns_named, labels)
+        columns_named, labels = tuple(map(plain, columns_named)), tuple(tuple(map(plain, column)) for column in labels)
         matrix = np.asarray(codes)
         _check_codes(matrix, columns_named, labels)
         times = np.ones(matrix.shape[0], dtype=np.int64) if counts is None else np.asarray(counts)
@@ -198,6 +199,11 @@ def collapsed(
     return _frozen(names, states, codes, _total(group, first.size, times), row_index)
 
 
+def plain(text: str) -> str:
+    """Return a text as Python's own `str`, where it is of a type derived from it."""
+    return str.__str__(text)
+
+
 def _frozen(
     names: tuple[str, ...],
     states: tuple[tuple[str, ...], ...],
@@ -205,6 +211,7 @@ def _frozen(
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp],
 ) -> Table:
+    assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
     index = row_index.astype(np.int32) if row_index.size < 2**31 else row_index.astype(np.int64)
     for array in (own, counts, index):

@@ -3,28 +3,26 @@ r"""Delimited texts, their cells read by DuckDB.
 DuckDB reads the cells and nothing else: every option is given, nothing is sniffed, and the number of
 rows is held against our own count.  `new_line` alone is left to it: given as "\r\n", DuckDB 2.0 reads
 no rows.  It finds the line end in the header, so a header with a line end inside a name, or behind a
-byte-order mark, is first replaced by a plain one.
+byte-order mark, is first replaced by a plain one; so is one longer than the lines DuckDB takes.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from doxa.data.coding import INTEGER, NUMBER, Column, Kind, code_table, kind_of_texts
-from doxa.data.duck import count_rows, database, literal, load, text_column, unglobbed
+from doxa.data.coding import code_table
+from doxa.data.duck import count_rows, database, literal, load, possible, unglobbed, untyped_column
 from doxa.data.layout import Layout, opened, read_layout
 from doxa.data.options import check_bins, check_columns
 from doxa.data.table import Table
-from doxa.errors import TableError
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from doxa.errors import ArgumentError, TableError
 
 __all__ = ["read_text"]
+
+_MAX_HEADER = 1 << 20  # bytes; DuckDB takes no line of more than 2 MB
 
 
 def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
@@ -39,15 +37,16 @@ def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Ta
         n_rows = count_rows(connection)
         if n_rows != layout.scan.n_rows:
             raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
-        return code_table([_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)
+        return code_table([untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)
 
 
 def _call(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> str:
     """Write the call that reads the cells as they are."""
-    if layout.scan.has_mark or any("\n" in name or "\r" in name for name in layout.names):
+    has_lines = any("\n" in name or "\r" in name for name in layout.names)
+    if layout.scan.has_mark or has_lines or layout.scan.header_end > _MAX_HEADER:
         path = _with_plain_header(path, layout, folder)
     cells = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(len(layout.names)))
-    tokens = ", ".join(literal(token) for token in dict.fromkeys(["", *missing]))
+    tokens = ", ".join(literal(token) for token in dict.fromkeys(["", *_unquoted(missing, layout.delimiter)]))
     options = {
         "columns": f"{{{cells}}}",
         "delim": literal(layout.delimiter),
@@ -65,6 +64,22 @@ def _call(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> s
     return f"read_csv({literal(unglobbed(path))}, {given})"
 
 
+def _unquoted(missing: Sequence[str], delimiter: str) -> list[str]:
+    """Return the tokens that an unquoted cell can be; DuckDB takes no others.
+
+    A quote in the middle of an unquoted cell is a character, but DuckDB takes no token that has one.
+    """
+    outside = [token for token in possible(missing) if not {delimiter, "\n", "\r"} & set(token)]
+    tokens = [token for token in outside if not token.lstrip(" ").startswith('"')]
+    wrong = [token for token in tokens if '"' in token]
+    if wrong:
+        raise ArgumentError(
+            f"missing contains {wrong[0]!r}; a text with a quote in it cannot be compared with the cells of a "
+            "delimited text: write another one in those cells, or give the table as a frame"
+        )
+    return tokens
+
+
 def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
     """Copy a text into ``folder``, its header replaced by c0, c1, ..."""
     plain = layout.delimiter.join(f"c{j}" for j in range(len(layout.names)))
@@ -74,15 +89,3 @@ def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
         target.write(plain.encode() + layout.scan.line_end)
         shutil.copyfileobj(source, target, 1 << 20)
     return copy
-
-
-def _column(connection: DuckDBPyConnection, cell: str, name: str) -> Column:
-    return text_column(connection, cell, name, partial(kind_of_texts, name), partial(_kind_of_many, connection, cell))
-
-
-def _kind_of_many(connection: DuckDBPyConnection, cell: str) -> Kind:
-    """Say what the cells of a column are, without fetching them."""
-    every = f"SELECT bool_and(regexp_full_match({cell}, ?)) FROM cells"  # noqa: S608
-    if connection.execute(every, [INTEGER]).fetchall()[0][0]:
-        return "integer"
-    return "decimal" if connection.execute(every, [NUMBER]).fetchall()[0][0] else "text"

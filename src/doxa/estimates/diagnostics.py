@@ -1,96 +1,51 @@
-"""Mean, error and R-hat of a real-valued quantity, such as the log score or the number of edges.
+"""The diagnostics of draws, by one name each: what was found elsewhere in this room, gathered for users.
 
-Rank R-hat, effective sample size and MCSE are arviz-stats' (Vehtari et al. 2021); the error is raised, and given
-Student's t, where long batches or chains scatter more than it says (`doxa.estimates.batches`).  0/1 quantities belong
-to `doxa.estimates.indicators`, which is both faster and honest about those that never switch.
+Every function says in its docstring where its formula comes from, and ``docs/diagnostics.md`` what it can and cannot
+see.  Real quantities: `diagnose_real`, which doxa itself uses, and the classical methods, each alone.  0/1 quantities
+belong to `doxa.estimates.indicators`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from doxa.estimates.autocovariance import autocovariance
+from doxa.estimates.batch_means import batch_means_error
+from doxa.estimates.bounds import (
+    bernstein_bound,
+    bernstein_known_variance,
+    hoeffding_bound,
+    hoeffding_draws,
+    mean_error_bound,
+)
+from doxa.estimates.gelman_rubin import GelmanRubin, gelman_rubin, rank_r_hat
+from doxa.estimates.geweke import geweke_z
+from doxa.estimates.long_run import integrated_autocorrelation_time, long_run_variance, windowed_error
+from doxa.estimates.real import RealDiagnosis, diagnose_real
+from doxa.estimates.regenerative import RegenerativeEstimate, Tours, cut_tours, regenerative_estimate
+from doxa.estimates.windows import WINDOWS, Window, default_bandwidth, lag_weights
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from doxa.errors import ArgumentError
-from doxa.estimates.batches import batch_edges, long_range_dispersion
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.intervals import StudentInterval
-
-__all__ = ["RealDiagnosis", "diagnose_real"]
-
-
-class RealDiagnosis(NamedTuple):
-    """The mean of a real-valued quantity, and whether its chains agree."""
-
-    estimate: Estimate
-    r_hat: float  # rank-normalised split R-hat; nan for one chain or constant draws
-    bulk_ess: float  # of the rank-normalised draws; nan for constant draws
-
-
-def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
-    """Diagnose the draws of one real-valued quantity.
-
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_chains, n_draws)
-        Finite numbers; at least one chain and 4 draws. Not modified.
-
-    Returns
-    -------
-    RealDiagnosis
-        Estimate of the mean, rank R-hat and bulk effective sample size. Constant draws give an error, an ess and an
-        R-hat of nan, not 0: a quantity that never moved has said nothing about its error.
-
-    Raises
-    ------
-    ArgumentError
-        If the array does not have two axes, has too few draws or holds a value that is not finite.
-
-    Examples
-    --------
-    >>> draws = np.random.default_rng(3).normal(size=(4, 1000))
-    >>> result = diagnose_real(draws)
-    >>> print(result.estimate)
-    0.012 +/- 0.016
-    >>> round(result.r_hat, 2)
-    1.0
-    >>> print(diagnose_real(np.zeros((4, 100))).estimate)
-    0 (error unknown)
-    """
-    draws = np.asarray(draws, dtype=np.float64)
-    if draws.ndim != 2 or draws.shape[0] < 1 or draws.shape[1] < 4:
-        message = f"draws has shape {draws.shape}; it must be (chain, draw) with at least one chain and 4 draws"
-        raise ArgumentError(message)
-    if not np.isfinite(draws).all():
-        chain, draw = (int(i) for i in np.argwhere(~np.isfinite(draws))[0])
-        message = f"draws[{chain}, {draw}] is {draws[chain, draw]}; every draw must be finite"
-        raise ArgumentError(message)
-    value = float(draws.mean())
-    if draws.min() == draws.max():
-        return RealDiagnosis(Estimate(float(draws[0, 0]), np.nan, np.nan), np.nan, np.nan)
-
-    array_stats = _array_stats()
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 inside, for constant half-chains or folded draws
-        mcse = float(array_stats.mcse(draws, method="mean", **axes))
-        bulk_ess = float(array_stats.ess(draws, method="bulk", **axes))
-        r_hat = float(array_stats.rhat(draws, method="rank", **axes)) if draws.shape[0] > 1 else np.nan
-    if not mcse > 0:
-        return RealDiagnosis(Estimate(value, np.nan, np.nan), r_hat, bulk_ess)
-    mean_ess = float(draws.var(ddof=1)) / mcse**2
-    edges = batch_edges(draws.shape[1])
-    sums = np.add.reduceat(draws - value, edges[:-1], axis=1)
-    # An ess of n is an error known about as well as from n / 2 draws: chains stuck apart have an ess near their number.
-    own_df = max(mean_ess / 2, 1.0)
-    dispersion, df, skew = long_range_dispersion(sums, np.diff(edges), np.array(mcse**2 * draws.size), np.array(own_df))
-    law = StudentInterval(min(float(df), own_df), skew=float(skew))
-    estimate = Estimate(value, mcse * float(np.sqrt(dispersion)), mean_ess / float(dispersion), law=law)
-    return RealDiagnosis(estimate, r_hat, bulk_ess)
-
-
-def _array_stats() -> Any:
-    """Array interface of arviz-stats, which is untyped and takes seconds to import."""
-    from arviz_stats import base
-
-    return base.array_stats  # type: ignore[attr-defined, unused-ignore]
+__all__ = [
+    "WINDOWS",
+    "GelmanRubin",
+    "RealDiagnosis",
+    "RegenerativeEstimate",
+    "Tours",
+    "Window",
+    "autocovariance",
+    "batch_means_error",
+    "bernstein_bound",
+    "bernstein_known_variance",
+    "cut_tours",
+    "default_bandwidth",
+    "diagnose_real",
+    "gelman_rubin",
+    "geweke_z",
+    "hoeffding_bound",
+    "hoeffding_draws",
+    "integrated_autocorrelation_time",
+    "lag_weights",
+    "long_run_variance",
+    "mean_error_bound",
+    "rank_r_hat",
+    "regenerative_estimate",
+    "windowed_error",
+]

@@ -5,9 +5,9 @@ about it has an exact answer: `FiniteChain` gives the stationary distribution, t
 gap, the distance from the target at each step, and the variance of an average.  `invariance_residual` of a right kernel
 is 1e-16; leaving out the Hastings ratio shows as 1e-2, where a simulation would need millions of steps to see as much.
 
-Equation numbers are those of Antal & Sárközy, *Stochastic inference methods in Bayesian networks* (slides).  Errata: the
-rate of convergence, "the smallest" lambda of eq. 10, is an infimum, which a chain with a Jordan block does not attain;
-the sum under eq. 13 lacks its index, sum_i p_i P_ij = p_j; theorem 3 means a finite moment of |f|.
+Equation numbers are those of Antal & Sárközy, *Stochastic inference methods in Bayesian networks* (slides).  Errata:
+"the smallest" lambda of eq. 10 is an infimum, which a chain with a Jordan block does not attain; the sum under eq. 13
+lacks its index, sum_i p_i P_ij = p_j; theorem 3 means a finite moment of |f|.
 
 The matrices of Metropolis-Hastings and Gibbs kernels are made in `doxa.mcmc.kernel_matrices`.  Chains too large to
 list are diagnosed from their draws, in `doxa.estimates`.
@@ -144,19 +144,24 @@ class FiniteChain:
 
         Notes
         -----
-        By the elimination of Grassmann, Taksar & Heyman (1985), which never subtracts and never reads the diagonal:
-        every probability, however small, is right to about 1e-16 times the number of states, relative to itself
-        (O'Cinneide 1993), also where a chain changes sides once in 1e12 steps.
+        By the elimination of Grassmann, Taksar & Heyman (1985), which never subtracts and never reads the diagonal: the
+        relative error of every probability, however small, is rounding times a factor that depends on the number of
+        states alone (O'Cinneide 1993), also where a chain changes sides once in 1e12 steps.
 
         Examples
         --------
         >>> FiniteChain([[1 - 1e-12, 1e-12], [3e-12, 1 - 3e-12]]).stationary
         array([0.75, 0.25])
         """
-        states = list(self._closed_class("stationary distribution").states)
+        states = self._closed_class("stationary distribution").states
         whole = np.zeros(self.n_states)
-        whole[states] = _stationary(*_eliminate(self.matrix[np.ix_(states, states)]))
+        whole[list(states)] = _stationary(self._eliminated[0])
         return _frozen(whole)
+
+    @cached_property
+    def _eliminated(self) -> tuple[Array, Array]:
+        states = self._closed_class("stationary distribution").states
+        return _eliminate(self.matrix[np.ix_(states, states)])
 
     @cached_property
     def is_reversible(self) -> bool:
@@ -189,7 +194,7 @@ class FiniteChain:
 
     def _class_eigenvalues(self, one: CommunicatingClass) -> NDArray[np.inexact[Any]]:
         block = self.matrix[np.ix_(one.states, one.states)]
-        if one.closed and _in_balance(_stationary(*_eliminate(block)), block):
+        if one.closed and _in_balance(_stationary(_eliminate(block)[0]), block):
             return np.linalg.eigvalsh(np.sqrt(block * block.T))
         return np.linalg.eigvals(block)
 
@@ -377,11 +382,9 @@ class FiniteChain:
         """
         function = as_numbers(values, "values", self.n_states)
         states = list(self._closed_class("asymptotic variance").states)
-        block = self.matrix[np.ix_(states, states)]
-        reduced, exits = _eliminate(block)
-        pi = _stationary(reduced, exits)
+        block, pi = self.matrix[np.ix_(states, states)], self.stationary[states]
         centred = function[states] - pi @ function[states]
-        g = _poisson(reduced, exits, centred)
+        g = _poisson(*self._eliminated, centred)
         jumps = g[None, :] - g[:, None] + centred[:, None]  # g_y - (Pg)_x, as Pg = g - (f - mean)
         return float((pi[:, None] * block * jumps**2).sum())
 
@@ -398,7 +401,7 @@ class FiniteChain:
         >>> FiniteChain(np.eye(3)).restricted_to([0, 2]).labels
         (0, 2)
         """
-        inside = sorted(set(states))
+        inside = sorted({int(state) for state in states})
         if not inside or inside[0] < 0 or inside[-1] >= self.n_states:
             raise ArgumentError(f"states {inside} are not some of the states 0..{self.n_states - 1}")
         away = self.matrix[inside].copy()
@@ -593,7 +596,7 @@ def _eliminate(matrix: Array) -> tuple[Array, Array]:
     return reduced, exits
 
 
-def _stationary(reduced: Array, _exits: Array) -> Array:
+def _stationary(reduced: Array) -> Array:
     pi = np.ones(1)
     for k in range(1, len(reduced)):
         pi = np.append(pi, pi @ reduced[:k, k])

@@ -18,15 +18,19 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
+from doxa.estimates.store_rounds import ChainRound, Round
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter, reporter
+
+if TYPE_CHECKING:
+    from doxa.estimates.store import RunWriter
 
 __all__ = ["Run", "Sampler", "Schedule", "check_whole", "fresh_entropy", "run_chains", "sample"]
 
@@ -38,6 +42,7 @@ Draws = dict[str, NDArray[Any]]
 _STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
 _FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
 _LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
+_SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
 _LEAST_DRAWS = 4  # with fewer there is no error to give
 
 
@@ -68,6 +73,22 @@ class Run(NamedTuple):
 
     trace: Trace
     stop: StopReport
+
+
+class _Pending:
+    """What one chain did since the last commit."""
+
+    def __init__(self) -> None:
+        self.n_steps = 0
+        self.parts: list[Draws] = []
+        self.info: dict[str, int] = {}
+
+    def add(self, n_steps: int, draws: Draws | None, info: dict[str, int]) -> None:
+        """One more block; warm-up blocks bring no draws and are not counted."""
+        self.n_steps += n_steps
+        if draws is not None:
+            self.parts.append(draws)
+            _add(self.info, info)
 
 
 class _Chain(NamedTuple):
@@ -107,6 +128,7 @@ def run_chains(
     until: Until | None = None,
     assess: Assess | None = None,
     settled: Callable[[Trace], bool] | None = None,
+    store: RunWriter | None = None,
     seed: int | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -127,6 +149,9 @@ def run_chains(
         From the draws so far to what is still missing; None when nothing is.  Asked at `decision_points`.
     settled : callable, optional
         From the draws of one warm-up epoch to whether the chains agree.
+    store : RunWriter, optional
+        Where draws and states are kept, about once a second.  One that already holds a part of the run is gone on with:
+        the draws are those of a run that was never interrupted.
     seed : int, optional
         Chain c draws from ``SeedSequence(seed, spawn_key=(c,))``.  Taken from the system when left out, and
         kept in the trace.
@@ -167,14 +192,16 @@ def run_chains(
     block = max(1, _STEPS_PER_BLOCK // thin) if block is None else check_whole("block", block, 1)
     until = Until() if until is None else until
     with reporter(progress, chains * ((warmup or 0) + (draws or 0))) as report, _parallel(chains, workers) as run_all:
-        fleet = _Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds)
+        fleet = _Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
         try:
             fleet.start()
             fleet.warm_up(warmup, settled)
             stop = fleet.draw(draws, until, assess)
         except KeyboardInterrupt as interruption:
+            fleet.commit()
             interruption.add_note(fleet.how_far)
             raise
+        fleet.commit()
     return Run(fleet.trace(), stop)
 
 
@@ -190,6 +217,7 @@ class _Fleet:
         run_all: Callable[..., list[Any]],
         report: Reporter,
         max_seconds: float | None,
+        store: RunWriter | None,
     ) -> None:
         self.sampler, self.entropy, self.block = sampler, entropy, block
         self.run_all, self.report = run_all, report
@@ -201,44 +229,92 @@ class _Fleet:
         self.n_kept = self.n_warmup = 0
         self.plan = ""  # in words, for an interruption
         self._steps = _FIRST_STEPS
+        self.store = store
+        self.warmed_up = self.in_epoch = False
+        self.pending = [_Pending() for _ in range(chains)]  # not yet committed
+        self.last_commit = time.monotonic()
 
     def start(self) -> None:
         self.chains = [_start(self.sampler, stream) for stream in self.streams]
+        if self.store is not None and self.store.states():
+            self._restore(self.store)
         _compile(self.sampler, self.chains[0], self.report)
+
+    def _restore(self, store: RunWriter) -> None:
+        """Go on where the stored part of the run ends."""
+        for number, (fields, rng_state) in enumerate(store.states()):
+            self.warmed_up = bool(fields.pop("warmed_up"))
+            rng = np.random.default_rng(self.streams[number])
+            rng.bit_generator.state = rng_state
+            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng)
+        self.n_warmup = store.n_warmup_steps // self.sampler.thin
+        if store.n_draws:
+            trace = store.trace()
+            self.n_kept = trace.n_draws
+            for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
+                parts.append({name: trace[name][number] for name in trace.names})
+                count.update({name: int(values[number]) for name, values in trace.info.items()})
+        self.report.advance(len(self.chains) * (self.n_warmup + self.n_kept), "resuming")
+
+    def commit(self) -> None:
+        """Keep what was done since the last time, with the states after it, in one transaction."""
+        self.last_commit = time.monotonic()
+        if self.store is None or self.in_epoch or not self.pending[0].n_steps:
+            return
+        phase: Literal["warmup", "sampling"] = "sampling" if self.pending[0].parts else "warmup"
+        chains = []
+        for chain, pending in zip(self.chains, self.pending, strict=True):
+            names = pending.parts[0] if pending.parts else ()
+            draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
+            state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up)}
+            chains.append(ChainRound(draws, pending.info, state, chain.rng.bit_generator.state))
+        self.store.commit(Round(phase, self.pending[0].n_steps, chains))
+        self.pending = [_Pending() for _ in self.chains]
 
     def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
         """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
-        if warmup is not None:
-            self.plan = f" of {warmup}"
-            self._advance(warmup, "warm-up", keep=False)
-        else:
-            self.plan = ""
-            epoch = FIRST_LOOK
-            while True:
-                self.report.extend(len(self.chains) * epoch)
-                self._advance(epoch, "warm-up", keep=True)
-                enough = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
-                self._forget()
-                if enough:
-                    break
-                epoch *= 2
+        if not self.warmed_up:
+            if warmup is not None:
+                self.plan = f" of {warmup}"
+                self._advance(warmup - self.n_warmup, "warm-up", keep=False)
+                self.warmed_up = self.n_warmup >= warmup
+            else:
+                self._warm_up_by_epochs(settled)
+            self.commit()
         if time.monotonic() >= self.deadline:
             raise TimeUpError(
                 f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
                 "warmup to fewer draws"
             )
 
+    def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
+        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed."""
+        self.plan = ""
+        epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
+        while not self.warmed_up:
+            self.report.extend(len(self.chains) * epoch)
+            self.in_epoch = True
+            if not self._advance(epoch, "warm-up", keep=True):
+                return  # time is up
+            self.in_epoch = False
+            self.warmed_up = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
+            self._forget()
+            self.commit()
+            epoch *= 2
+
     def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
         """Run draws to be kept: so many, or as many as it takes."""
         begin = time.monotonic()
         if draws is not None:
             self.plan = f" of {draws}"
-            self._advance(draws, "sampling", keep=True)
-            reason = "draws" if self.n_kept == draws else "max_seconds"
+            self._advance(draws - self.n_kept, "sampling", keep=True)
+            reason = "draws" if self.n_kept >= draws else "max_seconds"
             return StopReport(reason, None, time.monotonic() - begin)
         self.plan = ""
         missing = None
         for point in decision_points(until.max_draws):
+            if point < self.n_kept:
+                continue  # a stored run has passed it
             self.report.extend(len(self.chains) * (point - self.n_kept))
             self._advance(point - self.n_kept, "sampling", keep=True)
             missing = None if assess is None else assess(self.trace())
@@ -249,12 +325,12 @@ class _Fleet:
                 return StopReport("reached", None, seconds)
         return StopReport("max_draws", missing, seconds)
 
-    def _advance(self, draws: int, phase: str, *, keep: bool) -> None:
-        """Run every chain for ``draws`` draws, in rounds; fewer when the time is up."""
+    def _advance(self, draws: int, phase: str, *, keep: bool) -> bool:
+        """Run every chain for ``draws`` draws, in rounds; fewer, and return False, when the time is up."""
         done = 0
         while done < draws:
             if time.monotonic() >= self.deadline and (phase == "warm-up" or self.n_kept >= _LEAST_DRAWS):
-                return
+                return False
             size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
             self._steps *= 2
             results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
@@ -263,12 +339,17 @@ class _Fleet:
                 for number, (_, block_draws, info) in enumerate(results):
                     self.kept[number].append(block_draws)
                     _add(self.counts[number], info)
+            for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
+                pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
             done += size
             if phase == "warm-up":
                 self.n_warmup += size
             else:
                 self.n_kept += size
             self.report.advance(len(self.chains) * size, phase)
+            if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
+                self.commit()
+        return True
 
     def _forget(self) -> None:
         """Discard what was kept: a warm-up epoch."""

@@ -131,7 +131,7 @@ def metropolis_hastings_matrix(
     array([[0.  , 1.  ],
            [0.25, 0.75]])
     """
-    log_target = np.asarray(log_target, dtype=np.float64)
+    log_target = as_numbers(log_target, "log_target", finite=False)
     q = as_numbers(proposal, "proposal")
     if log_target.ndim != 1 or q.shape != (log_target.size, log_target.size):
         raise ArgumentError(f"proposal has shape {q.shape} but log_target has {log_target.size} states")
@@ -147,7 +147,7 @@ def metropolis_hastings_matrix(
         with np.errstate(divide="ignore"):
             log_q = np.log(q)
         log_hastings = np.where(q > 0, log_q.T - np.where(q > 0, log_q, 0.0), 0.0)
-    h = np.asarray(log_hastings, dtype=np.float64)
+    h = as_numbers(log_hastings, "log_hastings", finite=False)
     if h.shape != q.shape:
         raise ArgumentError(f"log_hastings has shape {h.shape} but proposal has shape {q.shape}")
     if np.isnan(h[q > 0]).any():
@@ -301,10 +301,11 @@ def independence_rate(target: ArrayLike, proposal: ArrayLike) -> float:
 
     Notes
     -----
-    The slides have "determined by inf q(x)/pi(x)".  Mengersen & Tweedie (1996, theorem 2.1): from any start the total
-    variation distance after t steps is at most this rate to the power t, as every step is, with probability min q/pi at
-    least, a draw from pi.  Liu (1996, theorem 2.1): it is the second largest eigenvalue of the
-    Metropolis-Hastings matrix, so no better rate holds.
+    The slides, below eq. 16, have "determined by inf q(x)/pi(x)".  Mengersen & Tweedie (1996, theorem 2.1): from any
+    start the total variation distance after t steps is at most this rate to the power t, since each step is, with
+    probability min q/pi, a draw from pi.  Liu (1996): it is the second largest eigenvalue of the Metropolis-Hastings
+    matrix, so no better rate holds.  Indeed, let f indicate the state z where q/pi is least.  Moves to z are always
+    accepted and those from z to y with pi_y q_z / (pi_z q_y), so Pf = q_z + (1 - q_z/pi_z) f.
 
     Examples
     --------
@@ -316,22 +317,25 @@ def independence_rate(target: ArrayLike, proposal: ArrayLike) -> float:
     return max(0.0, 1.0 - float((q[pi > 0] / pi[pi > 0]).min()))
 
 
-def as_numbers(values: ArrayLike, name: str, n: int | None = None) -> Array:
-    """Finite numbers, in one row of ``n``, or of any shape when ``n`` is left out.
+def as_numbers(values: ArrayLike, name: str, n: int | None = None, finite: bool = True) -> Array:
+    """A copy as floats: finite unless told, in one row of ``n``, or of any shape when ``n`` is left out.
 
     Examples
     --------
     >>> as_numbers([1, 2], "values", 2)
     array([1., 2.])
     """
+    refusal = ArgumentTypeError(f"{name} is not an array of real numbers")
+    if getattr(getattr(values, "dtype", None), "kind", None) == "c":  # NumPy would drop the imaginary part
+        raise refusal
     try:
         numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is not an array of numbers") from None
+        raise refusal from None
     if n is not None and numbers.shape != (n,):
         seen = f"{len(numbers)} entries" if numbers.ndim == 1 else f"shape {numbers.shape}"
         raise ArgumentError(f"{name} has {seen} but there are {n} states")
-    if not np.isfinite(numbers).all():
+    if finite and not np.isfinite(numbers).all():
         where = tuple(np.argwhere(~np.isfinite(numbers))[0].tolist())
         raise ArgumentError(f"{name}{list(where)} is {numbers[where]}; it must be a finite number")
     return numbers

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,20 +17,22 @@ from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule, check_whole, run_chains
+from doxa.mcmc.driver import Schedule, check_whole, fresh_entropy, run_chains
 from doxa.structure.cache import FamilyScores
-from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.monitor import check_quantities, has_settled, missing
-from doxa.structure.posterior import RunOptions, StructurePosterior
+from doxa.structure.posterior import StructurePosterior
+from doxa.structure.runs import MOVES, RunPlan, begin, go_on
 from doxa.structure.sampler import StructureMove, StructureSampler
-from doxa.structure.single_edge import SingleEdge
+from doxa.structure.scores import check_equivalent_sample_size
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-__all__ = ["SAMPLERS", "learn"]
+    from doxa.estimates.store import RunWriter
 
-SAMPLERS: dict[str, Any] = {"auto": SingleEdge, "single_edge": SingleEdge, "markov_blanket": MarkovBlanket}
+__all__ = ["SAMPLERS", "learn", "make_plan", "resume", "run_plan"]
+
+SAMPLERS: dict[str, Any] = {"auto": MOVES["single_edge"], **MOVES}
 
 
 def learn(
@@ -42,6 +47,7 @@ def learn(
     thin: int | None = None,
     until: Until | None = None,
     seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> StructurePosterior:
@@ -73,6 +79,9 @@ def learn(
     seed : int, optional
         The same seed and options give the same draws, whatever the number of workers.  Fresh when left out, and
         kept in the trace.
+    store : path, optional
+        Keep the run in this new file as it goes, so that `resume` can go on with it after a crash or for more draws,
+        and `load` can read it.
     workers : int, optional
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
@@ -92,6 +101,8 @@ def learn(
         it.
     TimeUpError
         If ``until.max_seconds`` ends in the warm-up.
+    RunFileError
+        If ``store`` names a file that exists or cannot be made.
 
     Examples
     --------
@@ -100,6 +111,39 @@ def learn(
     >>> posterior.converged
     True
     """
+    source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    data = table if isinstance(table, Table) else read_table(table)
+    plan = make_plan(
+        data,
+        source,
+        equivalent_sample_size=equivalent_sample_size,
+        sampler=sampler,
+        max_parents=max_parents,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        thin=thin,
+        until=until,
+        seed=seed,
+    )
+    return run_plan(plan, None if store is None else lambda: begin(store, plan), workers, progress)
+
+
+def make_plan(
+    table: Table,
+    source: dict[str, Any] | None,
+    *,
+    equivalent_sample_size: float,
+    sampler: str | StructureMove,
+    max_parents: int | None,
+    chains: int,
+    draws: int | None,
+    warmup: int | None,
+    thin: int | None,
+    until: Until | None,
+    seed: int | None,
+) -> RunPlan:
+    """Check the options of `learn` and fill in what was left out; ``source`` is how the table was read."""
     move = _move(sampler)
     if draws is not None and until is not None:
         raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
@@ -107,31 +151,100 @@ def learn(
         warmup = check_whole("draws", draws, 4) // 2
     if until is not None and not isinstance(until, Until):
         raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(mcse=0.005)")
-    until = Until() if until is None else until
-    data = table if isinstance(table, Table) else read_table(table)
-    scores = FamilyScores(data, equivalent_sample_size)
-    caps = _caps(max_parents, scores.n_nodes)
-    n = scores.n_nodes
-    thin = max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1)
-    bound = StructureSampler(move, scores, caps, thin)
-    _load_diagnostics_meanwhile()
-    check_quantities(until, data.names)
-    options = RunOptions(scores.equivalent_sample_size, tuple(int(cap) for cap in caps), data.n_rows, data.digest)
+    n = len(table.names)
+    return RunPlan(
+        table,
+        check_equivalent_sample_size(equivalent_sample_size),
+        move,
+        _caps(max_parents, n),
+        max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1),
+        Schedule(check_whole("chains", chains, 1), draws, warmup),
+        Until() if until is None else until,
+        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        source,
+    )
+
+
+def resume(
+    path: str | os.PathLike[str],
+    table: Table | IntoDataFrame | str | os.PathLike[str] | None = None,
+    *,
+    draws: int | None = None,
+    until: Until | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> StructurePosterior:
+    """Go on with a run that `learn` keeps in a file: one that was interrupted, or one that is to be longer.
+
+    Parameters
+    ----------
+    path : path
+        The file given to ``learn(..., store=path)``.
+    table : Table, data frame or path, optional
+        The same table as before; when left out it is read again from where it was read then.
+    draws : int, optional
+        Draws of each chain in all; as the run was started when left out.
+    until : Until, optional
+        When to stop instead.
+    workers, progress
+        As for `learn`.
+
+    Returns
+    -------
+    StructurePosterior
+        With the draws that a run never interrupted would have.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, is damaged, is being written, or was started with another table or other versions; every
+        difference is named.
+    ArgumentError
+        If both ``draws`` and ``until`` are given.
+
+    Examples
+    --------
+    >>> import doxa, tempfile
+    >>> table = doxa.datasets.load("reinis")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     part = doxa.learn(table, draws=50, warmup=10, seed=1, store=f"{folder}/run.doxa")
+    ...     more = doxa.resume(f"{folder}/run.doxa", table, draws=80)
+    >>> whole = doxa.learn(table, draws=80, warmup=10, seed=1)
+    >>> bool((more.trace["rows"] == whole.trace["rows"]).all())
+    True
+    """
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    data = table if table is None or isinstance(table, Table) else read_table(table)
+    plan, writer = go_on(path, data, draws, until)
+    return run_plan(plan, lambda: writer, workers, progress)
+
+
+def run_plan(
+    plan: RunPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
+) -> StructurePosterior:
+    """Run a plan, and keep it in a file if there is one."""
+    scores = FamilyScores(plan.table, plan.equivalent_sample_size)
+    names = plan.table.names
+    check_quantities(plan.until, names)
 
     def assess(trace: Trace) -> Shortfall | None:
-        return missing(StructurePosterior(data.names, trace, move, options), until)
+        return missing(StructurePosterior(names, trace, plan.move, plan.options), plan.until)
 
-    run = run_chains(
-        bound,
-        Schedule(chains, draws, warmup),
-        until=until,
-        assess=assess,
-        settled=has_settled,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )
-    return StructurePosterior(data.names, run.trace, move, options, scores.use, run.stop)
+    _load_diagnostics_meanwhile()
+    with nullcontext() if open_store is None else open_store() as store:
+        run = run_chains(
+            StructureSampler(plan.move, scores, plan.max_parents, plan.thin),
+            plan.schedule,
+            until=plan.until,
+            assess=assess,
+            settled=has_settled,
+            store=store,
+            seed=plan.entropy,
+            workers=workers,
+            progress=progress,
+        )
+    return StructurePosterior(names, run.trace, plan.move, plan.options, scores.use, run.stop)
 
 
 def _load_diagnostics_meanwhile() -> None:

@@ -76,7 +76,7 @@ def cache_text(posterior: StructurePosterior) -> str:
     """Memory and work of the score caches of this process; unlike the draws, it depends on the workers."""
     use = posterior.cache
     if use is None:
-        return "score cache: not known"
+        return ""
     text = f"score cache: {use.n_scores} families in {use.n_bytes / 2**20:.1f} MiB, {use.n_misses} counted in the data"
     return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
 

@@ -1,0 +1,152 @@
+"""Checks that the diagnostics share: draws of one or more chains as one array, numbers within their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["as_chains", "check_count", "finite_array", "is_constant"]
+
+
+def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return ``values`` as floats, or raise if they are not all finite numbers.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls them, for the message.
+    values : array_like of float
+        Numbers, of any shape.
+
+    Returns
+    -------
+    ndarray of float
+        The same numbers; a view where nothing had to be converted.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If they are not real numbers.
+    ArgumentError
+        If one of them is not finite.
+
+    Examples
+    --------
+    >>> finite_array("draws", [[1, 2], [3, np.nan]])
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: draws[1, 1] is nan; every one must be finite
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        message = f"{name} has dtype {array.dtype}; real numbers are needed"
+        raise ArgumentTypeError(message)
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        where = f"[{', '.join(map(str, place))}]" if place else ""
+        message = f"{name}{where} is {array[place]}; every one must be finite"
+        raise ArgumentError(message)
+    return array
+
+
+def as_chains(draws: ArrayLike, min_draws: int, min_chains: int = 1) -> NDArray[np.float64]:
+    """Return draws as an array of shape (n_chains, n_draws, ...), or raise.
+
+    Parameters
+    ----------
+    draws : array_like of float, shape (n_draws,) or (n_chains, n_draws, ...)
+        One axis is one chain of one quantity.
+    min_draws, min_chains : int
+        Fewest draws a chain, and fewest chains, that the caller can use.
+
+    Returns
+    -------
+    ndarray of float, shape (n_chains, n_draws, ...)
+        With at least two axes.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        If the draws are not finite real numbers, or too few.
+
+    Examples
+    --------
+    >>> as_chains([1, 0, 1], min_draws=2).shape
+    (1, 3)
+    """
+    array = finite_array("draws", draws)
+    shape = array.shape
+    if array.ndim == 1:
+        array = array[np.newaxis]
+    if array.ndim < 2 or array.shape[0] < min_chains or array.shape[1] < min_draws:
+        chains = f"at least {min_chains} chain{'s' if min_chains > 1 else ''} and {min_draws} draws"
+        message = f"draws has shape {shape}; it must be (draw,) or (chain, draw, ...) with {chains}"
+        raise ArgumentError(message)
+    return array
+
+
+def is_constant(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a quantity never moved, in any chain.
+
+    Parameters
+    ----------
+    chains : ndarray of float, shape (n_chains, n_draws, ...)
+        Draws.
+
+    Returns
+    -------
+    ndarray of bool, shape (...)
+        Compared exactly: sums of squares around a rounded mean need not be 0.
+
+    Examples
+    --------
+    >>> is_constant(np.full((2, 7), 0.1))
+    array(True)
+    """
+    return np.asarray(chains.min(axis=(0, 1)) == chains.max(axis=(0, 1)))
+
+
+def check_count(name: str, value: int, low: int, high: int | None = None, why: str = "") -> int:
+    """Return a whole number that lies within its limits, or raise.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    value : int
+        The number; a bool is refused.
+    low, high : int
+        Smallest and largest allowed; None is no upper limit.
+    why : str, default=""
+        What the upper limit is, for the message.
+
+    Returns
+    -------
+    int
+        The same number.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is not a whole number.
+    ArgumentError
+        If it is out of range.
+
+    Examples
+    --------
+    >>> check_count("max_lag", 12, 0, 9, "the number of draws less one")
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: max_lag is 12; it must be from 0 to 9 (the number of draws less one)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        message = f"{name} is {value!r}; it must be a whole number"
+        raise ArgumentTypeError(message)
+    if value < low or (high is not None and value > high):
+        limits = f"at least {low}" if high is None else f"from {low} to {high}{f' ({why})' if why else ''}"
+        message = f"{name} is {value}; it must be {limits}"
+        raise ArgumentError(message)
+    return int(value)

@@ -1,0 +1,98 @@
+r"""Autocovariances of the draws, estimated directly: eq. 20 of the slides.
+
+The variance of an average of dependent draws is a sum of autocovariances (Antal & Sárközy's slides, eq. 11),
+:math:`\tau^2 = \gamma_0 + 2 \sum_{k \ge 1} \gamma_k`.  Here they are estimated; `doxa.estimates.long_run` weights
+and adds them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.estimates._draws import as_chains, check_count
+
+__all__ = ["autocovariance", "pooled_autocovariance"]
+
+
+def autocovariance(draws: ArrayLike, max_lag: int | None = None, *, published: bool = False) -> NDArray[np.float64]:
+    r"""Autocovariances of each chain, by fast Fourier transform.
+
+    Parameters
+    ----------
+    draws : array_like of float, shape (n_draws,) or (n_chains, n_draws, ...)
+        Finite numbers, at least 2 draws. Not modified.
+    max_lag : int, optional
+        Largest lag, at most ``n_draws - 1``, which is the default.
+    published : bool, default=False
+        Divide by N - k, as eq. 20 prints, instead of N.
+
+    Returns
+    -------
+    ndarray of float, shape (max_lag + 1,) or (n_chains, max_lag + 1, ...)
+        In the squared unit of the draws, by lag 0, 1, ..., ``max_lag``.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the draws are too few or not finite numbers, or ``max_lag`` is out of range.
+
+    Notes
+    -----
+    :math:`\hat\gamma_k = \frac{1}{N} \sum_{i=1}^{N-k} (Y_i - \bar Y)(Y_{i+k} - \bar Y)`.  The slides' eq. 20 divides by
+    N - k and writes the true mean :math:`\bar f`, with which it would be unbiased; but the mean is not known, and
+    around the sample mean both forms are too small by about :math:`\tau^2 / N`.  Dividing by N makes the sequence
+    positive semidefinite, so that the Bartlett and Parzen sums of eq. 21 cannot be negative, and it keeps the last
+    lags, of few products each, from shaking the sum.  :math:`\bar Y` is the mean over *all* chains (Agarwal & Vats
+    2022): a chain that stays apart from the others then shows as an autocovariance that does not fade.
+
+    Examples
+    --------
+    >>> autocovariance([1.0, 2.0, 3.0, 4.0], max_lag=2)
+    array([ 1.25  ,  0.3125, -0.375 ])
+    >>> autocovariance([1.0, 2.0, 3.0, 4.0], max_lag=2, published=True).round(4)
+    array([ 1.25  ,  0.4167, -0.75  ])
+    """
+    chains = as_chains(draws, min_draws=2)
+    n = chains.shape[1]
+    lags = n - 1 if max_lag is None else check_count("max_lag", max_lag, 0, n - 1, "the number of draws less one")
+    gamma = _lagged_products(chains - chains.mean(axis=(0, 1)), lags) / n
+    if published:
+        gamma *= (n / (n - np.arange(lags + 1.0))).reshape(-1, *(1,) * (chains.ndim - 2))
+    return np.asarray(gamma[0] if np.ndim(draws) == 1 else gamma)
+
+
+def pooled_autocovariance(chains: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average over the chains of `autocovariance` at every lag.
+
+    Parameters
+    ----------
+    chains : ndarray of float, shape (n_chains, n_draws, ...)
+        Checked draws.
+
+    Returns
+    -------
+    ndarray of float, shape (n_draws, ...)
+        By lag.
+
+    Examples
+    --------
+    >>> pooled_autocovariance(np.array([[0.0, 0.0], [2.0, 2.0]]))
+    array([1. , 0.5])
+    """
+    n_chains, n = chains.shape[:2]
+    mean = chains.mean(axis=(0, 1))
+    total: NDArray[np.float64] = np.zeros(chains.shape[1:])
+    for chain in chains:  # one at a time: the transforms are twice as long as the chain, and complex
+        total += _lagged_products((chain - mean)[np.newaxis], n - 1)[0]
+    return np.asarray(total / (n_chains * n))
+
+
+def _lagged_products(deviations: NDArray[np.float64], max_lag: int) -> NDArray[np.float64]:
+    """Sums of products at lags 0 to ``max_lag``, along axis 1 (Wiener-Khinchin, padded against wrapping around)."""
+    n = deviations.shape[1]
+    size = 1 << (n + max_lag - 1).bit_length()
+    spectrum = np.fft.rfft(deviations, size, axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
+    products: NDArray[np.float64] = np.fft.irfft(power, size, axis=1)[:, : max_lag + 1]
+    return products

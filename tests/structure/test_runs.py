@@ -1,0 +1,169 @@
+"""Runs kept in files: gone on with to the same draws, after a kill as well; refused when they do not fit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import doxa
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.estimates.store import LeaseHeldError, RunFileError, RunHeader, create_run, open_reader, open_writer
+from doxa.structure import MarkovBlanket
+from support.tables import skewed_table
+
+ARRAYS = ("rows", "log_score", "n_edges")
+
+
+@pytest.fixture
+def table():
+    return skewed_table(4, 50, seed=7)
+
+
+def assert_same_draws(one, two):
+    for name in ARRAYS:
+        assert np.array_equal(one.trace[name], two.trace[name]), name
+
+
+@pytest.mark.parametrize("sampler", ["single_edge", MarkovBlanket(k=2, published=True)], ids=str)
+@pytest.mark.parametrize("warmup", [30, None])
+def test_a_longer_run_goes_on_to_the_same_draws(table, tmp_path, sampler, warmup):
+    path = tmp_path / "run.doxa"
+    options = {"sampler": sampler, "warmup": warmup, "thin": 7, "seed": 3}
+    doxa.learn(table, draws=40, store=path, **options)
+    doxa.resume(path, table, draws=41)
+    more = doxa.resume(path, table, draws=100)
+    whole = doxa.learn(table, draws=100, **{**options, "warmup": 20 if warmup is None else warmup})
+    assert_same_draws(more, whole)
+    assert more.trace.info["accepted"].tolist() == whole.trace.info["accepted"].tolist()
+    assert_same_draws(doxa.load(path), whole)
+
+
+def test_a_stopping_rule_goes_on_to_the_same_end(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    short, far = doxa.Until(mcse=0.03, ess=50, r_hat=1.2), doxa.Until(mcse=0.005)
+    doxa.learn(table, until=short, thin=5, seed=4, store=path)
+    assert_same_draws(doxa.resume(path, table, until=far), doxa.learn(table, until=far, thin=5, seed=4))
+
+
+def test_what_was_finished_is_not_run_again(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    first = doxa.learn(table, draws=40, seed=3, store=path)
+    assert_same_draws(doxa.resume(path, table), first)
+
+
+def test_load_gives_the_same_answers(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    made = doxa.learn(table, draws=400, seed=3, store=path, max_parents=2, sampler="markov_blanket")
+    loaded = doxa.load(path)
+    assert loaded.edges().equals(made.edges())
+    assert loaded.summary() == made.summary()
+    assert loaded.options == made.options
+    assert loaded.sampler == made.sampler
+
+
+def test_the_table_is_read_again_when_it_is_not_given(table, tmp_path, monkeypatch):
+    source = tmp_path / "table.csv"
+    codes = table.codes[table.row_index]
+    lines = [",".join(table.names), *(",".join(f"s{code}" for code in row) for row in codes)]
+    source.write_text("\n".join(lines) + "\n")
+    made = doxa.learn(source, draws=20, seed=3, store=tmp_path / "run.doxa")
+    monkeypatch.chdir(tmp_path.parent)
+    assert_same_draws(doxa.resume(tmp_path / "run.doxa"), made)
+    source.write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(RunFileError, match="data"):
+        doxa.resume(tmp_path / "run.doxa")
+
+
+def test_differences_are_refused_by_name(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    doxa.learn(table, draws=20, seed=3, store=path)
+    with pytest.raises(RunFileError, match=r"exists already; continue that run \(resume\), choose another name"):
+        doxa.learn(table, draws=20, seed=3, store=path)
+    other = Table.from_codes(table.names, table.states, table.codes, table.counts + 1)
+    with pytest.raises(RunFileError, match="data"):
+        doxa.resume(path, other)
+    renamed = Table.from_codes(("a", "b", "c", "d"), table.states, table.codes, table.counts)
+    with pytest.raises(RunFileError, match="is a run over the columns x0, x1, x2, x3; the table now has a, b, c, d"):
+        doxa.resume(path, renamed)
+    with pytest.raises(ArgumentError, match="does not say where its table came from; give the table again"):
+        doxa.resume(path)
+    with pytest.raises(ArgumentError, match="both say when to stop"):
+        doxa.resume(path, table, draws=10, until=doxa.Until())
+    with open_reader(path) as reader:
+        header = reader.header
+    assert header.options["draws"] == 20  # nothing of the refused attempts was kept
+
+
+def test_a_second_writer_is_refused_and_readers_are_welcome(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    doxa.learn(table, draws=20, seed=3, store=path)
+    with open_writer(path):
+        with pytest.raises(LeaseHeldError):
+            doxa.resume(path, table, draws=30)
+        assert doxa.load(path).trace.n_draws == 20
+    assert doxa.resume(path, table, draws=30).trace.n_draws == 30
+
+
+def test_other_kinds_and_strange_options_are_refused(tmp_path):
+    toy = RunHeader("toy", {}, "none", {}, 1)
+    with create_run(tmp_path / "toy.doxa", toy):
+        pass
+    with pytest.raises(RunFileError, match="holds a run of the kind 'toy', not of graphs"):
+        doxa.load(tmp_path / "toy.doxa")
+    with create_run(tmp_path / "odd.doxa", RunHeader("structure", {"nodes": "ab"}, "none", {}, 1)):
+        pass
+    with pytest.raises(RunFileError, match="is not a run that doxa wrote: its option 'nodes' has no such form"):
+        doxa.load(tmp_path / "odd.doxa")
+    (tmp_path / "empty.doxa").touch()
+    with pytest.raises(RunFileError):
+        doxa.load(tmp_path / "empty.doxa")
+
+
+def test_a_sampler_of_one_s_own_cannot_be_kept(table, tmp_path):
+    class Mine(MarkovBlanket):
+        name = "mine"
+
+    with pytest.raises(ArgumentError, match="only doxa's own samplers can be kept in a run file"):
+        doxa.learn(table, sampler=Mine(), draws=10, store=tmp_path / "run.doxa")
+    assert not (tmp_path / "run.doxa").exists()
+
+
+SCRIPT = """
+import sys
+import doxa
+from support.tables import skewed_table
+from doxa.mcmc import driver
+driver._SECONDS_PER_COMMIT = 0.0
+driver._STEPS_PER_BLOCK = 2**12
+table = skewed_table(4, 50, seed=7)
+if sys.argv[1] == "begin":
+    doxa.learn(table, draws=3000, warmup=50, thin=40, seed=3, store="run.doxa", workers=1)
+else:
+    doxa.resume("run.doxa", table, workers=1)
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(table, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    rng = np.random.default_rng(0)
+    killed = 0
+    for attempt in range(12):
+        word = "go on" if (tmp_path / "run.doxa").exists() else "begin"
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, word], cwd=tmp_path, env=environment)
+        try:
+            if process.wait(timeout=1.5 + 1.5 * rng.random() if attempt < 5 else 120) == 0:
+                break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed += 1
+    assert killed >= 2
+    whole = doxa.learn(table, draws=3000, warmup=50, thin=40, seed=3)
+    assert_same_draws(doxa.load(tmp_path / "run.doxa"), whole)
