@@ -186,8 +186,8 @@ def test_weights_by_one_component_are_rejected():
 
 
 def test_the_law_covers_where_a_normal_one_does_not():
-    """Pareto tail 0.5: the error has no finite expectation, yet the stretched interval holds."""
-    case = HARD["Pareto tail 0.5"]
+    """Pareto tail 0.6, whatever the verdict: the weights have no variance, yet the stretched interval mostly holds."""
+    case = Case(lambda u: -0.6 * np.log(u), ParetoWeight(), lambda u: u, 0.4 / 1.4, -np.log(0.4), 1000)
     rng = np.random.default_rng([SEED, 5])
     held = np.zeros((2000, 2), dtype=bool)
     for run in range(2000):

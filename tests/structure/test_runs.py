@@ -139,9 +139,9 @@ SCRIPT = """
 import sys
 import doxa
 from support.tables import skewed_table
-from doxa.mcmc import driver
-driver._SECONDS_PER_COMMIT = 0.0
-driver._STEPS_PER_BLOCK = 2**12
+from doxa.mcmc import driver, fleet
+fleet._SECONDS_PER_COMMIT = 0.0
+driver.STEPS_PER_BLOCK = 2**12
 table = skewed_table(4, 50, seed=7)
 if sys.argv[1] == "begin":
     doxa.learn(table, draws=3000, warmup=50, thin=40, seed=3, store="run.doxa", workers=1)

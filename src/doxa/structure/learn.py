@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.checks import check_whole
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule, check_whole, fresh_entropy, run_chains
+from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
 from doxa.structure.cache import FamilyScores
 from doxa.structure.monitor import check_quantities, has_settled, missing
 from doxa.structure.posterior import StructurePosterior

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.driver import check_whole
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.changes import accept_change, cache_is_full, record, score_change
 from doxa.structure.covered_arcs import reverse_covered_arcs

@@ -1,0 +1,290 @@
+"""`Fleet`: all chains of one run, moved on in rounds, with the draws that they keep.
+
+The fleet knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  How
+many workers there are and where they run is the business of `doxa.mcmc.workers`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
+from doxa.estimates.store_rounds import ChainRound, Round
+from doxa.estimates.trace import Trace
+from doxa.mcmc.progress import Reporter
+
+if TYPE_CHECKING:
+    from doxa.estimates.store import RunWriter
+
+__all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "run_block"]
+
+logger = logging.getLogger("doxa")
+
+State = TypeVar("State")
+Draws = dict[str, NDArray[Any]]
+
+STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
+_FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
+_LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
+_SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
+_LEAST_DRAWS = 4  # with fewer there is no error to give
+
+
+class Sampler(Protocol[State]):
+    """What the driver asks of a sampler (a frozen dataclass of settings)."""
+
+    @property
+    def thin(self) -> int:
+        """Steps between kept draws."""
+
+    def init(self, rng: np.random.Generator) -> State:
+        """An over-dispersed starting state."""
+
+    def run(self, state: State, n_steps: int, rng: np.random.Generator) -> tuple[State, Draws, dict[str, int]]:
+        """Run ``n_steps`` (a multiple of ``thin``); keep every ``thin``-th as draws of shape (n_kept, ...)."""
+
+
+class _Pending:
+    """What one chain did since the last commit."""
+
+    def __init__(self) -> None:
+        self.n_steps = 0
+        self.parts: list[Draws] = []
+        self.info: dict[str, int] = {}
+
+    def add(self, n_steps: int, draws: Draws | None, info: dict[str, int]) -> None:
+        """One more block; warm-up blocks bring no draws and are not counted."""
+        self.n_steps += n_steps
+        if draws is not None:
+            self.parts.append(draws)
+            _add(self.info, info)
+
+
+class _Chain(NamedTuple):
+    """A chain between two rounds."""
+
+    state: Any
+    rng: np.random.Generator
+
+
+class Fleet:
+    """All chains of one run: moves them on in rounds and keeps their draws."""
+
+    def __init__(
+        self,
+        sampler: Sampler[Any],
+        chains: int,
+        entropy: int,
+        block: int,
+        run_all: Callable[..., list[Any]],
+        report: Reporter,
+        max_seconds: float | None,
+        store: RunWriter | None,
+    ) -> None:
+        self.sampler, self.entropy, self.block = sampler, entropy, block
+        self.run_all, self.report = run_all, report
+        self.streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
+        self.deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self.chains: list[_Chain] = []
+        self.kept: list[list[Draws]] = [[] for _ in range(chains)]
+        self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.n_kept = self.n_warmup = 0
+        self.plan = ""  # in words, for an interruption
+        self._steps = _FIRST_STEPS
+        self.store = store
+        self.warmed_up = self.in_epoch = False
+        self.pending = [_Pending() for _ in range(chains)]  # not yet committed
+        self.last_commit = time.monotonic()
+
+    def start(self) -> None:
+        """Put every chain at its start, or where the stored part of the run ends; compile what is needed."""
+        self.chains = [_start(self.sampler, stream) for stream in self.streams]
+        if self.store is not None and self.store.states():
+            self._restore(self.store)
+        _compile(self.sampler, self.chains[0], self.report)
+
+    def _restore(self, store: RunWriter) -> None:
+        """Go on where the stored part of the run ends."""
+        for number, (fields, rng_state) in enumerate(store.states()):
+            self.warmed_up = bool(fields.pop("warmed_up"))
+            rng = np.random.default_rng(self.streams[number])
+            rng.bit_generator.state = rng_state
+            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng)
+        self.n_warmup = store.n_warmup_steps // self.sampler.thin
+        if store.n_draws:
+            trace = store.trace()
+            self.n_kept = trace.n_draws
+            for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
+                parts.append({name: trace[name][number] for name in trace.names})
+                count.update({name: int(values[number]) for name, values in trace.info.items()})
+        self.report.advance(len(self.chains) * (self.n_warmup + self.n_kept), "resuming")
+
+    def commit(self) -> None:
+        """Keep what was done since the last time, with the states after it, in one transaction."""
+        self.last_commit = time.monotonic()
+        if self.store is None or self.in_epoch or not self.pending[0].n_steps:
+            return
+        phase: Literal["warmup", "sampling"] = "sampling" if self.pending[0].parts else "warmup"
+        chains = []
+        for chain, pending in zip(self.chains, self.pending, strict=True):
+            names = pending.parts[0] if pending.parts else ()
+            draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
+            state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up)}
+            chains.append(ChainRound(draws, pending.info, state, chain.rng.bit_generator.state))
+        self.store.commit(Round(phase, self.pending[0].n_steps, chains))
+        self.pending = [_Pending() for _ in self.chains]
+
+    def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
+        """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
+        if not self.warmed_up:
+            if warmup is not None:
+                self.plan = f" of {warmup}"
+                self._advance(warmup - self.n_warmup, "warm-up", keep=False)
+                self.warmed_up = self.n_warmup >= warmup
+            else:
+                self._warm_up_by_epochs(settled)
+            self.commit()
+        if time.monotonic() >= self.deadline:
+            raise TimeUpError(
+                f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
+                "warmup to fewer draws"
+            )
+
+    def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
+        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed."""
+        self.plan = ""
+        epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
+        while not self.warmed_up:
+            self.report.extend(len(self.chains) * epoch)
+            self.in_epoch = True
+            if not self._advance(epoch, "warm-up", keep=True):
+                return  # time is up
+            self.in_epoch = False
+            self.warmed_up = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
+            self._forget()
+            self.commit()
+            epoch *= 2
+
+    def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
+        """Run draws to be kept: so many, or as many as it takes."""
+        begin = time.monotonic()
+        if draws is not None:
+            self.plan = f" of {draws}"
+            self._advance(draws - self.n_kept, "sampling", keep=True)
+            reason = "draws" if self.n_kept >= draws else "max_seconds"
+            return StopReport(reason, None, time.monotonic() - begin)
+        self.plan = ""
+        missing = None
+        for point in decision_points(until.max_draws):
+            if point < self.n_kept:
+                continue  # a stored run has passed it
+            self.report.extend(len(self.chains) * (point - self.n_kept))
+            self._advance(point - self.n_kept, "sampling", keep=True)
+            missing = None if assess is None else assess(self.trace())
+            seconds = time.monotonic() - begin
+            if self.n_kept < point:
+                return StopReport("max_seconds", missing, seconds)
+            if missing is None:
+                return StopReport("reached", None, seconds)
+        return StopReport("max_draws", missing, seconds)
+
+    def _advance(self, draws: int, phase: str, *, keep: bool) -> bool:
+        """Run every chain for ``draws`` draws, in rounds; fewer, and return False, when the time is up."""
+        done = 0
+        while done < draws:
+            if time.monotonic() >= self.deadline and (phase == "warm-up" or self.n_kept >= _LEAST_DRAWS):
+                return False
+            size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
+            self._steps *= 2
+            results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
+            self.chains = [chain for chain, _, _ in results]
+            if keep:
+                for number, (_, block_draws, info) in enumerate(results):
+                    self.kept[number].append(block_draws)
+                    _add(self.counts[number], info)
+            for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
+                pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
+            done += size
+            if phase == "warm-up":
+                self.n_warmup += size
+            else:
+                self.n_kept += size
+            self.report.advance(len(self.chains) * size, phase)
+            if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
+                self.commit()
+        return True
+
+    def _forget(self) -> None:
+        """Discard what was kept: a warm-up epoch."""
+        for parts, count in zip(self.kept, self.counts, strict=True):
+            parts.clear()
+            count.clear()
+
+    def trace(self) -> Trace:
+        """What is kept so far."""
+        for parts in self.kept:  # join the blocks once; later calls find one part
+            if len(parts) > 1:
+                parts[:] = [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}]
+        arrays = {name: np.stack([parts[0][name] for parts in self.kept]) for name in self.kept[0][0]}
+        info = {name: np.array([count[name] for count in self.counts]) for name in self.counts[0]}
+        return Trace(
+            arrays, thin=self.sampler.thin, n_warmup=self.n_warmup * self.sampler.thin, entropy=self.entropy, info=info
+        )
+
+    @property
+    def how_far(self) -> str:
+        """What was done when the run was interrupted."""
+        chains = f"draws of each of the {len(self.streams)} chains"
+        if self.n_kept == 0:
+            return f"interrupted in the warm-up, after {self.n_warmup}{self.plan} {chains}"
+        return f"interrupted after {self.n_kept}{self.plan} {chains}; warm-up was done"
+
+
+def _start(sampler: Sampler[Any], stream: np.random.SeedSequence) -> _Chain:
+    rng = np.random.default_rng(stream)
+    return _Chain(sampler.init(rng), rng)
+
+
+def _compile(sampler: Sampler[Any], chain: _Chain, report: Reporter) -> None:
+    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long."""
+    with _when_compiling(report):
+        sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
+
+
+@contextmanager
+def _when_compiling(report: Reporter) -> Iterator[None]:
+    from numba.core import event
+
+    class Announce(event.Listener):  # type: ignore[misc]
+        announced = False
+
+        def on_start(self, _event: Any) -> None:
+            if not self.announced:
+                self.announced = True
+                logger.info("compiling the sampling kernels, once for this version (some 20 seconds)")
+                report.advance(0, "compiling")
+
+        def on_end(self, _event: Any) -> None:
+            return
+
+    with event.install_listener("numba:compile", Announce()):
+        yield
+
+
+def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
+    """One block of one chain: the task of a worker."""
+    state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
+    return _Chain(state, chain.rng), draws, info
+
+
+def _add(totals: dict[str, int], info: dict[str, int]) -> None:
+    for name, value in info.items():
+        totals[name] = totals.get(name, 0) + value
