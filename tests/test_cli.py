@@ -266,7 +266,8 @@ def test_bad_options_are_refused_in_one_line(run, tmp_path, words, message):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["learn"], "Missing argument 'DATA'"),
+        (["learn"], "Invalid value for DATA: name the file with the table, or give --resume RUN"),
+        (["learn", "x.csv", "--resume", "a", "--store", "b"], "Invalid value for --store: --resume goes on with a run"),
         (["fly"], "No such command 'fly'"),
         (["learn", "x.csv", "--fast"], "No such option: --fast"),
         (["learn", "x.csv", "--draws", "many"], "Invalid value for '--draws'"),
@@ -354,6 +355,24 @@ def test_accuracy_and_limits_can_be_asked_for(run, tmp_path):
     assert code == 0
     assert "4 chains x 600 draws" in out
     assert "The run stopped at its limit (max_draws)" in out
+
+
+def test_a_run_can_be_kept_shown_and_gone_on_with(run, tmp_path):
+    path = two_columns(tmp_path)
+    code, out, _ = run("learn", path, *QUICK, "--store", "run.doxa")
+    assert code == 0
+    assert "4 chains x 60 draws" in out
+    code, out, _ = run("show", "run.doxa")
+    assert code == 0
+    assert "4 chains x 60 draws" in out
+    code, longer, _ = run("learn", "--resume", "run.doxa", "--draws", "90")
+    assert code == 0
+    assert "4 chains x 90 draws" in longer
+    code, _, err = run("learn", path, *QUICK, "--store", "run.doxa")
+    assert code == 2
+    assert err.startswith(f"doxa: '{tmp_path}/run.doxa' exists already; continue that run (resume)")
+    code, _, err = run("show", path)
+    assert (code, err) == (2, f"doxa: '{path}' is not a run of doxa: it is not an SQLite database")
 
 
 def test_bins_for_a_column_given_twice_are_refused(run, table):

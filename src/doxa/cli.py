@@ -193,14 +193,16 @@ def learn(
     with _interruptible(kept):
         if resume is not None:
             if store is not None:
-                raise typer.BadParameter("give --store for a new run, or --resume for one that is there, not both")
+                raise typer.BadParameter(
+                    "--resume goes on with a run and --store begins one; give one of them", param_hint="--store"
+                )
             asked = (r_hat, mcse, ess, max_draws, max_seconds)
             until = None if asked == (1.01, 0.01, 400.0, None, None) else doxa.Until(*asked)
             table = None if data is None else doxa.read_table(data, **read)
             posterior = doxa.resume(resume, table, draws=draws, until=until, workers=workers)
         else:
             if data is None:
-                raise typer.BadParameter("name the file with the table, or a run to go on with: --resume RUN")
+                raise typer.BadParameter("name the file with the table, or give --resume RUN", param_hint="DATA")
             plan = make_plan(
                 doxa.read_table(data, **read),
                 {"source": str(data.absolute()), **read},

@@ -161,7 +161,7 @@ def constant_from_the_number_of_draws(sample, case):
         ("two modes, mixture", forgetting_the_weights),
         ("states", mean_of_the_logarithms),
         ("two modes, mixture", mean_of_the_logarithms),
-        ("states", constant_from_the_number_of_draws),
+        ("Pareto tail 0.2", constant_from_the_number_of_draws),
         ("two modes, mixture", constant_from_the_number_of_draws),
     ],
 )

@@ -302,9 +302,12 @@ def test_the_constant_counts_the_draws_left_out():
 
 
 def test_nothing_above_the_share_is_nothing_removed():
-    sample = missed_mode().without_outliers(above=0.9999)
-    assert str(sample.removal) == "no draw removed"
-    assert sample.verdict == missed_mode().verdict
+    sample = heavy_weights(0.3, 15)
+    same = sample.without_outliers(above=0.5)
+    assert str(same.removal) == "no draw removed"
+    assert same.n == sample.n
+    assert same.verdict == sample.verdict
+    assert same.verdict.reliable
 
 
 @pytest.mark.parametrize("above", [0.0, 1.0, -1.0, np.nan])
