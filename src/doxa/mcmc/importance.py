@@ -330,7 +330,9 @@ def _estimate(
     """Estimate whose error is nan unless the verdict is good."""
     if verdict.reliable:
         return WeightedEstimate(value, error, ess, law=law, delta_error=error, verdict=verdict)
-    return WeightedEstimate(value, np.nan, np.nan, delta_error=error, verdict=verdict)
+    if isinstance(law, UnseenInterval):  # its bounds do not depend on the error, so nan would not hide them
+        law = StudentInterval(unit=True)
+    return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=error, verdict=verdict)
 
 
 def importance_sample(
