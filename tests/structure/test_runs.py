@@ -139,12 +139,18 @@ SCRIPT = """
 import sys
 import doxa
 from support.tables import skewed_table
+import time
 from doxa.mcmc import driver, fleet
 fleet._SECONDS_PER_COMMIT = 0.0
 driver.STEPS_PER_BLOCK = 2**12
+commit = fleet.Fleet.commit
+def slowly(self):  # some ten seconds in all, on any machine
+    time.sleep(0.02)
+    commit(self)
+fleet.Fleet.commit = slowly
 table = skewed_table(4, 50, seed=7)
 if sys.argv[1] == "begin":
-    doxa.learn(table, draws=3000, warmup=50, thin=40, seed=3, store="run.doxa", workers=1)
+    doxa.learn(table, draws=40000, warmup=50, thin=40, seed=3, store="run.doxa", workers=1)
 else:
     doxa.resume("run.doxa", table, workers=1)
 """
@@ -158,12 +164,12 @@ def test_a_killed_run_goes_on_to_the_same_bytes(table, tmp_path):
         word = "go on" if (tmp_path / "run.doxa").exists() else "begin"
         process = subprocess.Popen([sys.executable, "-c", SCRIPT, word], cwd=tmp_path, env=environment)
         try:
-            if process.wait(timeout=1.5 + 1.5 * rng.random() if attempt < 5 else 120) == 0:
+            if process.wait(timeout=2.5 + 1.5 * rng.random() if attempt < 4 else 120) == 0:
                 break
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
             killed += 1
     assert killed >= 2
-    whole = doxa.learn(table, draws=3000, warmup=50, thin=40, seed=3)
+    whole = doxa.learn(table, draws=40000, warmup=50, thin=40, seed=3)
     assert_same_draws(doxa.load(tmp_path / "run.doxa"), whole)
