@@ -115,8 +115,8 @@ def unglobbed(path: Path) -> str:
 
 
 def literal(text: str) -> str:
-    """Write a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
+    """Write a text as an SQL expression; DuckDB 1 takes no NUL between quotes."""
+    return "'" + text.replace("'", "''").replace("\0", "'||chr(0)||'") + "'"
 
 
 def said(error: Exception) -> str:

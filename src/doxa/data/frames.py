@@ -84,8 +84,8 @@ def _column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column
     if isinstance(kind, nw.Categorical | nw.Enum):
         return _categorical_column(series, name, missing)
     if kind == nw.String:
-        return _label_column(name, series.to_numpy(), missing)
-    if not kind.is_numeric() or isinstance(kind, nw.Decimal | nw.Int128 | nw.UInt128):  # NumPy has no exact numbers
+        return _label_column(name, series, missing)
+    if not _holds_machine_numbers(series):
         return _object_column(series, name, missing)
     is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
     return number_column(name, series.drop_nulls().to_numpy(), is_missing, missing)
@@ -96,12 +96,19 @@ def _holds_objects(series: nw.Series[Any]) -> bool:
     return series.implementation.is_pandas_like() and bool(series.to_native().dtype == object)
 
 
-def _label_column(name: str, values: NDArray[Any], missing: Sequence[str]) -> Column:
-    """Describe a column of texts; what pandas calls null is missing, and so are the tokens."""
-    import pandas as pd
+def _holds_machine_numbers(series: nw.Series[Any]) -> bool:
+    """Whether a column is of a type that NumPy has; exact decimals and integers of 128 bits are not."""
+    import narwhals.stable.v2 as nw
 
-    codes, distinct = pd.factorize(values)
-    return _recoded(name, "text", [plain(text) for text in distinct], codes, missing)
+    if series.implementation.is_pandas_like() and series.to_native().dtype == np.float16:  # Narwhals 2.0 knows it not
+        return True
+    return series.dtype.is_numeric() and not isinstance(series.dtype, nw.Decimal | nw.Int128 | nw.UInt128)
+
+
+def _label_column(name: str, series: nw.Series[Any], missing: Sequence[str]) -> Column:
+    """Describe a column of texts; its nulls are missing, and so are the tokens."""
+    is_missing = np.asarray(series.is_null().to_numpy(), dtype=np.bool_)
+    return _text_column(name, series.drop_nulls().to_list(), is_missing, missing)
 
 
 def _recoded(
@@ -129,7 +136,7 @@ def _categorical_column(series: nw.Series[Any], name: str, missing: Sequence[str
     native: Any = series.to_native()
     if series.implementation.is_polars():
         if not isinstance(series.dtype, nw.Enum):
-            return _label_column(name, np.array(series.to_list(), dtype=object), missing)
+            return _label_column(name, series, missing)
         categories = list(series.dtype.categories)
         place = {category: j for j, category in enumerate(categories)}
         codes = np.array([place.get(value, -1) for value in series.to_list()], dtype=np.int64)
@@ -176,8 +183,7 @@ def _object_column(series: nw.Series[Any], name: str, missing: Sequence[str]) ->
     if types and (series.dtype.is_temporal() or series.dtype.is_nested()):
         raise _no_categories(name, str(series.dtype))
     if all(issubclass(kind, str) for kind in types):
-        texts = present if types <= {str} else [plain(text) for text in present]
-        return _text_column(name, texts, is_missing, missing)
+        return _text_column(name, present, is_missing, missing)
     if types <= {bool, np.bool_}:
         return _text_column(name, [str(bool(value)) for value in present], is_missing, missing)
     if all(is_number_type(kind) for kind in types):
@@ -191,11 +197,13 @@ def _object_column(series: nw.Series[Any], name: str, missing: Sequence[str]) ->
 
 
 def _text_column(name: str, present: list[str], is_missing: NDArray[np.bool_], missing: Sequence[str]) -> Column:
-    """Describe a column of texts, those present given in order."""
-    import pandas as pd
+    """Describe a column of texts, those present given in order.
 
-    codes, distinct = pd.factorize(np.fromiter(present, dtype=object, count=len(present)))
-    return _recoded(name, "text", list(distinct), spread(codes, is_missing, np.int64(-1)), missing)
+    They are numbered by a dictionary, for pandas 2 cuts texts at a NUL before it compares them.
+    """
+    place = {text: j for j, text in enumerate(dict.fromkeys(present))}
+    codes = np.fromiter(map(place.__getitem__, present), dtype=np.int64, count=len(present))
+    return _recoded(name, "text", [plain(text) for text in place], spread(codes, is_missing, np.int64(-1)), missing)
 
 
 def _no_categories(name: str, kind: str) -> TableError:

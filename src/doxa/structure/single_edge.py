@@ -8,11 +8,12 @@ join them:
 
 with s = 2/3, but 0 for the empty graph and 1 for a complete one.  Choosing pairs without regard to what is there, as
 is usual, spends 93 of 100 proposals on ALARM (37 nodes, some 50 edges) on absent edges; a fixed split is the
-tie / no-tie proposal of random-graph models (Morris, Handcock & Hunter 2008).  On Asia, s = 2/3 gave twice the
-effective draws of s = 1/2, and s = 3/4 no more.  Deleting and adding are then not
-equally probable, and the chapter's remark that the ratio of proposals cancels does not hold: it is
-q(delete; E + 1) / q(add; E) for an addition, the inverse for a deletion, and 1 for a reversal.  A proposal that closes
-a cycle or gives a node too many parents is rejected.
+tie / no-tie proposal of random-graph models (Morris, Handcock & Hunter 2008).  The split is a rule of thumb: in one run
+each on 1000 records of Asia, s = 2/3 gave 361 effective draws in a million steps, s = 1/2 gave 196, and s = 3/4 gave
+no more than 2/3.  Deleting and adding are then not equally probable, and the
+chapter's remark that the ratio of proposals cancels does not hold: it is q(delete; E + 1) / q(add; E) for an addition,
+the inverse for a deletion, and 1 for a reversal.  A proposal that closes a cycle or gives a node too many parents is
+rejected.
 """
 
 from __future__ import annotations
