@@ -50,12 +50,13 @@ def report(path: Path, committing: list[float], sampling: float) -> None:
 def cost() -> None:
     from doxa.structure import SingleEdge
     from doxa.structure.cache import FamilyScores
+    from doxa.structure.limits import capped
     from doxa.structure.sampler import StructureSampler
     from support.networks import load_network
 
     scores = FamilyScores(load_network("alarm").sample(5000, seed=1))
     thin = 37 * 36
-    sampler = StructureSampler(SingleEdge(), scores, np.full(37, 36, dtype=np.int64), thin)
+    sampler = StructureSampler(SingleEdge(), scores, capped(np.full(37, 36)), thin)
     rngs = [np.random.default_rng(np.random.SeedSequence(1, spawn_key=(chain,))) for chain in range(CHAINS)]
     states = [sampler.run(sampler.init(rng), 1000 * thin, rng)[0] for rng in rngs]
     for exponent in (20, 22):

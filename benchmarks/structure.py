@@ -29,6 +29,7 @@ from doxa.mcmc.driver import Schedule, sample
 from doxa.structure import MarkovBlanket, SingleEdge
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import exact_edge_probabilities
+from doxa.structure.limits import capped
 from doxa.structure.sampler import StructureSampler
 from support.networks import load_network
 
@@ -43,7 +44,7 @@ MOVES = {
 def speed() -> None:
     scores = FamilyScores(load_network("alarm").sample(5000, seed=1))
     for name, move in MOVES.items():
-        sampler = StructureSampler(move, scores, np.full(37, 36, dtype=np.int64), thin=1000)
+        sampler = StructureSampler(move, scores, capped(np.full(37, 36)), thin=1000)
         rng = np.random.default_rng(1)
         state, _, _ = sampler.run(sampler.init(rng), 4_000_000, rng)
         rates = []
@@ -64,7 +65,7 @@ def speed() -> None:
 def threads() -> None:
     table = load_network("alarm").sample(5000, seed=1)
     for name in ("single_edge", "markov_blanket"):
-        sampler = StructureSampler(MOVES[name], FamilyScores(table), np.full(37, 36, dtype=np.int64), thin=10_000)
+        sampler = StructureSampler(MOVES[name], FamilyScores(table), capped(np.full(37, 36)), thin=10_000)
         sample(sampler, Schedule(2, 200, 100), seed=1, workers=2)  # fill the caches of both
         seconds: dict[int, list[float]] = {1: [], 2: []}
         for _ in range(5):
@@ -84,7 +85,7 @@ def asia() -> None:
         results = []
         for seed in range(1, 12):
             begin = time.process_time()
-            sampler = StructureSampler(move, FamilyScores(table), np.full(8, 7, dtype=np.int64), thin=56)
+            sampler = StructureSampler(move, FamilyScores(table), capped(np.full(8, 7)), thin=56)
             rng = np.random.default_rng(seed)
             state, _, _ = sampler.run(sampler.init(rng), 100_016, rng)
             present, draws = np.zeros((8, 8)), 0

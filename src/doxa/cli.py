@@ -21,6 +21,7 @@ import typer
 import doxa
 from doxa.errors import DoxaError
 from doxa.text import printable
+from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 if TYPE_CHECKING:
     from doxa.structure import StructurePosterior
@@ -117,9 +118,13 @@ def learn(
         ),
     ] = None,
     sampler: Annotated[
-        str, typer.Option(help='How to move between graphs: "auto", "single_edge" or "markov_blanket".')
+        str,
+        typer.Option(
+            help="How to move between graphs: auto, single_edge, edge_gibbs, emc3, markov_blanket, parent_set_gibbs or "
+            "edge_reversal."
+        ),
     ] = "auto",
-    chains: Annotated[int, typer.Option(help="Independent chains, each started from a random graph.")] = 4,
+    chains: Annotated[int, typer.Option(help="Independent chains, started far apart.")] = 4,
     draws: Annotated[
         int | None, typer.Option(help="Graphs kept from each chain.", show_default="until accurate enough")
     ] = None,
@@ -144,9 +149,36 @@ def learn(
         int | None, typer.Option(help="Chains that run at the same time.", show_default="one for each core")
     ] = None,
     max_parents: Annotated[
-        int | None, typer.Option(help="Largest number of parents of a node.", show_default="any number")
+        list[str] | None,
+        typer.Option(
+            help="Largest number of parents: 3, or heart=2 for one column (repeat for more).", show_default="any number"
+        ),
     ] = None,
-    equivalent_sample_size: Annotated[float, typer.Option(help="Weight of the prior, in cases.")] = 1.0,
+    score: Annotated[str, typer.Option(help="bdeu, k2 or bic.")] = "bdeu",
+    equivalent_sample_size: Annotated[float, typer.Option(help="Weight of the BDeu prior, in cases.")] = 1.0,
+    prior: Annotated[str, typer.Option(help="uniform over graphs, or over the in_degree of each node.")] = "uniform",
+    edge_log_odds: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Added to the log prior for each edge: -2, or smokes,heart=1.5 for one edge (repeat for more).",
+            show_default=False,
+        ),
+    ] = None,
+    required: Annotated[
+        list[str] | None,
+        typer.Option(help="An edge that every graph has: smokes,heart (repeat for more).", show_default=False),
+    ] = None,
+    forbidden: Annotated[
+        list[str] | None,
+        typer.Option(help="An edge that no graph has: heart,age (repeat for more).", show_default=False),
+    ] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns of one time, age,sex; repeat in the order of time. No edge leads to an earlier tier.",
+            show_default=False,
+        ),
+    ] = None,
     columns: Annotated[
         list[str] | None, typer.Option(help="Use this column (repeat for more); all when left out.", show_default=False)
     ] = None,
@@ -183,13 +215,16 @@ def learn(
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.output import check_output, write_frame
     from doxa.structure.learn import make_plan, run_plan
+    from doxa.structure.limits import make_limits
+    from doxa.structure.options import check_score
+    from doxa.structure.priors import make_prior
     from doxa.structure.runs import begin
 
     kept = resume if resume is not None else store
     if output is not None:  # before hours of sampling, not after
         for needed in (data, kept):
             check_output(output, needed)
-    read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": _parse_bins(bins)}
+    read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
     with _interruptible(kept):
         if resume is not None:
             if store is not None:
@@ -203,12 +238,20 @@ def learn(
         else:
             if data is None:
                 raise typer.BadParameter("name the file with the table, or give --resume RUN", param_hint="DATA")
+            cases = doxa.read_table(data, **read)
             plan = make_plan(
-                doxa.read_table(data, **read),
+                cases,
                 {"source": str(data.absolute()), **read},
-                equivalent_sample_size=equivalent_sample_size,
+                score=check_score(score, equivalent_sample_size),
+                prior=make_prior(cases.names, prior, parse_log_odds("--edge-log-odds", edge_log_odds)),
+                limits=make_limits(
+                    cases.names,
+                    max_parents=parse_numbers("--max-parents", max_parents),
+                    required=parse_edges("--required", required),
+                    forbidden=parse_edges("--forbidden", forbidden),
+                    tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
+                ),
                 sampler=sampler,
-                max_parents=max_parents,
                 chains=chains,
                 draws=draws,
                 warmup=warmup,
@@ -245,31 +288,6 @@ def demo() -> None:
     print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")
     print("it, the data show that the two are connected, but not which way. Next, try a file of your own:")
     print("  doxa learn FILE.csv --output edges.csv")
-
-
-def _parse_bins(bins: list[str] | None) -> int | dict[str, int] | None:
-    """``["4"]`` to 4, ``["age=4", "weight=3"]`` to a mapping; a name may hold ``=``: the last one counts."""
-    if not bins:
-        return None
-    if len(bins) == 1 and "=" not in bins[0]:
-        return _whole(bins[0], bins[0])
-    parsed: dict[str, int] = {}
-    for item in bins:
-        name, equals, number = item.rpartition("=")
-        if not equals:
-            raise typer.BadParameter(f"{item!r} should be NAME=NUMBER, as in --bins age=4", param_hint="--bins")
-        if name in parsed:
-            raise typer.BadParameter(f"column {name!r} is given twice", param_hint="--bins")
-        parsed[name] = _whole(number, item)
-    return parsed
-
-
-def _whole(number: str, item: str) -> int:
-    try:
-        return int(number)
-    except ValueError:
-        message = f"{item!r} should be a whole number, or NAME=NUMBER, as in --bins age=4"
-        raise typer.BadParameter(message, param_hint="--bins") from None
 
 
 def _show(posterior: StructurePosterior, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Bad frames and bad options: each is refused with one message, given here in full."""
+"""Bad frames and bad options: each is refused with one message, given here in full but for what several share."""
 
 import io
 from datetime import date
@@ -9,35 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from doxa.data import Table, read_table
-from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
-
-NO_STATES = (
-    "every cell is missing, so there are no states; "
-    "leave out by naming the others with columns=[...] or --columns, "
-    "or say with missing=[...] or --missing which texts mean missing"
-)
-BINS = (
-    "numbers are categories only if they are integers of at most 20 distinct values; "
-    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
-    "or leave out by naming the others with columns=[...] or --columns"
-)
-IDENTIFIER = (
-    "a category at most 1000: it looks like an identifier; "
-    "leave it out by naming the others with columns=[...] or --columns, or group its values first"
-)
-NO_CATEGORIES = (
-    "makes no categories; turn it into text or numbers, or "
-    "leave it out by naming the others with columns=[...] or --columns"
-)
-
-
-def refusal(kind, source, **options):
-    with pytest.raises(DoxaError) as raised:
-        read_table(source, **options)
-    assert type(raised.value) is kind
-    return str(raised.value)
-
+from doxa.data import Table
+from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from support.refusals import BINS, IDENTIFIER, LEAVE_OUT, NO_CATEGORIES, NO_STATES, refusal
 
 FRAMES = {
     "no rows": (pd.DataFrame({"a": []}), "source has columns but no rows"),
@@ -59,13 +33,11 @@ FRAMES = {
     "all missing categories": (pd.DataFrame({"a": pd.Categorical([None], ["x"])}), f"column 'a': {NO_STATES}"),
     "mixed": (
         pd.DataFrame({"a": np.array([1, "x"], dtype=object)}),
-        "column 'a' mixes int and str; make its values of one type (text: .astype(str)), "
-        "or leave it out by naming the others with columns=[...] or --columns",
+        f"column 'a' mixes int and str; make its values of one type (text: .astype(str)), or {LEAVE_OUT}",
     ),
     "booleans and numbers": (
         pd.DataFrame({"a": np.array([1, True], dtype=object)}),
-        "column 'a' mixes bool and int; make its values of one type (text: .astype(str)), "
-        "or leave it out by naming the others with columns=[...] or --columns",
+        f"column 'a' mixes bool and int; make its values of one type (text: .astype(str)), or {LEAVE_OUT}",
     ),
     "dates": (pl.DataFrame({"a": [date(2020, 1, 1)]}), f"column 'a' is of type Date, which {NO_CATEGORIES}"),
     "lists": (pl.DataFrame({"a": [[1]]}), f"column 'a' is of type List(Int64), which {NO_CATEGORIES}"),
@@ -82,7 +54,7 @@ FRAMES = {
     "infinite": (
         pd.DataFrame({"a": [1.0, float("-inf")]}),
         "column 'a' contains a number that is infinite or too large for a float; "
-        "write missing cells as empty, or leave it out by naming the others with columns=[...] or --columns",
+        f"write missing cells as empty, or {LEAVE_OUT}",
     ),
     "identifier": (
         pd.DataFrame({"id": [f"r{i}" for i in range(1001)]}),

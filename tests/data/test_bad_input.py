@@ -1,4 +1,4 @@
-"""The catalogue of bad tables: each is refused with one message, given here in full."""
+"""The catalogue of bad tables: each is refused with one message, given here in full but for what several share."""
 
 import gzip
 import os
@@ -9,29 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from doxa.data import read_table
-from doxa.errors import ArgumentError, DoxaError, FileError, TableError
+from doxa.errors import ArgumentError, FileError, TableError
+from support.refusals import BINS, IDENTIFIER, NO_CATEGORIES, NO_STATES, refusal
 
 EMPTY = "source 't.csv' is empty; the first line holds the names of the columns"
 SPLIT = "correct the line, or put a cell that contains the separator in quotes"
 UTF8 = "convert the file to UTF-8 (a spreadsheet saves it as 'CSV UTF-8')"
-NO_STATES = (
-    "every cell is missing, so there are no states; "
-    "leave out by naming the others with columns=[...] or --columns, "
-    "or say with missing=[...] or --missing which texts mean missing"
-)
-BINS = (
-    "numbers are categories only if they are integers of at most 20 distinct values; "
-    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
-    "or leave out by naming the others with columns=[...] or --columns"
-)
-IDENTIFIER = (
-    "a category at most 1000: it looks like an identifier; "
-    "leave it out by naming the others with columns=[...] or --columns, or group its values first"
-)
-NO_CATEGORIES = (
-    "makes no categories; turn it into text or numbers, or "
-    "leave it out by naming the others with columns=[...] or --columns"
-)
 
 
 def lines(header, cells):
@@ -145,13 +128,6 @@ TEXTS = {
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def refusal(kind, source, **options):
-    with pytest.raises(DoxaError) as raised:
-        read_table(source, **options)
-    assert type(raised.value) is kind
-    return str(raised.value)
 
 
 @pytest.mark.parametrize(("content", "message"), TEXTS.values(), ids=TEXTS.keys())

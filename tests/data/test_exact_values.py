@@ -12,10 +12,9 @@ import pytest
 
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, TableError
+from support.refusals import LEAVE_OUT, NO_CATEGORIES
 
 D = decimal.Decimal
-LEAVE_OUT = "leave it out by naming the others with columns=[...] or --columns"
-NO_CATEGORIES = f"makes no categories; turn it into text or numbers, or {LEAVE_OUT}"
 
 
 def rows_of(table):

@@ -63,15 +63,20 @@ def plain_ess(draws, runs):
     return mean - half, mean + half
 
 
-def two_state_alone(rng, draws, samples=400):
-    """Limits from the two-state posterior with independent Jeffreys priors on both rates, and nothing else."""
+def two_state_posterior(rng, draws, samples):
+    """Posterior draws (sample, run) of p in a two-state chain, independent Jeffreys priors on both switching rates."""
     counts = IndicatorCounts.from_draws(draws)
     origins = counts.n_chains * (counts.n_draws - 1)
     ones = draws[:, :-1].sum(axis=(0, 1), dtype=np.int64)
     rises, falls = counts.rises.sum(axis=0), counts.falls.sum(axis=0)
     up = rng.beta(rises + 0.5, origins - ones - rises + 0.5, (samples, ones.size))
     down = rng.beta(falls + 0.5, ones - falls + 0.5, (samples, ones.size))
-    return np.quantile(up / (up + down), (0.025, 0.975), axis=0)
+    return up / (up + down)
+
+
+def two_state_alone(rng, draws, samples=400):
+    """Limits from the two-state posterior with independent Jeffreys priors on both rates, and nothing else."""
+    return np.quantile(two_state_posterior(rng, draws, samples), (0.025, 0.975), axis=0)
 
 
 def between_chains_alone(draws):

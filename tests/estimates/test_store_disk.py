@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 import test_store_toy as toy
 
 from doxa.estimates.store import RunFileError, create_run, open_reader, open_writer
+from support.run_files import Failing, importing
 
 
 @pytest.fixture(scope="module")
@@ -43,24 +43,6 @@ def test_a_full_disk_is_said_and_the_same_round_can_be_written_later(tmp_path, e
 
 
 FAILING = [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_BUSY]
-
-
-class Failing:
-    """A connection that fails at the n-th statement from now."""
-
-    def __init__(self, connection, n, code):
-        self.connection, self.left, self.code = connection, n, code
-
-    def __getattr__(self, name):
-        return getattr(self.connection, name)
-
-    def execute(self, *arguments):
-        self.left -= 1
-        if self.left == 0:
-            error = sqlite3.OperationalError("injected")
-            error.sqlite_errorcode = self.code
-            raise error
-        return self.connection.execute(*arguments)
 
 
 @pytest.mark.parametrize("code", FAILING)
@@ -132,9 +114,9 @@ for size in map(int, sys.argv[2:]):
 
 def limited(path, sizes):
     """Go on with a run while no file may grow beyond a size; one line for each size."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(toy.__file__).parent)}
     command = [sys.executable, "-c", LIMITED, str(path), *map(str, sizes)]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout.splitlines()
+    env = importing(Path(toy.__file__).parent)
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=env).stdout.splitlines()
 
 
 def try_sizes(folder, sizes, expected):

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import test_store_toy as toy
 
-from doxa.estimates.lease import Lease
 from doxa.estimates.store import RunFileError, create_run, open_reader, open_writer
-from doxa.estimates.store_index import block_key, checksum, state_key
+from doxa.estimates.store.index import block_key, checksum, state_key
+from doxa.estimates.store.lease import Lease
 
 
 @pytest.fixture(scope="module")

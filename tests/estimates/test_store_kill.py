@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -17,26 +15,15 @@ import pytest
 import test_store_toy as toy
 
 from doxa.estimates.store import open_reader
+from support.run_files import serving
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 
 @pytest.fixture
 def server():
-    command = [sys.executable, toy.__file__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
-        yield process
-        process.stdin.close()
-
-
-def start(server, path):
-    server.stdin.write(f"{path}\n")
-    return int(server.stdout.readline())
-
-
-def reap(server):
-    server.stdin.write("\n")
-    return int(server.stdout.readline())
+    with serving(toy.__file__) as made:
+        yield made
 
 
 def kill_repeatedly(server, folder, n_kills, seed):
@@ -44,17 +31,17 @@ def kill_repeatedly(server, folder, n_kills, seed):
     for _ in range(2):  # the second shows how long a run takes
         whole.unlink(missing_ok=True)
         begin = time.perf_counter()
-        start(server, whole)
-        assert reap(server) == 0
+        server.start(whole)
+        assert server.reap() == 0
         duration = time.perf_counter() - begin
     expected = toy.contents(whole)
     path, rng = folder / "run.doxa", np.random.default_rng(seed)
     seen = {"kills": 0, "no file yet": 0, "in a transaction": 0}
     while seen["kills"] < n_kills:
-        child = start(server, path)
+        child = server.start(path)
         time.sleep(duration * rng.random() * 0.6)
         os.kill(child, signal.SIGKILL)
-        status = reap(server)
+        status = server.reap()
         seen["kills"] += os.WIFSIGNALED(status)
         assert os.WIFSIGNALED(status) or status == 0
         if not path.exists():

@@ -1,19 +1,16 @@
 """A toy run for the tests of the run store: two random walks, stored round by round.
 
-Run as a script it is a small server: it imports once, then forks a child for every line (a path) on its standard input,
-prints the child's number, and after another line its exit status, so that a test can kill runs by the hundred.
+Run as a script it is a server (`support.run_files.serve`) that makes a run for every path.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from pathlib import Path
 
 import numpy as np
 
-from doxa.estimates.store import ChainRound, Round, RunHeader, create_run, open_reader, open_writer
+from doxa.estimates.store import ChainRound, Round, RunHeader, create_run, open_writer
+from support.run_files import contents, serve
 
 CHAINS, BLOCK, WARMUP_ROUNDS, ROUNDS, THIN = 2, 40, 3, 12, 2
 HEADER = RunHeader(
@@ -60,20 +57,6 @@ def run(path, until=ROUNDS):
         go_on(writer, until)
 
 
-def contents(path):
-    """All that must be the same to the last byte: draws, counters, states."""
-    with open_reader(path) as reader:
-        reader.verify()
-        trace = reader.trace()
-        draws = {name: (trace[name].dtype.str, trace[name].shape, trace[name].tobytes()) for name in trace.names}
-        info = {name: trace.info[name].tolist() for name in trace.info}
-        states = [
-            ({name: np.asarray(value).tobytes() for name, value in state.items()}, rng)
-            for state, rng in reader.states()
-        ]
-        return draws, info, states, (reader.n_steps, reader.n_warmup_steps, trace.n_warmup, trace.thin, trace.entropy)
-
-
 def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
     run(tmp_path / "whole.doxa")
     for until in (1, 5, 6, ROUNDS):
@@ -82,20 +65,5 @@ def test_a_resumed_run_is_the_uninterrupted_one(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.doxa", "whole.doxa"]
 
 
-def serve():
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            status = 1
-            with contextlib.suppress(BaseException):
-                run(Path(line.strip()))
-                status = 0
-            os._exit(status)
-        print(child, flush=True)
-        sys.stdin.readline()  # until then it stays, if dead as a zombie, so that its number is its own
-        _, status = os.waitpid(child, 0)
-        print(status, flush=True)
-
-
 if __name__ == "__main__":
-    serve()
+    serve(run)

@@ -17,6 +17,7 @@ from doxa.mcmc.driver import Schedule, sample
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior
 from doxa.structure.learn import learn
+from doxa.structure.limits import capped
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler
 from doxa.structure.single_edge import SingleEdge
@@ -29,13 +30,13 @@ NODES, DRAWS, THIN = 4, 400, 8
 def short_runs(move, n_runs):
     """For each run and edge: whether ours and a naive interval cover, and whether law 2 promises that it does."""
     scores = FamilyScores(skewed_table(NODES, 50, seed=7, n_states=3))
-    caps = np.full(NODES, NODES - 1, dtype=np.int64)
-    exact = enumerate_posterior(scores, caps).edge_probabilities
+    limits = capped(np.full(NODES, NODES - 1))
+    exact = enumerate_posterior(scores, limits).edge_probabilities
     off = ~np.eye(NODES, dtype=bool)
     covered, naive, promised = [], [], []
     for run in range(n_runs):
         trace = sample(
-            StructureSampler(move, scores, caps, THIN), Schedule(4, DRAWS, 40), seed=10**6 * SEED + run, workers=1
+            StructureSampler(move, scores, limits, THIN), Schedule(4, DRAWS, 40), seed=10**6 * SEED + run, workers=1
         )
         found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], NODES))
         covered.append(((found.lower <= exact) & (exact <= found.upper))[off])

@@ -18,7 +18,8 @@ from doxa.structure.graph import (
     reverse_covered,
     working_graph,
 )
-from doxa.structure.sampler import random_dag
+from doxa.structure.limits import capped
+from doxa.structure.starts import random_dag
 
 NAMES = ("parents", "children", "ancestors", "descendants")
 
@@ -40,7 +41,7 @@ def plain_closure(adjacency):
 @pytest.mark.parametrize("n", [1, 2, 5, 64, 65, 130])
 def test_rebuild_agrees_with_its_plain_twin(n):
     rng = np.random.default_rng(n)
-    adjacency = random_dag(rng, np.full(n, n, dtype=np.int64))
+    adjacency = random_dag(rng, capped(np.full(n, n)))
     parents, children, ancestors, descendants, _ = working_graph(pack_rows(adjacency))
     closure = plain_closure(adjacency)
     for words, matrix in (
@@ -55,12 +56,12 @@ def test_rebuild_agrees_with_its_plain_twin(n):
 @pytest.mark.parametrize(("n", "steps"), [(3, 300), (6, 600), (20, 600), (70, 300)])
 def test_random_changes_keep_the_closures_in_step(n, steps):
     rng = np.random.default_rng(10 + n)
-    caps = np.full(n, n - 1, dtype=np.int64)
+    limits = capped(np.full(n, n - 1))
     graph = working_graph(np.zeros((n, (n + 63) // 64), dtype=np.uint64))
     seen = dict.fromkeys((ILLEGAL, ADD, DELETE, REVERSE), 0)
     for _ in range(steps):
         i, j = rng.choice(n, size=2, replace=False)
-        kind = candidate_kind(graph, caps, i, j)
+        kind = candidate_kind(graph, limits, i, j)
         seen[kind] += 1
         if kind == ILLEGAL or (kind == DELETE and rng.random() < 0.7):
             continue
@@ -74,7 +75,8 @@ def test_candidates_are_legal_exactly_when_the_result_is_acyclic_and_within_the_
     rng = np.random.default_rng(0)
     for _ in range(60):
         caps = rng.integers(0, n, size=n)
-        adjacency = random_dag(rng, np.full(n, n, dtype=np.int64))
+        limits = capped(caps)
+        adjacency = random_dag(rng, capped(np.full(n, n)))
         graph = working_graph(pack_rows(adjacency))
         for i in range(n):
             for j in range(n):
@@ -89,19 +91,19 @@ def test_candidates_are_legal_exactly_when_the_result_is_acyclic_and_within_the_
                     after[i, j], expected = True, ADD
                 cyclic = bool(np.trace(plain_closure(after)))
                 too_many = expected != DELETE and adjacency[:, j].sum() >= caps[j]
-                assert candidate_kind(graph, caps, i, j) == (ILLEGAL if cyclic or too_many else expected)
+                assert candidate_kind(graph, limits, i, j) == (ILLEGAL if cyclic or too_many else expected)
 
 
 @pytest.mark.parametrize("n", [4, 9, 70])
 def test_reversing_covered_arcs_keeps_closures_and_covered_arcs_in_step(n):
     rng = np.random.default_rng(n)
-    caps = np.full(n, n - 1, dtype=np.int64)
+    limits = capped(np.full(n, n - 1))
     reversed_arcs = 0
     for _ in range(12):
-        adjacency = random_dag(rng, caps)
+        adjacency = random_dag(rng, limits)
         graph = working_graph(pack_rows(adjacency))
         covered = np.zeros_like(graph[0])
-        n_covered = _find_covered(graph[0], covered, caps)
+        n_covered = _find_covered(graph[0], covered, limits)
         for _ in range(15):
             names = tuple(f"x{k}" for k in range(n))
             arcs = Dag.from_rows(graph[1], names).covered_arcs()
@@ -114,7 +116,7 @@ def test_reversing_covered_arcs_keeps_closures_and_covered_arcs_in_step(n):
             parent, child = arcs[rng.integers(len(arcs))]
             i, j = names.index(parent), names.index(child)
             reverse_covered(graph, i, j)
-            n_covered += _refresh_covered(graph[0], graph[1], covered, caps, i, j)
+            n_covered += _refresh_covered(graph[0], graph[1], covered, limits, i, j)
             assert_in_step(graph)
             reversed_arcs += 1
     assert reversed_arcs > 30
@@ -122,10 +124,11 @@ def test_reversing_covered_arcs_keeps_closures_and_covered_arcs_in_step(n):
 
 def test_random_starts_are_acyclic_obey_caps_and_differ_in_density():
     rng = np.random.default_rng(5)
-    caps = np.array([0, 1, 2, 3] * 5, dtype=np.int64)
+    caps = np.array([0, 1, 2, 3] * 5)
+    limits = capped(caps)
     edges = []
     for _ in range(200):
-        adjacency = random_dag(rng, caps)
+        adjacency = random_dag(rng, limits)
         Dag(adjacency)  # raises on a cycle
         assert (adjacency.sum(axis=0) <= caps).all()
         edges.append(adjacency.sum())

@@ -19,7 +19,7 @@ from doxa.models.bits import pack_rows
 from doxa.structure.cache import FamilyScores, ScoreCache, family_log_score
 from doxa.structure.counting import count_family, counting_scratch, group_family
 from doxa.structure.exact import all_dags
-from doxa.structure.scores import log_bdeu
+from doxa.structure.scores import BDeu, log_bdeu
 from support.tables import skewed_table
 
 
@@ -87,7 +87,7 @@ def test_one_state_has_probability_one():
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
 def test_family_scores_are_the_product_of_predictive_probabilities(alpha):
     table = skewed_table(4, 50, seed=1, n_states=3)
-    scores = FamilyScores(table, alpha)
+    scores = FamilyScores(table, BDeu(alpha))
     for child in table.names:
         others = [name for name in table.names if name != child]
         for size in range(4):
@@ -253,7 +253,7 @@ def test_equivalent_sample_size_must_be_positive(bad):
 
 def test_equivalent_sample_size_must_be_a_number():
     with pytest.raises(ArgumentError) as refused:
-        FamilyScores(skewed_table(2, 5, seed=0), "one")
+        BDeu("one")
     assert str(refused.value) == "equivalent_sample_size is 'one'; it must be a number above 0"
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["as_chains", "check_count", "finite_array", "is_constant"]
+__all__ = ["as_chains", "check_count", "finite_array", "first_entry", "is_constant"]
 
 
 def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -45,11 +45,23 @@ def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ArgumentTypeError(message)
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        where = f"[{', '.join(map(str, place))}]" if place else ""
-        message = f"{name}{where} is {array[place]}; every one must be finite"
+        message = f"{first_entry(name, array, ~np.isfinite(array))}; every one must be finite"
         raise ArgumentError(message)
     return array
+
+
+def first_entry(name: str, array: NDArray[np.float64], bad: NDArray[np.bool_]) -> str:
+    """The first entry that is bad, and its value, for a message.
+
+    Examples
+    --------
+    >>> draws = np.array([[0.5, 2.0], [3.0, 0.5]])
+    >>> first_entry("draws", draws, draws > 1)
+    'draws[0, 1] is 2.0'
+    """
+    place = tuple(int(i) for i in np.argwhere(bad)[0])
+    where = f"[{', '.join(map(str, place))}]" if place else ""
+    return f"{name}{where} is {array[place]}"
 
 
 def as_chains(draws: ArrayLike, min_draws: int, min_chains: int = 1) -> NDArray[np.float64]:

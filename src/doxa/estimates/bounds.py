@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates._draws import check_count, finite_array
+from doxa.estimates._draws import check_count, finite_array, first_entry
 from doxa.estimates.estimate import check_prob
 
 __all__ = ["bernstein_bound", "bernstein_known_variance", "hoeffding_bound", "hoeffding_draws", "mean_error_bound"]
@@ -222,8 +222,7 @@ def bernstein_bound(values: ArrayLike, prob: float = 0.95, low: float = 0.0, hig
         raise ArgumentError(message)
     outside = (array < low) | (array > high)
     if outside.any():
-        place = tuple(int(i) for i in np.argwhere(outside)[0])
-        message = f"values[{', '.join(map(str, place))}] is {array[place]}; all must lie from low={low} to high={high}"
+        message = f"{first_entry('values', array, outside)}; all must lie from low={low} to high={high}"
         raise ArgumentError(message)
     n, term = array.shape[0], _log_term(prob, 4)
     spread = np.sqrt(2 * array.var(axis=0, ddof=1) * term / n)

@@ -1,8 +1,9 @@
 """When is a run accurate enough?  `Until` says what is asked, `Shortfall` what is still missing.
 
-A stopping rule looks at its own draws, so it can stop by luck.  Looks are therefore few: at fixed numbers of draws that
-grow geometrically (`decision_points`), never at a time of day; and every quantity has to pass at the same look.  The
-errors are tested by coverage with this rule on.
+A stopping rule looks at its own draws, so it can stop by luck: early, when a slow mode has been visited too rarely to
+show.  Looks are therefore few: at fixed numbers of draws that grow geometrically (`decision_points`), never at a time
+of day; every quantity has to pass at the same look, and at the next as well (`doxa.estimates.accuracy`).  The errors
+are tested by coverage with this rule on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.trace import Trace
 
-__all__ = ["Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "worst_shortfall"]
+__all__ = ["Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "look_before", "worst_shortfall"]
 
 FIRST_LOOK = 500  # draws of each chain before the first look
 GROWTH = 1.5  # of the number of draws from one look to the next
@@ -51,6 +52,11 @@ class Until:
     ------
     ArgumentError, ArgumentTypeError
         If a target is not a number in its range; the message names it.
+
+    Notes
+    -----
+    A run ends at the second look running at which nothing is missing, and keeps at least 1500 draws of each chain and
+    half as many as its warm-up had; a ``max_draws`` below that is a limit like any other (`doxa.estimates.accuracy`).
 
     Examples
     --------
@@ -100,7 +106,8 @@ class Shortfall(NamedTuple):
     factor: float  # how many times as many draws would do, roughly
 
     def __str__(self) -> str:
-        return f"the {self.what} of {self.name} is {self.value:.3g} (asked: {self.target:g})"
+        value = f"{self.value:.0f}" if self.value >= 1000 else f"{self.value:.3g}"
+        return f"the {self.what} of {self.name} is {value} (asked: {self.target:g})"
 
 
 class StopReport(NamedTuple):
@@ -154,3 +161,19 @@ def decision_points(max_draws: int | None) -> Iterator[int]:
         yield point
         point = int(point * GROWTH)
     yield limit
+
+
+def look_before(n_draws: int, max_draws: int | None) -> int | None:
+    """The decision point before this number of draws a chain; None at the first.
+
+    Examples
+    --------
+    >>> look_before(1125, None), look_before(500, None)
+    (750, None)
+    """
+    before = None
+    for point in decision_points(max_draws):
+        if point >= n_draws:
+            return before
+        before = point
+    return before

@@ -9,20 +9,17 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
-from doxa.estimates.store_rounds import ChainRound, Round
+from doxa.estimates.store import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter
-
-if TYPE_CHECKING:
-    from doxa.estimates.store import RunWriter
 
 __all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "run_block"]
 
@@ -73,6 +70,7 @@ class _Chain(NamedTuple):
 
     state: Any
     rng: np.random.Generator
+    rng_state: Mapping[str, Any]  # of this moment: the generator itself runs ahead while a block is under way
 
 
 class Fleet:
@@ -102,11 +100,12 @@ class Fleet:
         self.store = store
         self.warmed_up = self.in_epoch = False
         self.pending = [_Pending() for _ in range(chains)]  # not yet committed
+        self.is_whole = True
         self.last_commit = time.monotonic()
 
     def start(self) -> None:
         """Put every chain at its start, or where the stored part of the run ends; compile what is needed."""
-        self.chains = [_start(self.sampler, stream) for stream in self.streams]
+        self.chains = [_start(self.sampler, number, stream) for number, stream in enumerate(self.streams)]
         if self.store is not None and self.store.states():
             self._restore(self.store)
         _compile(self.sampler, self.chains[0], self.report)
@@ -117,7 +116,7 @@ class Fleet:
             self.warmed_up = bool(fields.pop("warmed_up"))
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
-            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng)
+            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng, rng.bit_generator.state)
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
         if store.n_draws:
             trace = store.trace()
@@ -130,7 +129,7 @@ class Fleet:
     def commit(self) -> None:
         """Keep what was done since the last time, with the states after it, in one transaction."""
         self.last_commit = time.monotonic()
-        if self.store is None or self.in_epoch or not self.pending[0].n_steps:
+        if self.store is None or self.in_epoch or not self.is_whole or not self.pending[0].n_steps:
             return
         phase: Literal["warmup", "sampling"] = "sampling" if self.pending[0].parts else "warmup"
         chains = []
@@ -138,9 +137,20 @@ class Fleet:
             names = pending.parts[0] if pending.parts else ()
             draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
             state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up)}
-            chains.append(ChainRound(draws, pending.info, state, chain.rng.bit_generator.state))
-        self.store.commit(Round(phase, self.pending[0].n_steps, chains))
-        self.pending = [_Pending() for _ in self.chains]
+            chains.append(ChainRound(draws, pending.info, state, chain.rng_state))
+        with self._in_one_piece():
+            self.store.commit(Round(phase, self.pending[0].n_steps, chains))
+            self.pending = [_Pending() for _ in self.chains]
+
+    @contextmanager
+    def _in_one_piece(self) -> Iterator[None]:
+        """Mark what must not be half done when the states are stored: an interruption can come between any two lines.
+
+        After one that came in here nothing more is committed, so the run goes on from the commit before.
+        """
+        self.is_whole = False
+        yield
+        self.is_whole = True
 
     def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
         """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
@@ -167,9 +177,9 @@ class Fleet:
             self.in_epoch = True
             if not self._advance(epoch, "warm-up", keep=True):
                 return  # time is up
-            self.in_epoch = False
             self.warmed_up = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
             self._forget()
+            self.in_epoch = False  # only now, when it is known what the epoch says, may an interruption store it
             self.commit()
             epoch *= 2
 
@@ -205,22 +215,27 @@ class Fleet:
             size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
             self._steps *= 2
             results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
-            self.chains = [chain for chain, _, _ in results]
-            if keep:
-                for number, (_, block_draws, info) in enumerate(results):
-                    self.kept[number].append(block_draws)
-                    _add(self.counts[number], info)
-            for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
-                pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
+            with self._in_one_piece():
+                self._take(results, size, phase, keep=keep)
             done += size
-            if phase == "warm-up":
-                self.n_warmup += size
-            else:
-                self.n_kept += size
             self.report.advance(len(self.chains) * size, phase)
             if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
                 self.commit()
         return True
+
+    def _take(self, results: list[Any], size: int, phase: str, *, keep: bool) -> None:
+        """What a round brought."""
+        self.chains = [chain for chain, _, _ in results]
+        if keep:
+            for number, (_, block_draws, info) in enumerate(results):
+                self.kept[number].append(block_draws)
+                _add(self.counts[number], info)
+        for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
+            pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
+        if phase == "warm-up":
+            self.n_warmup += size
+        else:
+            self.n_kept += size
 
     def _forget(self) -> None:
         """Discard what was kept: a warm-up epoch."""
@@ -248,9 +263,12 @@ class Fleet:
         return f"interrupted after {self.n_kept}{self.plan} {chains}; warm-up was done"
 
 
-def _start(sampler: Sampler[Any], stream: np.random.SeedSequence) -> _Chain:
+def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -> _Chain:
+    """Where chain ``number`` begins: a sampler that has a ``start(number, rng)`` chooses by the number."""
     rng = np.random.default_rng(stream)
-    return _Chain(sampler.init(rng), rng)
+    start = getattr(sampler, "start", None)
+    state = sampler.init(rng) if start is None else start(number, rng)
+    return _Chain(state, rng, rng.bit_generator.state)
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain, report: Reporter) -> None:
@@ -282,7 +300,7 @@ def _when_compiling(report: Reporter) -> Iterator[None]:
 def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
     """One block of one chain: the task of a worker."""
     state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
-    return _Chain(state, chain.rng), draws, info
+    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info
 
 
 def _add(totals: dict[str, int], info: dict[str, int]) -> None:

@@ -12,9 +12,8 @@ chain that runs at the time.
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,7 +26,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows
 from doxa.structure.counting import CountingScratch, counting_scratch
-from doxa.structure.scores import check_equivalent_sample_size, family_log_bdeu
+from doxa.structure.limits import Limits
+from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
+from doxa.structure.scores import BDeu, Rule, Score, family_log_marginal
 
 __all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score"]
 
@@ -102,14 +103,16 @@ class ScoreCache:
 
 @dataclass(eq=False)
 class FamilyScores:
-    r"""BDeu scores of the families of a complete table.
+    """Scores of the families of a complete table, the structure prior's share included.
 
     Parameters
     ----------
     table : Table
         Without missing cells, at least two columns.
-    equivalent_sample_size : float, default=1.0
-        Prior weight :math:`\alpha` in cases, spread evenly over the cells of every family.
+    score : Score, default=BDeu(1.0)
+        `BDeu`, `K2` or `BIC`.
+    prior : StructurePrior, optional
+        Uniform over graphs when left out.
     max_bytes : int, default=512 MiB
         Bound of each cache; there is one for each chain that runs at the same time.
 
@@ -117,8 +120,6 @@ class FamilyScores:
     ------
     TableError
         If cells are missing (the message names columns and counts) or there are fewer than two columns.
-    ArgumentError
-        If ``equivalent_sample_size`` is not positive and finite.
 
     Examples
     --------
@@ -129,19 +130,28 @@ class FamilyScores:
     """
 
     table: Table
-    equivalent_sample_size: float = 1.0
+    score: Score = field(default_factory=BDeu)
+    prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     max_bytes: int = 512 * 2**20
-    _data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
     _pool: list[tuple[ScoreCache, CountingScratch]] = field(init=False, repr=False, default_factory=list)
     _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
     _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
+    _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
+    _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self.equivalent_sample_size = check_equivalent_sample_size(self.equivalent_sample_size)
         _check_table(self.table)
+        if self.prior is None:
+            self.prior = uniform_prior(len(self.table.names))
         columns = np.array(self.table.codes.T, order="C")  # always a writable copy: one type for the kernels
         n_states = np.array([len(states) for states in self.table.states], dtype=np.int64)
-        self._data = (columns, np.array(self.table.counts, dtype=np.int64), n_states)
+        self.data = (columns, np.array(self.table.counts, dtype=np.int64), n_states)
+
+    @property
+    def rule(self) -> Rule:
+        """The score as compiled loops take it."""
+        return self.score.rule(self.table.n_rows)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,7 +164,7 @@ class FamilyScores:
         return len(self.table.names)
 
     def log_score(self, child: str, parents: tuple[str, ...] = ()) -> float:
-        """Log marginal likelihood of one family, nats; kept in the cache."""
+        """Log score of one family plus its share in the log prior, nats; kept in the cache."""
         for name in (child, *parents):
             if name not in self.names:
                 raise ArgumentError(f"the family names {name!r}, which is not a column of the table")
@@ -170,7 +180,7 @@ class FamilyScores:
         with self._lock:
             cache, scratch = self._pool.pop() if self._pool else self._new_cache()
         try:
-            yield cache, (self._data, math.log(self.equivalent_sample_size), scratch)
+            yield cache, (self.data, self.rule, self.prior.arrays, scratch)
         finally:
             with self._lock:
                 self._pool.append((cache, scratch))
@@ -179,6 +189,14 @@ class FamilyScores:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
         return cache, counting_scratch(len(self.table.codes))
+
+    def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
+        key = (what, *(array.tobytes() for array in limits))
+        with self._making:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
 
     @property
     def use(self) -> CacheUse:
@@ -191,12 +209,13 @@ class FamilyScores:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Caches and the lock stay behind: a worker process starts with empty ones.
-        return {**self.__dict__, "_pool": [], "_all": [], "_lock": None}
+        # Caches, tables and locks stay behind: a worker process starts with empty ones.
+        return {**self.__dict__, "_pool": [], "_all": [], "_made": {}, "_lock": None, "_making": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
+        self._making = threading.RLock()
 
 
 def _check_table(table: Table) -> None:
@@ -273,8 +292,8 @@ def family_log_score(child: int, words: Any, cache: Any, scoring: Any) -> float:
                 break
         if same:
             return stored  # type: ignore[no-any-return]
-    data, log_alpha, scratch = scoring
-    score = family_log_bdeu(child, words, data, log_alpha, scratch)
+    data, rule, prior, scratch = scoring
+    score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
     cache[3][0] += 1
     _store(child, words, score, cache)
     return score

@@ -26,31 +26,34 @@ from doxa._jit import hot, lowest_bit, popcount
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.changes import score_change
 from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
+from doxa.structure.limits import Limits
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
 
 
-def covered_arc_proposals(rows: NDArray[np.uint64], caps: NDArray[np.int64]) -> Iterator[Proposal[NDArray[np.uint64]]]:
+def covered_arc_proposals(rows: NDArray[np.uint64], limits: Limits) -> Iterator[Proposal[NDArray[np.uint64]]]:
     """Every graph that one covered-arc reversal can propose, with its probability and log Hastings term."""
     graph = working_graph(rows)
     covered = np.zeros_like(graph[0])
-    n_covered = _find_covered(graph[0], covered, caps)
+    n_covered = _find_covered(graph[0], covered, limits)
     for rank in range(n_covered):
         i, j = _covered_arc(covered, rank)
         after, covered_after = working_graph(rows), covered.copy()
         reverse_covered(after, i, j)
-        n_after = n_covered + _refresh_covered(after[0], after[1], covered_after, caps, i, j)
+        n_after = n_covered + _refresh_covered(after[0], after[1], covered_after, limits, i, j)
         yield Proposal(after[1], 1.0 / n_covered, float(np.log(n_covered) - np.log(n_after)))
 
 
 @hot
-def _is_turnable(parents: Any, caps: Any, i: int, j: int) -> bool:
+def _is_turnable(parents: Any, limits: Any, i: int, j: int) -> bool:
     """Whether the arc i -> j has pa(j) = pa(i) + {i} and may be turned round."""
-    return is_covered(parents, i, j) and bool(count_bits(parents, i) < caps[i])
+    if has_bit(limits.required, j, i) or not has_bit(limits.allowed, i, j):
+        return False
+    return is_covered(parents, i, j) and bool(count_bits(parents, i) < limits.max_parents[i])
 
 
 @hot
-def _find_covered_into(parents: Any, covered: Any, caps: Any, j: int) -> int:
+def _find_covered_into(parents: Any, covered: Any, limits: Any, j: int) -> int:
     """Fill row j of ``covered`` with the tails of the covered arcs into j; return how many more there are now."""
     change = -count_bits(covered, j)
     for w in range(parents.shape[1]):
@@ -59,30 +62,30 @@ def _find_covered_into(parents: Any, covered: Any, caps: Any, j: int) -> int:
         while word != np.uint64(0):
             i = 64 * w + lowest_bit(word)
             word &= word - np.uint64(1)
-            if _is_turnable(parents, caps, i, j):
+            if _is_turnable(parents, limits, i, j):
                 toggle_bit(covered, j, i)
                 change += 1
     return change
 
 
 @hot
-def _find_covered(parents: Any, covered: Any, caps: Any) -> int:
+def _find_covered(parents: Any, covered: Any, limits: Any) -> int:
     """Fill ``covered`` (bit i of row j: i -> j is covered) and return the number of covered arcs."""
     total = 0
     for j in range(parents.shape[0]):
         for w in range(parents.shape[1]):
             covered[j, w] = np.uint64(0)
-        total += _find_covered_into(parents, covered, caps, j)
+        total += _find_covered_into(parents, covered, limits, j)
     return total
 
 
 @hot
-def _refresh_covered(parents: Any, children: Any, covered: Any, caps: Any, i: int, j: int) -> int:
+def _refresh_covered(parents: Any, children: Any, covered: Any, limits: Any, i: int, j: int) -> int:
     """Mend ``covered`` after the arc between i and j was turned; return the change of its count.
 
     Only arcs into i or j and arcs out of i or j can have become, or ceased to be, covered.
     """
-    change = _find_covered_into(parents, covered, caps, i) + _find_covered_into(parents, covered, caps, j)
+    change = _find_covered_into(parents, covered, limits, i) + _find_covered_into(parents, covered, limits, j)
     for w in range(parents.shape[1]):
         word = children[i, w] | children[j, w]
         while word != np.uint64(0):
@@ -92,7 +95,7 @@ def _refresh_covered(parents: Any, children: Any, covered: Any, caps: Any, i: in
                 continue
             for tail in (i, j):
                 was = has_bit(covered, child, tail)
-                now = has_bit(parents, child, tail) and _is_turnable(parents, caps, tail, child)
+                now = has_bit(parents, child, tail) and _is_turnable(parents, limits, tail, child)
                 if was != now:
                     toggle_bit(covered, child, tail)
                     change += 1 if now else -1
@@ -118,7 +121,8 @@ def _covered_arc(covered: Any, rank: int) -> tuple[int, int]:
 def reverse_covered_arcs(
     graph: Any,
     local: Any,
-    caps: Any,
+    beta: float,
+    limits: Any,
     repeats: int,
     published: bool,
     cache: Any,
@@ -131,19 +135,19 @@ def reverse_covered_arcs(
     if repeats == 0:
         return
     parents, children = graph[0], graph[1]
-    n_covered = _find_covered(parents, covered, caps)
+    n_covered = _find_covered(parents, covered, limits)
     for _ in range(repeats):
         if n_covered == 0:
             return
         i, j = _covered_arc(covered, int(rng.random() * n_covered))
         delta = score_change(graph, local, REVERSE, j, i, cache, scoring, proposed)
         reverse_covered(graph, i, j)
-        n_covered_after = n_covered + _refresh_covered(parents, children, covered, caps, i, j)
-        ratio = np.exp(delta) * n_covered / n_covered_after
+        n_covered_after = n_covered + _refresh_covered(parents, children, covered, limits, i, j)
+        ratio = np.exp(beta * delta) * n_covered / n_covered_after
         if published or 1.0 - rng.random() < ratio:  # 1 - u is in (0, 1]
             local[i] = proposed[0]
             local[j] = proposed[1]
             n_covered = n_covered_after
         else:
             reverse_covered(graph, j, i)
-            _refresh_covered(parents, children, covered, caps, i, j)
+            _refresh_covered(parents, children, covered, limits, i, j)

@@ -1,31 +1,35 @@
-r"""Exact sums over graphs, for few nodes: the oracle that samplers are tested against.
+"""Exact answers over graphs, for few nodes: the oracle that samplers are tested against.
 
 Two independent ways.  `enumerate_posterior` lists every graph (25 on three nodes, 543 on four, 29 281 on five).
-`exact_edge_probabilities` sums over all graphs of a dozen nodes without listing them: with
-:math:`\alpha_i(U) = \sum_{P \subseteq U} \exp s_i(P)`, the total weight of the graphs on a set S obeys
-
-.. math:: A(S) = \sum_{\emptyset \ne T \subseteq S} (-1)^{|T| + 1} A(S - T) \prod_{i \in T} \alpha_i(S - T),
-
-where T runs over sets of nodes without children in S (Robinson 1973; Tian & He 2009).  The prior is uniform over
-graphs.
+`exact_posterior` and `exact_edge_probabilities` sum over all graphs of some twenty nodes without listing them, by
+`doxa.structure.dag_sums`.  The prior is uniform over graphs, or part of the scores.
 """
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any, NamedTuple
+from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import compiled, popcount
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cache import FamilyScores, family_log_score
+from doxa.structure.dag_sums import MOST_NODES, ExactPosterior, sum_over_dags
+from doxa.structure.limits import Limits, capped
 
-__all__ = ["GraphPosterior", "all_dags", "enumerate_posterior", "exact_edge_probabilities", "family_score_table"]
+__all__ = [
+    "GraphPosterior",
+    "all_dags",
+    "enumerate_posterior",
+    "exact_edge_probabilities",
+    "exact_posterior",
+    "family_score_lists",
+    "family_score_table",
+]
 
-_MOST_LISTED, _MOST_SUMMED = 5, 14
+_MOST_LISTED, _MOST_TABULATED = 5, 14
 
 
 class GraphPosterior(NamedTuple):
@@ -71,24 +75,52 @@ def all_dags(n_nodes: int) -> NDArray[np.uint64]:
     return pack_rows(adjacency[~cyclic])
 
 
-def family_score_table(scores: FamilyScores, max_parents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-    """Log scores of all families, shape (n_nodes, 2^n_nodes); -inf for a node's own parent and above the cap."""
+def family_score_table(scores: FamilyScores, limits: Limits | None = None) -> NDArray[np.float64]:
+    """Log scores of all families, shape (n_nodes, 2^n_nodes); -inf for a node's own parent and outside the limits."""
     n = scores.n_nodes
-    if n > _MOST_SUMMED:
-        raise ArgumentError(f"the table has {n} columns; all families are listed for at most {_MOST_SUMMED}")
-    caps = np.full(n, n, dtype=np.int64) if max_parents is None else max_parents
+    if n > _MOST_TABULATED:
+        raise ArgumentError(f"the table has {n} columns; all families are listed for at most {_MOST_TABULATED}")
     table = np.full((n, 2**n), -np.inf)
-    with scores.borrow() as (cache, scoring):
-        for child, parents in product(range(n), range(2**n)):
-            if not parents >> child & 1 and parents.bit_count() <= caps[child]:
-                words = np.array([parents], dtype=np.uint64)
-                table[child, parents] = family_log_score(child, words, cache.arrays, scoring)
-                if cache.wants_to_grow:
-                    cache.grow()
+    for child, (masks, log_scores) in enumerate(family_score_lists(scores, limits)):
+        table[child, masks] = log_scores
     return table
 
 
-def enumerate_posterior(scores: FamilyScores, max_parents: NDArray[np.int64] | None = None) -> GraphPosterior:
+def family_score_lists(
+    scores: FamilyScores, limits: Limits | None = None
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """For each node the parent sets within the limits, as bit masks, and their log scores; at most 63 nodes.
+
+    Examples
+    --------
+    >>> from doxa.data import datasets
+    >>> scores = FamilyScores(datasets.load("reinis"))
+    >>> [len(masks) for masks, _ in family_score_lists(scores, capped([0, 1, 2, 3, 4, 5]))]
+    [1, 6, 16, 26, 31, 32]
+    """
+    lists = []
+    limits = capped([scores.n_nodes - 1] * scores.n_nodes) if limits is None else limits
+    with scores.borrow() as (cache, scoring):
+        for child in range(scores.n_nodes):
+            masks = _legal_parent_sets(child, limits)
+            log_scores = np.empty(len(masks))
+            for k, words in enumerate(masks.astype(np.uint64)[:, None]):
+                log_scores[k] = family_log_score(child, words, cache.arrays, scoring)
+                if cache.wants_to_grow:
+                    cache.grow()
+            lists.append((masks, log_scores))
+    return lists
+
+
+def _legal_parent_sets(child: int, limits: Limits) -> NDArray[np.int64]:
+    allowed, required = int(limits.allowed[child, 0]), int(limits.required[child, 0])
+    free = [1 << node for node in range(len(limits.max_parents)) if (allowed & ~required) >> node & 1]
+    sizes = range(min(int(limits.max_parents[child]) - required.bit_count(), len(free)) + 1)
+    masks = [required | sum(chosen) for size in sizes for chosen in combinations(free, size)]
+    return np.array(masks, dtype=np.int64)
+
+
+def enumerate_posterior(scores: FamilyScores, limits: Limits | None = None) -> GraphPosterior:
     """The posterior over all graphs on at most five nodes, by listing them.
 
     Examples
@@ -99,7 +131,7 @@ def enumerate_posterior(scores: FamilyScores, max_parents: NDArray[np.int64] | N
     (25, 1.0)
     """
     rows = all_dags(scores.n_nodes)
-    table = family_score_table(scores, max_parents)
+    table = family_score_table(scores, limits)
     parents = pack_rows(unpack_rows(rows, scores.n_nodes).transpose(0, 2, 1))[:, :, 0].astype(np.int64)
     log_score = table[np.arange(scores.n_nodes), parents].sum(axis=1)
     allowed = np.isfinite(log_score)
@@ -108,59 +140,41 @@ def enumerate_posterior(scores: FamilyScores, max_parents: NDArray[np.int64] | N
     return GraphPosterior(rows, log_score, weights / weights.sum())
 
 
-def exact_edge_probabilities(scores: FamilyScores, max_parents: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+def exact_posterior(scores: FamilyScores, limits: Limits | None = None, workers: int | None = None) -> ExactPosterior:
+    """Evidence, edges, parent sets and draws, from all graphs within the limits.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+        Of at most two dozen nodes.
+    limits : Limits, optional
+        Any graph when left out.
+    workers : int, optional
+        Threads; results do not depend on it.
+
+    Raises
+    ------
+    ArgumentError
+        If there are too many nodes.
+    PrecisionError
+        If the sums lose too many digits.
+
+    Examples
+    --------
+    >>> from doxa.data import datasets
+    >>> round(exact_posterior(FamilyScores(datasets.load("reinis"))).log_evidence, 4)
+    -6728.2738
+    """
+    if scores.n_nodes > MOST_NODES:
+        raise ArgumentError(f"the table has {scores.n_nodes} columns; all graphs are summed for at most {MOST_NODES}")
+    return sum_over_dags(family_score_lists(scores, limits), scores.names, workers)
+
+
+def exact_edge_probabilities(scores: FamilyScores, limits: Limits | None = None) -> NDArray[np.float64]:
     """P(i -> j | data) for every ordered pair, summed over all graphs.
 
     Returns
     -------
     ndarray of float, shape (n_nodes, n_nodes)
-
-    Notes
-    -----
-    O(n^2 3^n) operations: each edge takes the sum over the graphs that have it.  The sums alternate in sign;
-    on a dozen nodes or fewer they keep nine digits.
     """
-    table = family_score_table(scores, max_parents)
-    n = len(table)
-    weights = np.exp(table - table.max(axis=1, keepdims=True))
-    total = _total_weight(_sum_over_subsets(weights))
-    subsets = np.arange(2**n)
-    probability = np.zeros((n, n))
-    for child in range(n):
-        for parent in range(n):
-            if parent != child:
-                restricted = weights.copy()
-                restricted[child, (subsets >> parent & 1) == 0] = 0.0
-                probability[parent, child] = _total_weight(_sum_over_subsets(restricted)) / total
-    return probability
-
-
-def _sum_over_subsets(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """alpha_i(U) for all U: the sum of ``weights[i, P]`` over the subsets P of U, shape (n, 2^n)."""
-    alpha = weights.copy()
-    n = len(alpha)
-    for bit in range(n):
-        view = alpha.reshape(n, -1, 2, 1 << bit)
-        view[:, :, 1] += view[:, :, 0]
-    return alpha
-
-
-@compiled
-def _total_weight(alpha: Any) -> float:
-    """A(V) by the recursion over sets of sinks."""
-    n, n_sets = alpha.shape
-    total = np.zeros(n_sets)
-    total[0] = 1.0
-    for members in range(1, n_sets):
-        value = 0.0
-        sinks = members
-        while sinks > 0:  # all non-empty subsets
-            rest = members & ~sinks
-            term = total[rest]
-            for node in range(n):
-                if sinks >> node & 1:
-                    term *= alpha[node, rest]
-            value += term if popcount(np.uint64(sinks)) & 1 else -term
-            sinks = (sinks - 1) & members
-        total[members] = value
-    return total[n_sets - 1]  # type: ignore[no-any-return]
+    return exact_posterior(scores, limits).edge_probabilities

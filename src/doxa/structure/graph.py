@@ -8,7 +8,7 @@ is an edge, turn j -> i round where that is one.  So a pair of nodes with its th
 has exactly two candidates, one for each other state (Riggelsen, ch. 4, section 3.2).
 
 Functions here are compiled, trust their arguments and work in place.  ``graph`` is always the tuple of
-`working_graph`; ``caps`` holds the largest number of parents of each node.
+`working_graph`, ``limits`` the families that are possible (`doxa.structure.limits.Limits`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ __all__ = [
     "count_bits",
     "has_bit",
     "is_covered",
+    "reach",
     "rebuild",
+    "replace_parents",
     "reverse_covered",
     "toggle_bit",
     "working_graph",
@@ -81,16 +83,16 @@ def _meet(rows: Any, row: int, others: Any, other: int) -> bool:
 
 
 @hot
-def candidate_kind(graph: Any, caps: Any, i: int, j: int) -> int:
-    """What the candidate (i, j) would do: ADD, DELETE, REVERSE, or ILLEGAL for a cycle or a full node."""
+def candidate_kind(graph: Any, limits: Any, i: int, j: int) -> int:
+    """What the candidate (i, j) would do: ADD, DELETE, REVERSE, or ILLEGAL for a cycle or an impossible family."""
     parents, children, ancestors = graph[0], graph[1], graph[2]
     if has_bit(children, i, j):
-        return DELETE
-    if count_bits(parents, j) >= caps[j]:
+        return ILLEGAL if has_bit(limits.required, j, i) else DELETE
+    if not has_bit(limits.allowed, j, i) or count_bits(parents, j) >= limits.max_parents[j]:
         return ILLEGAL
     if has_bit(children, j, i):
         # j -> i can turn round unless another path leads from j to i: through a child of j that is an ancestor of i.
-        return ILLEGAL if _meet(children, j, ancestors, i) else REVERSE
+        return ILLEGAL if has_bit(limits.required, i, j) or _meet(children, j, ancestors, i) else REVERSE
     return ILLEGAL if has_bit(ancestors, i, j) else ADD
 
 
@@ -172,6 +174,49 @@ def _delete_edge(graph: Any, i: int, j: int) -> None:
     # descendants of j are still right (they are: only edges out of i changed), then the other side.
     _refresh(parents, ancestors, j, descendants, work_space)
     _refresh(children, descendants, i, ancestors, work_space)
+
+
+@hot
+def replace_parents(graph: Any, node: int, parents: Any) -> None:
+    """Give ``node`` the set ``parents``; the closures are left as they are, until `rebuild`."""
+    for w in range(parents.size):
+        changed = graph[0][node, w] ^ parents[w]
+        graph[0][node, w] = parents[w]
+        while changed != np.uint64(0):
+            toggle_bit(graph[1], 64 * w + lowest_bit(changed), node)
+            changed &= changed - np.uint64(1)
+
+
+@hot
+def reach(children: Any, source: int, i: int, j: int, reached: Any) -> None:
+    """Fill ``reached`` with the descendants of ``source`` in the graph in which i and j have no parents."""
+    n_words = reached.size
+    for w in range(n_words):
+        reached[w] = children[source, w]
+    reached[i >> 6] &= ~(np.uint64(1) << np.uint64(i & 63))
+    reached[j >> 6] &= ~(np.uint64(1) << np.uint64(j & 63))
+    waiting = True
+    while waiting:  # another pass, if a node brought others in that the pass had gone by
+        waiting = False
+        for w in range(n_words):
+            word = reached[w]
+            while word != np.uint64(0):
+                node = 64 * w + lowest_bit(word)
+                word &= word - np.uint64(1)
+                for v in range(n_words):
+                    new = children[node, v] & ~reached[v]
+                    if v == i >> 6:
+                        new &= ~(np.uint64(1) << np.uint64(i & 63))
+                    if v == j >> 6:
+                        new &= ~(np.uint64(1) << np.uint64(j & 63))
+                    if new != np.uint64(0):
+                        reached[v] |= new
+                        if v == w:
+                            ahead = new & ~((np.uint64(2) << np.uint64(node & 63)) - np.uint64(1))
+                            word |= ahead
+                            waiting = waiting or new != ahead
+                        else:
+                            waiting = True
 
 
 @hot

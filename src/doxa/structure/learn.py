@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
@@ -20,28 +19,36 @@ from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
 from doxa.structure.cache import FamilyScores
+from doxa.structure.limits import Limits, make_limits
 from doxa.structure.monitor import check_quantities, has_settled, missing
+from doxa.structure.moves import check_move
+from doxa.structure.options import RunOptions, check_score
 from doxa.structure.posterior import StructurePosterior
-from doxa.structure.runs import MOVES, RunPlan, begin, go_on
+from doxa.structure.priors import StructurePrior, make_prior
+from doxa.structure.runs import RunPlan, begin, go_on
 from doxa.structure.sampler import StructureMove, StructureSampler
-from doxa.structure.scores import check_equivalent_sample_size
+from doxa.structure.scores import Score
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from doxa.estimates.store import RunWriter
 
-__all__ = ["SAMPLERS", "learn", "make_plan", "resume", "run_plan"]
-
-SAMPLERS: dict[str, Any] = {"auto": MOVES["single_edge"], **MOVES}
+__all__ = ["learn", "make_plan", "resume", "run_plan"]
 
 
 def learn(
     table: Table | IntoDataFrame | str | os.PathLike[str],
     *,
+    score: str | Score = "bdeu",
     equivalent_sample_size: float = 1.0,
+    prior: str = "uniform",
+    edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None,
     sampler: str | StructureMove = "auto",
-    max_parents: int | None = None,
+    max_parents: int | Mapping[str, int] | None = None,
+    required: Iterable[tuple[str, str]] = (),
+    forbidden: Iterable[tuple[str, str]] = (),
+    tiers: Sequence[Sequence[str]] | None = None,
     chains: int = 4,
     draws: int | None = None,
     warmup: int | None = None,
@@ -58,15 +65,27 @@ def learn(
     ----------
     table : Table, data frame or path
         As `doxa.read_table` takes it; at least two columns and no missing cells.
+    score : str or score, default="bdeu"
+        ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from `doxa.structure`.
     equivalent_sample_size : float, default=1.0
         Weight of the BDeu prior, in cases, above 0.
+    prior : str, default="uniform"
+        ``"uniform"`` over graphs, or ``"in_degree"``: uniform over the number of parents of each node, then over sets.
+    edge_log_odds : number, mapping or array, optional
+        Soft knowledge, added to the log prior for each edge: one number for all (negative: a penalty), a mapping from
+        (source, target), or an array of shape (n_columns, n_columns), ``[i, j]`` for i -> j.
     sampler : str or move, default="auto"
-        ``"single_edge"``, ``"markov_blanket"``, or an object such as ``MarkovBlanket(k=5, w=0.95)`` from
-        `doxa.structure`.  ``"auto"`` is doxa's choice, at present ``"single_edge"``; the result names it.
-    max_parents : int, optional
-        Largest number of parents of a node; any number when left out.
+        ``"auto"``, ``"single_edge"``, ``"edge_gibbs"``, ``"emc3"``, ``"markov_blanket"``, ``"parent_set_gibbs"``,
+        ``"edge_reversal"``, or an object such as ``MarkovBlanket(k=5, w=0.95)`` from `doxa.structure`.
+    max_parents : int or mapping of column to int, optional
+        Largest number of parents of every node, or of those named; any number when left out.
+    required, forbidden : iterable of (source, target)
+        Hard knowledge: edges that every graph has, and edges that none has.
+    tiers : sequence of sequences of str, optional
+        Groups of columns in the order of time: no edge leads from a later group to an earlier one.
     chains : int, default=4
-        Independent chains, started from random graphs.
+        Independent chains, started far apart: the first at the empty graph, the second at a greedy optimum, the others at
+        random graphs.
     draws : int, optional
         Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional
@@ -117,9 +136,10 @@ def learn(
     plan = make_plan(
         data,
         source,
-        equivalent_sample_size=equivalent_sample_size,
+        score=check_score(score, equivalent_sample_size),
+        prior=make_prior(data.names, prior, edge_log_odds),
+        limits=make_limits(data.names, max_parents=max_parents, required=required, forbidden=forbidden, tiers=tiers),
         sampler=sampler,
-        max_parents=max_parents,
         chains=chains,
         draws=draws,
         warmup=warmup,
@@ -134,9 +154,10 @@ def make_plan(
     table: Table,
     source: dict[str, Any] | None,
     *,
-    equivalent_sample_size: float,
+    score: Score,
+    prior: StructurePrior,
+    limits: Limits,
     sampler: str | StructureMove,
-    max_parents: int | None,
     chains: int,
     draws: int | None,
     warmup: int | None,
@@ -145,7 +166,7 @@ def make_plan(
     seed: int | None,
 ) -> RunPlan:
     """Check the options of `learn` and fill in what was left out; ``source`` is how the table was read."""
-    move = _move(sampler)
+    move = check_move(sampler)
     if draws is not None and until is not None:
         raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
     if draws is not None and warmup is None:
@@ -155,9 +176,8 @@ def make_plan(
     n = len(table.names)
     return RunPlan(
         table,
-        check_equivalent_sample_size(equivalent_sample_size),
+        RunOptions.of(table, score, prior, limits),
         move,
-        _caps(max_parents, n),
         max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1),
         Schedule(check_whole("chains", chains, 1), draws, warmup),
         Until() if until is None else until,
@@ -225,7 +245,7 @@ def run_plan(
     plan: RunPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
 ) -> StructurePosterior:
     """Run a plan, and keep it in a file if there is one."""
-    scores = FamilyScores(plan.table, plan.equivalent_sample_size)
+    scores = FamilyScores(plan.table, plan.options.score, plan.options.structure_prior)
     names = plan.table.names
     check_quantities(plan.until, names)
 
@@ -235,7 +255,7 @@ def run_plan(
     _load_diagnostics_meanwhile()
     with nullcontext() if open_store is None else open_store() as store:
         run = run_chains(
-            StructureSampler(plan.move, scores, plan.max_parents, plan.thin),
+            StructureSampler(plan.move, scores, plan.options.limits, plan.thin),
             plan.schedule,
             until=plan.until,
             assess=assess,
@@ -251,22 +271,3 @@ def run_plan(
 def _load_diagnostics_meanwhile() -> None:
     """Import arviz-stats, which takes seconds, while compiled loops run without the GIL."""
     threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()
-
-
-def _move(sampler: str | StructureMove) -> StructureMove:
-    if isinstance(sampler, str):
-        if sampler not in SAMPLERS:
-            raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, SAMPLERS))}")
-        made: StructureMove = SAMPLERS[sampler]()
-        return made
-    if isinstance(sampler, type) or not hasattr(sampler, "advance"):
-        raise ArgumentTypeError(
-            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, SAMPLERS))}) or a move such as "
-            "SingleEdge()"
-        )
-    return sampler
-
-
-def _caps(max_parents: int | None, n_nodes: int) -> NDArray[np.int64]:
-    cap = n_nodes - 1 if max_parents is None else check_whole("max_parents", max_parents, 0)
-    return np.full(n_nodes, min(cap, n_nodes - 1), dtype=np.int64)

@@ -42,6 +42,7 @@ from doxa.structure.graph import (
     toggle_bit,
     working_graph,
 )
+from doxa.structure.limits import Limits
 
 __all__ = ["MarkovBlanket"]
 
@@ -63,6 +64,8 @@ class MarkovBlanket:
         which ``published`` keeps; otherwise 1, which was as good for each second on Asia (benchmarks/structure.py).
     published : bool, default=False
         Run the algorithm as printed.  Its answers are **biased**; it is here for comparison.
+    scan : str, default="systematic"
+        Visit the nodes in turn, or ``"random"``: each visit at a node drawn afresh.
 
     Raises
     ------
@@ -75,15 +78,17 @@ class MarkovBlanket:
     --------
     >>> import doxa
     >>> doxa.learn(doxa.datasets.load("reinis"), sampler=MarkovBlanket(k=3), draws=100, seed=1).sampler
-    MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False)
+    MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False, scan='systematic')
     """
 
     k: int = 5
     w: float = 0.95
     covered_arc_reversals: int | None = None
     published: bool = False
+    scan: str = "systematic"
 
     name: ClassVar[str] = "markov_blanket"
+    uses_table: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for field in ("k", "covered_arc_reversals"):
@@ -100,6 +105,8 @@ class MarkovBlanket:
         object.__setattr__(self, "w", float(self.w))
         if not isinstance(self.published, bool):
             raise ArgumentTypeError(f"published is {self.published!r}; it must be True or False")
+        if self.scan not in ("systematic", "random"):
+            raise ArgumentError(f"scan is {self.scan!r}; it must be 'systematic' or 'random'")
 
     @property
     def bias(self) -> str | None:
@@ -119,14 +126,14 @@ class MarkovBlanket:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         printed = 10 if self.published else 1
         reversals = printed if self.covered_arc_reversals is None else self.covered_arc_reversals
-        settings = (self.k, self.w, reversals, self.published)
+        settings = (self.k, self.w, reversals, self.published, self.scan == "random")
         kernel_arguments: tuple[Any, ...] = (*work, settings, first, n_steps, rng)
         return int(_advance(*kernel_arguments))
 
     def proposals(
         self,
         rows: NDArray[np.uint64],
-        caps: NDArray[np.int64],
+        limits: Limits,
         centre: int,
         block: NDArray[np.uint64] | None = None,
     ) -> Iterator[Proposal[NDArray[np.uint64]]]:
@@ -148,7 +155,7 @@ class MarkovBlanket:
         for u, share in ((0.0, self.w), (1 - 1e-9, 1 - self.w)):
             for cell in range(cells):
                 i, j = _draw_pair(members, size, n, centre, self.w, self.published, u, (cell + 0.5) / cells)
-                kind = ILLEGAL if i < 0 else candidate_kind(graph, caps, i, j)
+                kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
                 if kind == ILLEGAL:
                     continue
                 after = working_graph(rows)
@@ -303,11 +310,14 @@ def _is_accepted(
 def _advance(
     graph: Any,
     local: Any,
-    caps: Any,
+    beta: float,
+    limits: Any,
     block: Any,
+    memory: Any,
     position: int,
     cache: Any,
     scoring: Any,
+    _table: Any,
     draws: Any,
     thin: int,
     info: Any,
@@ -318,12 +328,14 @@ def _advance(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
-    k, weight, reversals, published = settings
+    k, weight, reversals, published, random_scan = settings
     n = local.size
     covered, block_after = spare
     visit = k + 1
     turn = (position + first) % (n * visit)
     centre, step_of_visit = turn // visit, turn % visit
+    if random_scan:
+        centre = memory[0]
     until_kept = thin - first % thin
     kept = first // thin
     size = _find_block(graph[0], graph[1], centre, block) if not published else _count_members(block)
@@ -331,13 +343,18 @@ def _advance(
         if cache_is_full(cache):
             return step
         if step_of_visit == 0:
-            reverse_covered_arcs(graph, local, caps, reversals, published, cache, scoring, proposed, covered, rng)
+            if random_scan:
+                centre = int(rng.random() * n)
+                memory[0] = centre
+            reverse_covered_arcs(
+                graph, local, beta, limits, reversals, published, cache, scoring, proposed, covered, rng
+            )
             size = _find_block(graph[0], graph[1], centre, block)
         u = rng.random()
         i, j = _draw_pair(block, size, n, centre, weight, published, u, rng.random())
-        kind = ILLEGAL if i < 0 else candidate_kind(graph, caps, i, j)
+        kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
         if kind != ILLEGAL:
-            delta = score_change(graph, local, kind, i, j, cache, scoring, proposed)
+            delta = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
             below = 1.0 - rng.random()  # in (0, 1], a multiple of 2^-53: accepted below the ratio
             # q is at least 1 / n^2 and at most 1, so the Hastings ratio cannot save a proposal that is bad enough.
             if delta > _HOPELESS and _is_accepted(
@@ -353,7 +370,8 @@ def _advance(
         step_of_visit += 1
         if step_of_visit == visit:
             step_of_visit = 0
-            centre = centre + 1 if centre < n - 1 else 0
+            if not random_scan:
+                centre = centre + 1 if centre < n - 1 else 0
         until_kept -= 1
         if until_kept == 0:
             record(graph, local, kept, draws)

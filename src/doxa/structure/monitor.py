@@ -1,20 +1,21 @@
 """What a structure run watches: is it settled after warm-up, and accurate enough to stop?
 
 Probabilities of edges and adjacencies are watched by their Monte Carlo errors, which grow where chains disagree; the
-log score and the number of edges by R-hat and effective draws, since they show a chain in another mode soonest.
+log score and the number of edges by R-hat and effective draws, since they show a chain in another mode soonest.  What
+is accurate enough is decided in `doxa.estimates.accuracy`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
+from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.estimates.indicators import IndicatorDiagnostics
 from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.trace import Trace
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from doxa.structure.posterior import StructurePosterior
 
 __all__ = ["check_quantities", "has_settled", "missing"]
-
-SETTLED_R_HAT = 1.05  # of the log score and the number of edges over one warm-up epoch
 
 _RUN_WIDE = ("log_score", "n_edges")
 
@@ -42,49 +41,47 @@ def check_quantities(until: Until, names: tuple[str, ...]) -> None:
 
 def has_settled(trace: Trace) -> bool:
     """Whether the chains of one warm-up epoch agree in the log score and the number of edges."""
-    for name in _RUN_WIDE:
-        r_hat = diagnose_real(trace[name].astype(np.float64)).r_hat
-        if r_hat > SETTLED_R_HAT:  # nan, where nothing ever changed, is no disagreement
-            return False
-    return True
+    return all(is_settled(diagnose_real(trace[name].astype(np.float64)).r_hat) for name in _RUN_WIDE)
 
 
 def missing(posterior: StructurePosterior, until: Until) -> Shortfall | None:
-    """The monitored quantity that is farthest from what ``until`` asks; None when all are there."""
-    asked = None if until.quantities is None else set(until.quantities)
-    found = [*_run_wide(posterior, until), *_probabilities(posterior, until)]
-    return worst_shortfall([shortfall for shortfall in found if asked is None or shortfall.name in asked])
+    """The monitored quantity that is farthest from what ``until`` asks; None when all are there, at two looks."""
+    trace = posterior.trace
+
+    def assess(n_draws: int) -> Shortfall | None:
+        part = posterior if n_draws == trace.n_draws else _beginning(posterior, n_draws)
+        return worst_shortfall([*_run_wide(part, until), *_probabilities(part, until)])
+
+    return confirmed(assess, trace.n_draws, until, trace.n_warmup // trace.thin)
+
+
+def _beginning(posterior: StructurePosterior, n_draws: int) -> StructurePosterior:
+    """The posterior by the first draws of each chain."""
+    draws = {name: posterior.trace[name][:, :n_draws] for name in posterior.trace.names}
+    return type(posterior)(posterior.names, Trace(draws), posterior.sampler, posterior.options)
 
 
 def _run_wide(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall]:
     for name, diagnosis in zip(_RUN_WIDE, (posterior.log_score_diagnosis, posterior.n_edges_diagnosis), strict=True):
-        if diagnosis.r_hat > until.r_hat:
-            factor = (diagnosis.r_hat - 1.0) / (until.r_hat - 1.0)
-            yield Shortfall(name, "R-hat", diagnosis.r_hat, until.r_hat, factor)
-        if diagnosis.bulk_ess < until.ess:
-            factor = until.ess / max(diagnosis.bulk_ess, 1.0)
-            yield Shortfall(name, "number of effective draws", diagnosis.bulk_ess, until.ess, factor)
+        yield from real_shortfalls(name, diagnosis, until)
 
 
 def _probabilities(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall]:
     names = posterior.names
-    asked = until.quantities
-    for arrow, diagnostics in (("->", posterior.edge_diagnostics), ("--", posterior.adjacency_diagnostics)):
-        short = (diagnostics.mcse > until.mcse) & _off_diagonal(diagnostics, arrow)
-        for i, j in np.argwhere(short):
-            name = f"{names[i]} {arrow} {names[j]}"
-            if asked is None or name in asked:
-                error = float(diagnostics.mcse[i, j])
-                yield Shortfall(name, "Monte Carlo error", error, until.mcse, (error / until.mcse) ** 2)
+    every_edge = ~np.eye(len(names), dtype=np.bool_)
+    for arrow, diagnostics, pairs in (
+        ("->", posterior.edge_diagnostics, every_edge),
+        ("--", posterior.adjacency_diagnostics, np.triu(every_edge)),
+    ):
+        yield from indicator_shortfalls(partial(_pair_name, names, arrow), diagnostics, until, pairs)
 
 
-def _off_diagonal(diagnostics: IndicatorDiagnostics, arrow: str) -> NDArray[np.bool_]:
-    n = len(diagnostics.mcse)
-    return ~np.eye(n, dtype=np.bool_) if arrow == "->" else np.triu(np.ones((n, n), dtype=np.bool_), 1)
+def _pair_name(names: tuple[str, ...], arrow: str, i: int, j: int) -> str:
+    return f"{names[i]} {arrow} {names[j]}"
 
 
 def _pair_names(names: tuple[str, ...], arrow: str) -> Iterator[str]:
-    for i, first in enumerate(names):
-        for j, second in enumerate(names):
+    for i in range(len(names)):
+        for j in range(len(names)):
             if (arrow == "->" and i != j) or i < j:
-                yield f"{first} {arrow} {second}"
+                yield _pair_name(names, arrow, i, j)

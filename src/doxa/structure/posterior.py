@@ -1,12 +1,13 @@
 """`StructurePosterior`: what a run over graphs says, every number with its Monte Carlo error.
 
 Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
-`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.verdict`.
+`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.verdict`.  What else can be asked is
+answered in `doxa.structure.features`, `.consensus`, `.loss` and `.compare`, whose functions are methods here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,17 +21,23 @@ from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.estimates.trace import Trace
-from doxa.models import Dag
+from doxa.models import Cpdag, Dag
+from doxa.structure import features
+from doxa.structure.consensus import consensus, median_probability_graph, most_probable_class
+from doxa.structure.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.stopping import StopReport
     from doxa.structure.cache import CacheUse
+    from doxa.structure.compare import PosteriorComparison
+    from doxa.structure.consensus import MedianGraph, SampledClass
+    from doxa.structure.options import RunOptions
     from doxa.structure.sampler import StructureMove
     from doxa.structure.verdict import Verdict
 
-__all__ = ["RunOptions", "SampledGraph", "StructurePosterior"]
+__all__ = ["SampledGraph", "StructurePosterior"]
 
 
 class SampledGraph(NamedTuple):
@@ -39,15 +46,6 @@ class SampledGraph(NamedTuple):
     dag: Dag
     log_score: float  # log P(data | graph), nats
     frequency: Estimate  # its posterior probability
-
-
-class RunOptions(NamedTuple):
-    """What a run was asked for, beside the table."""
-
-    equivalent_sample_size: float
-    max_parents: tuple[int, ...]  # of each node
-    n_rows: int
-    data_digest: str
 
 
 class StructurePosterior:
@@ -123,9 +121,7 @@ class StructurePosterior:
         >>> list(posterior.edges().columns)
         ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
         """
-        n = len(self.names)
-        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-        return self._frame(("source", "target"), pairs, self.edge_diagnostics)
+        return features.pair_frame(self.names, ("source", "target"), self.edge_diagnostics)
 
     def adjacencies(self) -> pd.DataFrame:
         """Posterior probability that two nodes are joined, in either direction.
@@ -136,9 +132,35 @@ class StructurePosterior:
             Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
             the table's columns, most probable first.
         """
-        n = len(self.names)
-        pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-        return self._frame(("node_a", "node_b"), pairs, self.adjacency_diagnostics)
+        return features.pair_frame(self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True)
+
+    def cpdag_edges(self) -> pd.DataFrame:
+        """Probability of every directed and undirected edge of the equivalence class.
+
+        Columns ``source, target, kind, probability, mcse, ess, r_hat``; see `doxa.structure.features.cpdag_edges`.
+        """
+        return features.cpdag_edges(self)
+
+    def ancestors(self) -> pd.DataFrame:
+        """Probability of a directed path from one node to another.
+
+        Columns ``ancestor, descendant, probability, mcse, ess, r_hat``; see `doxa.structure.features.ancestors`.
+        """
+        return features.ancestors(self)
+
+    def markov_blankets(self) -> pd.DataFrame:
+        """Probability that one node belongs to the Markov blanket of another.
+
+        Columns ``node, member, probability, mcse, ess, r_hat``; see `doxa.structure.features.markov_blankets`.
+        """
+        return features.markov_blankets(self)
+
+    def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
+        """The ``most`` probable parent sets of a node.
+
+        Columns ``parents, probability, mcse, ess, r_hat``; see `doxa.structure.features.parent_sets`.
+        """
+        return features.parent_sets(self, node, most)
 
     def edge(self, source: str, target: str) -> Estimate:
         """Posterior probability of the edge source -> target.
@@ -191,21 +213,12 @@ class StructurePosterior:
         >>> estimate.value > 0.99
         True
         """
-        rows, which = self._distinct
-        values = [f(Dag.from_rows(graph, self.names)) for graph in rows]
-        if all(isinstance(value, (bool, np.bool_)) for value in values):
-            holds = np.array(values, dtype=np.bool_)[which]
-            return diagnose_indicators(IndicatorCounts.from_draws(holds), self.reference_ess).estimate()
-        numbers = []
-        for value in values:
-            try:
-                numbers.append(float(value))
-            except (TypeError, ValueError):
-                raise ArgumentError(f"f returned {value!r}; it must return a number, True or False") from None
-        draws = np.array(numbers)[which]
-        if not np.isfinite(draws).all():
-            raise ArgumentError("f returned a value that is not finite; its posterior mean would not be a number")
-        return diagnose_real(draws).estimate
+        return features.feature_mean(self, f)
+
+    @property
+    def expected_edges(self) -> Estimate:
+        """Posterior mean of the number of edges."""
+        return self.n_edges_diagnosis.estimate
 
     def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
         """The most probable graphs of the sample, by their exact relative posterior, with their frequencies.
@@ -222,15 +235,43 @@ class StructurePosterior:
         """
         most = check_whole("most", most, 0)
         rows, which = self._distinct
-        score = np.empty(len(rows))
-        score[which.ravel()] = self.log_score.ravel()
-        best = np.argsort(-np.round(score, 9), kind="stable")[:most]
-        found = []
-        for number in best:
-            counts = IndicatorCounts.from_draws(which == number)
-            frequency = diagnose_indicators(counts, self.reference_ess).estimate()
-            found.append(SampledGraph(Dag.from_rows(rows[number], self.names), float(score[number]), frequency))
-        return tuple(found)
+        score = self._distinct_score
+        return tuple(
+            SampledGraph(
+                Dag.from_rows(rows[best], self.names),
+                float(score[best]),
+                features.frequency_of(self, which == best),
+            )
+            for best in np.argsort(-np.round(score, 9), kind="stable")[:most]
+        )
+
+    def most_probable_class(self) -> SampledClass:
+        """The most probable equivalence class, by frequency, then score; see `doxa.structure.consensus`."""
+        return most_probable_class(self)
+
+    def median_probability_graph(self) -> MedianGraph:
+        """All edges with a probability above 1/2, which may have a cycle; see `doxa.structure.consensus`."""
+        return median_probability_graph(self)
+
+    def consensus(self, threshold: float = 0.5) -> Dag:
+        """The edges above a threshold, most probable first, without cycles; see `doxa.structure.consensus`."""
+        return consensus(self, threshold)
+
+    def expected_loss(self, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
+        """Posterior expected loss of reporting ``graph``; see `doxa.structure.loss.expected_loss`."""
+        return expected_loss(self, graph, loss)
+
+    def least_loss_graph(
+        self, loss: Loss = "shd", candidates: Iterable[Dag] | None = None, max_evaluations: int = MOST_EVALUATIONS
+    ) -> Dag:
+        """The sampled graph with the smallest expected loss; see `doxa.structure.loss.least_loss_graph`."""
+        return least_loss_graph(self, loss, candidates, max_evaluations)
+
+    def compare(self, other: StructurePosterior) -> PosteriorComparison:
+        """Edge probabilities beside those of another posterior; see `doxa.structure.compare.compare_posteriors`."""
+        from doxa.structure.compare import compare_posteriors
+
+        return compare_posteriors(self, other)
 
     def to_frame(self) -> pd.DataFrame:
         """All draws as a frame, one row for each draw of each chain; write it with ``to_csv`` or ``to_parquet``.
@@ -344,28 +385,17 @@ class StructurePosterior:
     @cached_property
     def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
         """The different graphs of the sample in order of appearance, and for each draw which of them it is."""
+        from doxa.structure.relations import label_rows
+
         rows = self.trace["rows"]
-        n_chains, n_draws = rows.shape[:2]
-        flat = np.ascontiguousarray(rows).reshape(n_chains * n_draws, -1)
-        keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        return flat[first[order]].reshape(-1, *rows.shape[2:]), rank[inverse].reshape(n_chains, n_draws)
+        flat = rows.reshape(-1, *rows.shape[2:])
+        first, label = label_rows(flat)
+        return flat[first], label.reshape(rows.shape[:2])
 
-    def _frame(
-        self, columns: tuple[str, str], pairs: list[tuple[int, int]], diagnostics: IndicatorDiagnostics
-    ) -> pd.DataFrame:
-        import pandas as pd
-
-        i, j = np.array(pairs).T
-        data: dict[str, Any] = {
-            columns[0]: [self.names[k] for k in i],
-            columns[1]: [self.names[k] for k in j],
-            "probability": diagnostics.probability[i, j],
-            "mcse": diagnostics.mcse[i, j],
-            "ess": diagnostics.ess[i, j],
-            "r_hat": diagnostics.r_hat[i, j],
-        }
-        return pd.DataFrame(data).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+    @cached_property
+    def _distinct_score(self) -> NDArray[np.float64]:
+        """Log score of each different graph."""
+        rows, which = self._distinct
+        score = np.empty(len(rows))
+        score[which.ravel()] = self.log_score.ravel()
+        return score

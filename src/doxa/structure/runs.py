@@ -12,46 +12,33 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.estimates.stopping import Until
+from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.store import RunFileError, RunHeader, RunReader, RunWriter, create_run, open_reader, open_writer
 from doxa.mcmc.driver import Schedule
-from doxa.structure.markov_blanket import MarkovBlanket
-from doxa.structure.posterior import RunOptions, StructurePosterior
+from doxa.structure.moves import move_from_settings, move_settings
+from doxa.structure.options import RunOptions
+from doxa.structure.posterior import StructurePosterior
 from doxa.structure.sampler import StructureMove
-from doxa.structure.single_edge import SingleEdge
+from doxa.structure.saving import KIND, check_can_go_on, stored_stop
 
-__all__ = ["FREE", "MOVES", "RunPlan", "begin", "go_on", "load"]
-
-MOVES: dict[str, type[Any]] = {"single_edge": SingleEdge, "markov_blanket": MarkovBlanket}
+__all__ = ["FREE", "RunPlan", "begin", "go_on", "load"]
 
 FREE = ("draws", "until", "source")  # options that may change when a run is gone on with
-
-_KIND = "structure"
 
 
 class RunPlan(NamedTuple):
     """All that the draws of a structure run depend on, and when it is to stop."""
 
     table: Table
-    equivalent_sample_size: float
+    options: RunOptions
     move: StructureMove
-    max_parents: NDArray[np.int64]
     thin: int
     schedule: Schedule
     until: Until
     entropy: int
     source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
-
-    @property
-    def options(self) -> RunOptions:
-        """What the posterior keeps of this."""
-        caps = tuple(int(cap) for cap in self.max_parents)
-        return RunOptions(self.equivalent_sample_size, caps, self.table.n_rows, self.table.digest)
 
     def header(self) -> RunHeader:
         """What a run file says of the run.
@@ -61,14 +48,8 @@ class RunPlan(NamedTuple):
         ArgumentError
             If the sampler is not one of doxa's own: another could not be made again from the file.
         """
-        if MOVES.get(self.move.name) is not type(self.move):
-            raise ArgumentError(f"sampler is {self.move!r}; only doxa's own samplers can be kept in a run file")
-        options = {
-            "nodes": list(self.table.names),
-            "n_rows": self.table.n_rows,
-            "equivalent_sample_size": self.equivalent_sample_size,
-            "sampler": {"name": self.move.name, **dataclasses.asdict(self.move)},  # type: ignore[call-overload]
-            "max_parents": [int(cap) for cap in self.max_parents],
+        options = self.options.to_json() | {
+            "sampler": move_settings(self.move),
             "warmup": self.schedule.warmup,
             "draws": self.schedule.draws,
             "until": _without_names(dataclasses.asdict(self.until)),
@@ -77,7 +58,7 @@ class RunPlan(NamedTuple):
         versions = {name: version(name) for name in ("doxa", "numpy", "numba")} | {"machine": platform.machine()}
         created = datetime.now(UTC).isoformat(timespec="seconds")
         return RunHeader(
-            _KIND, options, self.table.digest, versions, self.schedule.chains, self.thin, self.entropy, created
+            KIND, options, self.table.digest, versions, self.schedule.chains, self.thin, self.entropy, created
         )
 
 
@@ -94,18 +75,19 @@ def go_on(
     Raises
     ------
     RunFileError
-        If the file is no structure run, or was made from another table or with other versions; the difference is named.
+        If the file is no structure run, holds a saved posterior without chains, or was made from another table or with
+        other versions; the difference is named.
     """
     with open_reader(path, check=False) as reader:
-        header = _checked(reader)
+        header, options, move, _ = _checked(reader)
+    check_can_go_on(path, header)
     stored = header.options
     if table is None:
         table = _read_again(path, stored["source"])
     plan = RunPlan(
         table,
-        stored["equivalent_sample_size"],
-        _move(stored["sampler"]),
-        np.array(stored["max_parents"], dtype=np.int64),
+        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest),
+        move,
         header.thin,
         Schedule(
             header.n_chains, draws if draws is not None or until is not None else stored["draws"], stored["warmup"]
@@ -128,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
     Parameters
     ----------
     path : str or path-like
-        A file that `doxa.learn` made with ``store=...``.
+        A file that `doxa.learn` made with ``store=...``, or in which a posterior was saved.
 
     Returns
     -------
@@ -148,42 +130,29 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
     True
     """
     with open_reader(path) as reader:
-        header = _checked(reader)
+        _, options, move, stop = _checked(reader)
         trace = reader.trace()
-    stored = header.options
-    options = RunOptions(
-        stored["equivalent_sample_size"], tuple(stored["max_parents"]), stored["n_rows"], header.data_digest
-    )
-    return StructurePosterior(tuple(stored["nodes"]), trace, _move(stored["sampler"]), options)
+    return StructurePosterior(options.names, trace, move, options, stop=stop)
 
 
-def _checked(reader: RunReader) -> RunHeader:
-    """The header of a structure run whose options have the form that `RunPlan.header` gives them."""
+def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:
+    """The header of a structure run whose options have the form that `RunPlan.header` gives them, and their meaning."""
     header = reader.header
-    if header.kind != _KIND:
+    if header.kind != KIND:
         raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r}, not of graphs")
-    forms = {
-        "nodes": list, "n_rows": int, "equivalent_sample_size": float, "sampler": dict, "max_parents": list,
-        "warmup": (int, type(None)), "draws": (int, type(None)), "until": dict, "source": (dict, type(None)),
-    }  # fmt: skip
+    try:
+        options = RunOptions.from_json(header.options, header.data_digest)
+        stop = stored_stop(header.options)
+    except ValueError as error:
+        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
+    forms = {"warmup": (int, type(None)), "draws": (int, type(None)), "until": dict, "source": (dict, type(None))}
     for name, form in forms.items():
         if not isinstance(header.options.get(name, ...), form):  # type: ignore[arg-type]
             raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its option {name!r} has no such form")
-    nodes, caps = header.options["nodes"], header.options["max_parents"]
-    if not (len(nodes) == len(caps) >= 2 and all(isinstance(n, str) for n in nodes) and len(set(nodes)) == len(nodes)):
-        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its nodes and max_parents do not agree")
-    return header
-
-
-def _move(stored: dict[str, Any]) -> StructureMove:
-    settings = {name: value for name, value in stored.items() if name != "name"}
-    if stored.get("name") not in MOVES:
-        raise RunFileError(f"the run uses the sampler {stored.get('name')!r}, which this version does not know")
     try:
-        made: StructureMove = MOVES[stored["name"]](**settings)
-    except (TypeError, ValueError) as error:
-        raise RunFileError(f"the run's sampler cannot be made again: {error}") from error
-    return made
+        return header, options, move_from_settings(header.options.get("sampler")), stop
+    except ValueError as error:
+        raise RunFileError(str(error)) from error
 
 
 def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None) -> Table:

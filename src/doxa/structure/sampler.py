@@ -1,8 +1,8 @@
 """`StructureSampler`: a move, the scores it looks up and the limits it obeys, as the driver runs them.
 
 A *move* is a frozen dataclass of settings with a ``name``, a ``bias`` (None unless its answers are known to be wrong),
-``cycle_length(n_nodes)`` and ``advance(work, first, n_steps, rng)``, a compiled loop that works in place.  All else
-that a chain needs is here, once.
+``uses_table`` (whether it needs lists of parent sets), ``cycle_length(n_nodes)`` and ``advance(work, first, n_steps,
+rng)``, a compiled loop that works in place.  All else that a chain needs is here, once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from doxa.models.bits import n_words, pack_rows
 from doxa.structure.cache import FamilyScores
 from doxa.structure.changes import local_scores
 from doxa.structure.graph import WorkingGraph, working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.parent_sets import ParentSets, no_parent_sets, parent_sets
+from doxa.structure.starts import greedy_graph, random_dag, smallest_graph
 
-__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work", "random_dag"]
+__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work"]
 
 
 class StructureMove(Protocol):
@@ -32,6 +35,10 @@ class StructureMove(Protocol):
     def bias(self) -> str | None:
         """What is known to be wrong with its answers; None when nothing is."""
 
+    @property
+    def uses_table(self) -> bool:
+        """Whether it draws from lists of parent sets (`Work.table`)."""
+
     def cycle_length(self, n_nodes: int) -> int:
         """Steps after which the kernel repeats itself."""
 
@@ -44,11 +51,14 @@ class Work(NamedTuple):
 
     graph: WorkingGraph
     local: NDArray[np.float64]  # (n_nodes,): score of every node's family
-    max_parents: NDArray[np.int64]  # (n_nodes,)
+    beta: float  # inverse temperature: the target is the posterior to this power
+    limits: Limits
     block: NDArray[np.uint64]  # (n_words,): see StructureState
+    memory: NDArray[np.int64]  # (1,): see StructureState
     position: int
     cache: tuple[NDArray[Any], ...]
     scoring: tuple[Any, ...]
+    table: ParentSets
     draws: tuple[NDArray[Any], ...]  # rows, log_score, n_edges
     thin: int
     info: NDArray[np.int64]  # (2,): proposed, accepted
@@ -62,6 +72,7 @@ class StructureState(NamedTuple):
     rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
     position: int  # steps done since the kernel's cycle began
     block: NDArray[np.uint64]  # (n_words,): the block of the visit under way, for moves that keep one
+    memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
 
 
 @dataclass(frozen=True)
@@ -72,21 +83,33 @@ class StructureSampler:
     ----------
     move : StructureMove
     scores : FamilyScores
-    max_parents : ndarray of int64, shape (n_nodes,)
-        Largest number of parents of each node.
+    limits : Limits
+        The families that are possible.
     thin : int
         Steps between kept draws.
+    beta : float, default=1.0
+        Inverse temperature.
     """
 
     move: StructureMove
     scores: FamilyScores
-    max_parents: NDArray[np.int64]
+    limits: Limits
     thin: int
+    beta: float = 1.0
+
+    def start(self, chain: int, rng: np.random.Generator) -> StructureState:
+        """Starts far apart: chain 0 at the smallest graph, chain 1 at the greedy optimum, the others at random ones."""
+        if chain == 0:
+            return self.start_at(smallest_graph(self.limits))
+        return self.start_at(greedy_graph(self.scores, self.limits)) if chain == 1 else self.init(rng)
 
     def init(self, rng: np.random.Generator) -> StructureState:
-        """An over-dispersed start: a random graph of random density, the empty one among them."""
-        rows = pack_rows(random_dag(rng, self.max_parents))
-        return StructureState(rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64))
+        """An over-dispersed start: a random graph of random density."""
+        return self.start_at(pack_rows(random_dag(rng, self.limits)))
+
+    def start_at(self, rows: NDArray[np.uint64]) -> StructureState:
+        """The state of a chain that starts at a graph, given by its adjacency rows."""
+        return StructureState(rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64), np.zeros(1, dtype=np.int64))
 
     def run(
         self, state: StructureState, n_steps: int, rng: np.random.Generator
@@ -110,53 +133,25 @@ class StructureSampler:
         )
         graph = working_graph(state.rows)
         local = np.empty(n)
-        block = state.block.copy()
+        block, memory = state.block.copy(), state.memory.copy()
         info = np.zeros(2, dtype=np.int64)
         spare = (np.zeros_like(graph[0]), np.zeros_like(block))
+        table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
             local_scores(graph, cache.arrays, scoring, local)
             done = 0
             while True:
                 work = Work(
-                    graph,
-                    local,
-                    self.max_parents,
-                    block,
-                    state.position,
-                    cache.arrays,
-                    scoring,
-                    draws,
-                    self.thin,
-                    info,
-                    np.empty(2),
-                    spare,
-                )
+                    graph, local, self.beta, self.limits, block, memory, state.position, cache.arrays, scoring, table,
+                    draws, self.thin, info, np.empty(2), spare,
+                )  # fmt: skip
                 done = self.move.advance(work, done, n_steps, rng)
                 if done == n_steps:
                     break
                 cache.grow()
         position = (state.position + n_steps) % self.move.cycle_length(n)
         return (
-            StructureState(graph[1], position, block),
+            StructureState(graph[1], position, block, memory),
             dict(zip(("rows", "log_score", "n_edges"), draws, strict=True)),
             {"proposed": int(info[0]), "accepted": int(info[1])},
         )
-
-
-def random_dag(rng: np.random.Generator, max_parents: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """A random graph for a start: uniform order, and a density that is itself random, up to two parents a node.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_nodes, n_nodes)
-        Adjacency matrix; every in-degree is within ``max_parents``.
-    """
-    n = len(max_parents)
-    order = rng.permutation(n)
-    density = min(1.0, 2.0 * rng.random() * 2.0 / max(1, n - 1))
-    adjacency = np.zeros((n, n), dtype=np.bool_)
-    for place, node in enumerate(order):
-        before = rng.permutation(order[:place])
-        chosen = before[rng.random(place) < density]
-        adjacency[chosen[: max_parents[node]], node] = True
-    return adjacency

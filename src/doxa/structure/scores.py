@@ -5,14 +5,15 @@ The posterior of a graph G under a prior that factorises over families is
 .. math:: P(G \mid D) \propto \prod_i P(d_i \mid d_{pa(i)}),
 
 so a sampler needs the log marginal likelihood of one family at a time (Riggelsen, ch. 4, section 3.1;
-Heckerman, Geiger & Chickering 1995).  Here is the arithmetic; the memory of it is in
-`doxa.structure.cache`.
+Heckerman, Geiger & Chickering 1995).  A score is a small object of settings, `BDeu`, `K2` or `BIC`; here is the
+arithmetic, the memory of it is in `doxa.structure.cache`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,110 @@ from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.structure.counting import group_family
 
-__all__ = ["check_equivalent_sample_size", "family_log_bdeu", "log_bdeu"]
+__all__ = ["BIC", "K2", "SCORES", "BDeu", "Rule", "Score", "family_log_marginal", "log_bdeu"]
+
+BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """A score as compiled loops take it."""
+
+    kind: int
+    log_weight: float  # of the prior: in a family for BDeu, in a cell for K2
+    log_cases: float  # in the table
+
+
+@dataclass(frozen=True)
+class BDeu:
+    r"""Dirichlet prior spread evenly over the cells of every family (Buntine 1991); the default.
+
+    Parameters
+    ----------
+    equivalent_sample_size : float, default=1.0
+        Weight :math:`\alpha` of the prior in cases: each cell of a family gets :math:`\alpha / (qr)`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a positive finite number.
+    """
+
+    equivalent_sample_size: float = 1.0
+
+    name: ClassVar[str] = "bdeu"
+    is_score_equivalent: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        weight = _check_weight("equivalent_sample_size", self.equivalent_sample_size)
+        object.__setattr__(self, "equivalent_sample_size", weight)
+
+    def rule(self, n_cases: int) -> Rule:
+        """The score as compiled loops take it."""
+        return Rule(BDEU_RULE, math.log(self.equivalent_sample_size), math.log(max(1, n_cases)))
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"BDeu score, equivalent sample size {self.equivalent_sample_size:g}"
+
+
+@dataclass(frozen=True)
+class K2:
+    """Dirichlet prior with the same count in every cell (Cooper & Herskovits 1992 have 1).
+
+    Markov equivalent graphs get different scores.
+
+    Parameters
+    ----------
+    prior_count : float, default=1.0
+        Weight of the prior in each cell, in cases.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a positive finite number.
+    """
+
+    prior_count: float = 1.0
+
+    name: ClassVar[str] = "k2"
+    is_score_equivalent: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_count", _check_weight("prior_count", self.prior_count))
+
+    def rule(self, n_cases: int) -> Rule:
+        """The score as compiled loops take it."""
+        return Rule(CONSTANT_RULE, math.log(self.prior_count), math.log(max(1, n_cases)))
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"K2 score, prior count {self.prior_count:g}"
+
+
+@dataclass(frozen=True)
+class BIC:
+    r"""Greatest log likelihood minus :math:`\tfrac12 q (r - 1) \ln N` (Schwarz 1978).
+
+    An approximation to a log marginal likelihood; exp of it is used as a weight of the graph.
+    """
+
+    name: ClassVar[str] = "bic"
+    is_score_equivalent: ClassVar[bool] = True
+
+    def rule(self, n_cases: int) -> Rule:
+        """The score as compiled loops take it."""
+        return Rule(BIC_RULE, 0.0, math.log(max(1, n_cases)))
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return "BIC score"
+
+
+Score = BDeu | K2 | BIC
+SCORES: dict[str, type[Score]] = {score.name: score for score in (BDeu, K2, BIC)}
 
 
 def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
@@ -61,21 +165,21 @@ def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
         raise ArgumentError(f"counts has shape {table.shape}; it must be (n_parent_configurations, n_states)")
     if not np.isfinite(table).all() or (table < 0).any() or (table != np.rint(table)).any():
         raise ArgumentError("counts has an entry that is negative or not a whole number; entries are numbers of cases")
-    alpha = check_equivalent_sample_size(equivalent_sample_size)
+    alpha = _check_weight("equivalent_sample_size", equivalent_sample_size)
     q, r = table.shape
     per_configuration = _sum_of_ratios(table.sum(axis=1), math.log(alpha) - math.log(max(q, 1)))
     per_cell = _sum_of_ratios(table.ravel(), math.log(alpha) - math.log(max(q, 1)) - math.log(r))
     return per_cell - per_configuration
 
 
-def check_equivalent_sample_size(value: float) -> float:
+def _check_weight(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise `ArgumentError` when it is not positive and finite."""
     try:
         alpha = float(value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"equivalent_sample_size is {value!r}; it must be a number above 0") from None
+        raise ArgumentError(f"{name} is {value!r}; it must be a number above 0") from None
     if not 0.0 < alpha < 1e300:
-        raise ArgumentError(f"equivalent_sample_size is {value!r}; it must be above 0 and finite (1.0 is usual)")
+        raise ArgumentError(f"{name} is {value!r}; it must be above 0 and finite (1.0 is usual)")
     return alpha
 
 
@@ -97,22 +201,30 @@ def _log_ratio(n: float, alpha: float, log_alpha: float) -> float:
 
 
 @hot
-def family_log_bdeu(child: int, parents: Any, data: Any, log_alpha: float, scratch: Any) -> float:
-    """`log_bdeu` of the family of ``child`` with the bit set ``parents``, counted from ``data``.
+def family_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
+    """Score of the family of ``child`` with the bit set ``parents``, counted from ``data``.
 
-    ``data`` is (columns, counts, n_states) of a complete table; only configurations that occur are visited,
-    the others add ln 1 = 0.
+    ``data`` is (columns, counts, n_states) of a complete table, ``rule`` a score's `Rule`.  Only configurations that
+    occur are visited, the others add ln 1 = 0.
     """
     columns, weights, n_states = data
     n_configs, n_cells, log_q = group_family(columns, n_states, child, parents, scratch)
     config, cell, counts = scratch[0], scratch[1], scratch[2]
-    log_a = log_alpha - log_q
-    score = -_sum_over_labels(config, n_configs, weights, counts, log_a)
-    return score + _sum_over_labels(cell, n_cells, weights, counts, log_a - math.log(n_states[child]))
+    log_r = math.log(n_states[child])
+    if rule.kind == BIC_RULE:
+        score = -_sum_over_labels(config, n_configs, weights, counts, True, 0.0)
+        score += _sum_over_labels(cell, n_cells, weights, counts, True, 0.0)
+        return score - 0.5 * rule.log_cases * math.exp(log_q) * (n_states[child] - 1.0)  # type: ignore[no-any-return]
+    log_cell = rule.log_weight if rule.kind == CONSTANT_RULE else rule.log_weight - log_q - log_r
+    score = -_sum_over_labels(config, n_configs, weights, counts, False, log_cell + log_r)
+    return score + _sum_over_labels(cell, n_cells, weights, counts, False, log_cell)
 
 
 @hot
-def _sum_over_labels(labels: Any, n_labels: int, weights: Any, counts: Any, log_alpha: float) -> float:
+def _sum_over_labels(
+    labels: Any, n_labels: int, weights: Any, counts: Any, likelihood: bool, log_alpha: float
+) -> float:
+    """Sum over labels with N cases of N ln N, or of ln Gamma(a + N) - ln Gamma(a)."""
     alpha = math.exp(log_alpha)
     counts[:n_labels] = 0
     for row in range(labels.size):
@@ -120,5 +232,6 @@ def _sum_over_labels(labels: Any, n_labels: int, weights: Any, counts: Any, log_
     total = 0.0
     for label in range(n_labels):
         if counts[label] > 0:
-            total += _log_ratio(float(counts[label]), alpha, log_alpha)
+            number = float(counts[label])
+            total += number * math.log(number) if likelihood else _log_ratio(number, alpha, log_alpha)
     return total

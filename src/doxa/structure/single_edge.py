@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.changes import accept_change, accepts, cache_is_full, record, score_change
+from doxa.structure.covered_arcs import reverse_covered_arcs
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -38,10 +39,11 @@ from doxa.structure.graph import (
     has_bit,
     working_graph,
 )
+from doxa.structure.limits import Limits
 
-__all__ = ["SingleEdge"]
+__all__ = ["PRESENT", "SingleEdge", "advance_single_edge", "log_hastings", "log_proposals"]
 
-_PRESENT = 2.0 / 3.0  # s: share of the steps that pick an edge of the graph
+PRESENT = 2.0 / 3.0  # s: share of the steps that pick an edge of the graph
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class SingleEdge:
 
     name: ClassVar[str] = "single_edge"
     bias: ClassVar[str | None] = None
+    uses_table: ClassVar[bool] = False
 
     def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
         """Steps after which the kernel repeats itself: it is the same at every step."""
@@ -64,12 +67,9 @@ class SingleEdge:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        n = len(work.local)
-        edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
-        kernel_arguments: tuple[Any, ...] = (*work, edges, _log_proposals(n), first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return advance_single_edge(work, 0, False, first, n_steps, rng)
 
-    def proposals(self, rows: NDArray[np.uint64], caps: NDArray[np.int64]) -> Iterator[Proposal[NDArray[np.uint64]]]:
+    def proposals(self, rows: NDArray[np.uint64], limits: Limits) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can propose from ``rows``, by the compiled kernel's own rules.
 
         The outcomes are listed by running the kernel's draw on a fine grid of uniform numbers, not by trusting the
@@ -84,24 +84,34 @@ class SingleEdge:
         graph = working_graph(rows)
         edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
         n_edges = _list_edges(graph[1], edges)
-        log_q = _log_proposals(n)
+        log_q = log_proposals(n)
         cells = math.lcm(2 * max(1, n_edges), n * (n - 1))  # both ways of dividing the second number come out even
-        for u, share in ((0.0, _PRESENT), (1.0 - 1e-9, 1.0 - _PRESENT)):
+        for u, share in ((0.0, PRESENT), (1.0 - 1e-9, 1.0 - PRESENT)):
             adjacent = [_draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells)[0] < 0 for c in range(cells)]
             for cell in np.flatnonzero(~np.array(adjacent)):
                 i, j = _draw_pair(graph[1], edges, n_edges, u, (cell + 0.5) / cells)
-                kind = candidate_kind(graph, caps, i, j)
+                kind = candidate_kind(graph, limits, i, j)
                 if kind != ILLEGAL:
                     after = working_graph(rows)
                     apply_change(after, kind, i, j)
-                    yield Proposal(after[1], share / (cells - sum(adjacent)), _log_hastings(log_q, kind, n_edges))
+                    yield Proposal(after[1], share / (cells - sum(adjacent)), log_hastings(log_q, kind, n_edges))
 
 
-def _log_proposals(n: int) -> NDArray[np.float64]:
+def advance_single_edge(
+    work: Any, reversals: int, published: bool, first: int, n_steps: int, rng: np.random.Generator
+) -> int:
+    """The loop of `SingleEdge`, with ``reversals`` covered-arc reversals before each step."""
+    n = len(work.local)
+    edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
+    kernel_arguments: tuple[Any, ...] = (*work, reversals, published, edges, log_proposals(n), first, n_steps, rng)
+    return int(_advance(*kernel_arguments))
+
+
+def log_proposals(n: int) -> NDArray[np.float64]:
     """Log q(add) and log q(delete), shape (2, n(n-1)/2 + 1), for every number of edges; -inf where impossible."""
     most = n * (n - 1) // 2
     n_edges = np.arange(most + 1)
-    split = np.where(n_edges == 0, 0.0, np.where(n_edges == most, 1.0, _PRESENT))
+    split = np.where(n_edges == 0, 0.0, np.where(n_edges == most, 1.0, PRESENT))
     with np.errstate(divide="ignore"):
         return np.log(
             [(1.0 - split) / np.maximum(1, 2 * (most - n_edges)), split / np.maximum(1, 2 * n_edges)],
@@ -109,7 +119,7 @@ def _log_proposals(n: int) -> NDArray[np.float64]:
 
 
 @hot
-def _log_hastings(log_q: Any, kind: int, n_edges: int) -> float:
+def log_hastings(log_q: Any, kind: int, n_edges: int) -> float:
     """Log q(G | G') - log q(G' | G) for a change of this kind to a graph with ``n_edges`` edges."""
     if kind == ADD:
         return log_q[1, n_edges + 1] - log_q[0, n_edges]  # type: ignore[no-any-return]
@@ -140,7 +150,7 @@ def _draw_pair(children: Any, edges: Any, n_edges: int, u: float, v: float) -> t
     The first number chooses between the edges and the absent edges, the second the pair.
     """
     n = children.shape[0]
-    if 2 * n_edges == n * (n - 1) or (u < _PRESENT and n_edges > 0):
+    if 2 * n_edges == n * (n - 1) or (u < PRESENT and n_edges > 0):
         index = int(v * (2 * n_edges))
         i, j = edges[0, index >> 1], edges[1, index >> 1]
         if index & 1:
@@ -196,16 +206,21 @@ def _update_edges(edges: Any, n_edges: int, kind: int, i: int, j: int) -> int:
 def _advance(
     graph: Any,
     local: Any,
-    caps: Any,
+    beta: float,
+    limits: Any,
     _block: Any,
+    _memory: Any,
     _position: int,
     cache: Any,
     scoring: Any,
+    _table: Any,
     draws: Any,
     thin: int,
     info: Any,
     proposed: Any,
-    _spare: Any,
+    spare: Any,
+    reversals: int,
+    published: bool,
     edges: Any,
     log_q: Any,
     first: int,
@@ -218,14 +233,19 @@ def _advance(
     for step in range(first, n_steps):
         if cache_is_full(cache):
             return step
+        if reversals > 0:
+            reverse_covered_arcs(
+                graph, local, beta, limits, reversals, published, cache, scoring, proposed, spare[0], rng
+            )
+            _list_edges(graph[1], edges)
         u = rng.random()
         i, j = _draw_pair(graph[1], edges, n_edges, u, rng.random())
         while i < 0:
             i, j = _draw_pair(graph[1], edges, n_edges, u, rng.random())
-        kind = candidate_kind(graph, caps, i, j)
+        kind = candidate_kind(graph, limits, i, j)
         if kind != ILLEGAL:
-            log_ratio = score_change(graph, local, kind, i, j, cache, scoring, proposed)
-            log_ratio += _log_hastings(log_q, kind, n_edges)
+            log_ratio = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
+            log_ratio += log_hastings(log_q, kind, n_edges)
             if accepts(rng, log_ratio):
                 accept_change(graph, local, kind, i, j, proposed)
                 n_edges = _update_edges(edges, n_edges, kind, i, j)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate
     from doxa.structure.posterior import StructurePosterior
 
-__all__ = ["RankedEdge", "cache_text", "cap_text", "ranked_edges", "run_text", "summary_text"]
+__all__ = ["RankedEdge", "cache_text", "cap_text", "prior_text", "ranked_edges", "run_text", "summary_text"]
 
 
 class RankedEdge(NamedTuple):
@@ -63,8 +63,8 @@ def run_text(posterior: StructurePosterior) -> str:
     accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
     return "\n".join(
         [
-            f"{options.n_rows} rows x {len(posterior.names)} columns; BDeu score, equivalent sample size "
-            f"{options.equivalent_sample_size:g}; uniform prior over graphs; {cap_text(posterior)}",
+            f"{options.n_rows} rows x {len(posterior.names)} columns; {options.score.text}; {prior_text(posterior)}; "
+            f"{cap_text(posterior)}",
             f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
             f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
             f"seed {trace.entropy}",
@@ -79,6 +79,22 @@ def cache_text(posterior: StructurePosterior) -> str:
         return ""
     text = f"score cache: {use.n_scores} families in {use.n_bytes / 2**20:.1f} MiB, {use.n_misses} counted in the data"
     return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
+
+
+def prior_text(posterior: StructurePosterior) -> str:
+    """The prior over graphs, and hard knowledge, in words."""
+    options = posterior.options
+    over = "graphs" if options.prior == "uniform" else "numbers of parents"
+    parts = [f"uniform prior over {over}"]
+    if options.edge_log_odds:
+        n_edges = len(options.edge_log_odds)
+        values = {value for _, _, value in options.edge_log_odds}
+        said = f"of {min(values):+g}" if len(values) == 1 else f"from {min(values):+g} to {max(values):+g}"
+        parts.append(f"log odds {said} on {n_edges} {'edge' if n_edges == 1 else 'edges'}")
+    for count, what in ((len(options.required), "required"), (len(options.forbidden), "forbidden")):
+        if count:
+            parts.append(f"{count} {what} {'edge' if count == 1 else 'edges'}")
+    return ", ".join(parts)
 
 
 def cap_text(posterior: StructurePosterior) -> str:

@@ -1,6 +1,6 @@
 """Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
 
-The chains start far apart, at random graphs.  The verdict asks whether they have come to agree: in the log score
+The chains start far apart: one at the empty graph, one at a greedy optimum, the others at random graphs.  The verdict asks whether they have come to agree: in the log score
 (split, rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large
 enough to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
 Last, the slowest of all quantities must have enough effective draws.
@@ -53,8 +53,9 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
-    if not any(posterior.options.max_parents):
-        return True, "with max_parents=0 the empty graph is the only one", ""
+    only = _only_graph(posterior)
+    if only:
+        return True, only, ""
     if n_chains == 1:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
@@ -74,10 +75,31 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
     )
     reason = (
-        f"{n_chains} chains from random graphs agree ({log_score}); "
+        f"{n_chains} chains{_starts(n_chains)} agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
     return True, reason, ""
+
+
+def _only_graph(posterior: StructurePosterior) -> str:
+    """In words, that the limits leave one graph; empty when they leave more."""
+    options = posterior.options
+    if not any(options.max_parents):
+        return "with max_parents=0 the empty graph is the only one"
+    n = len(posterior.names)
+    limits = options.limits
+    free = limits.allowed_edges & ~limits.required_edges
+    free[:, limits.required_edges.sum(axis=0) >= limits.max_parents] = False
+    return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
+
+
+def _starts(n_chains: int) -> str:
+    """Where the chains began, see `doxa.structure.sampler`."""
+    return (
+        " from the empty graph and a greedy optimum"
+        if n_chains == 2
+        else (" from the empty graph, a greedy optimum and random graphs")
+    )
 
 
 def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:

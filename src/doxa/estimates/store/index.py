@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.store_format import Packed, State, check_packed, decode_chain, unpack
+from doxa.estimates.store.format import Packed, State, check_packed, decode_chain, unpack
 
 __all__ = [
     "Block",

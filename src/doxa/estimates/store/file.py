@@ -3,7 +3,7 @@
 Before any table is read: the file is a plain file of a sensible size, has our application id and format, and its schema
 is ours to the letter, so no trigger, view, virtual table or generated column can run.  SQLite is told not to trust the
 schema, to check the sizes of cells and to keep small limits; extensions are off; pages are not mapped into memory.
-Then its own integrity check runs.  The tables and what they mean are in `store`.
+Then its own integrity check runs.  What the tables hold is read in `index` and made in `rounds`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from doxa.errors import ArgumentTypeError
-from doxa.estimates.lease import Lease, LeaseHeldError
-from doxa.estimates.store_format import MAX_BYTES
-from doxa.estimates.store_header import RunFileError
+from doxa.estimates.store.format import MAX_BYTES
+from doxa.estimates.store.header import RunFileError
+from doxa.estimates.store.lease import Lease, LeaseHeldError
 
 __all__ = ["FORMAT", "create_file", "in_words", "open_read_only", "open_to_write", "real_path"]
 

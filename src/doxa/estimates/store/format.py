@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store_header import decode_json, encode_json
+from doxa.estimates.store.header import decode_json, encode_json
 
 __all__ = [
     "MAX_BYTES",

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store_format import decode_chain, encode_chain, pack, rows_per_piece, unpack
-from doxa.estimates.store_index import Block, ChainState, Index, checksum, round_key, state_key
+from doxa.estimates.store.format import decode_chain, encode_chain, pack, rows_per_piece, unpack
+from doxa.estimates.store.index import Block, ChainState, Index, checksum, round_key, state_key
 
 __all__ = ["ChainRound", "Round", "prepare"]
 

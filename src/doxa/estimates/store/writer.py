@@ -1,0 +1,86 @@
+"""Writing a run file: one round, and the chain states after it, whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from doxa.estimates.store.file import in_words
+from doxa.estimates.store.header import RunFileError, RunHeader
+from doxa.estimates.store.header_row import update_header
+from doxa.estimates.store.lease import Lease
+from doxa.estimates.store.reader import RunReader
+from doxa.estimates.store.rounds import Round, prepare
+
+__all__ = ["RunWriter"]
+
+
+class RunWriter(RunReader):
+    """A run file open for writing; made by `create_run` or `open_writer`, and a context manager.
+
+    It holds the lease until `close`.  Everything that a `RunReader` offers is there too.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, max_bytes: int, lease: Lease) -> None:
+        self._lease = lease
+        super().__init__(path, connection, max_bytes)
+
+    def close(self) -> None:
+        """Close the file and give the lease back."""
+        super().close()
+        self._lease.release()
+
+    def commit(self, done: Round) -> None:
+        """Write a round and the states after it, whole or not at all.
+
+        Parameters
+        ----------
+        done : Round
+            Every chain has the same quantities and equally many draws.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If the round does not fit the run.
+        RunFileError
+            If it cannot be written: a full disk, say.  The file then still holds the run up to the round before, and
+            the same round may be committed again.
+        """
+        rows, after = prepare(done, self._index, self.header.n_chains)
+        consequence = (
+            f". Nothing of this round was stored; the file holds {self.n_draws} draws of each chain. "
+            "Make space or remove the cause, then continue the run (resume): it goes on from there"
+        )
+        with in_words(self.path, consequence), _transaction(self._connection):
+            (last,) = self._connection.execute("SELECT ifnull(max(round), 0) FROM rounds").fetchone()
+            if last != self._index.n_rounds:
+                raise RunFileError(f"'{self.path}' was changed by another program; open it again to continue the run")
+            self._connection.execute("DELETE FROM states")
+            self._connection.execute("DELETE FROM chains")
+            for statement, values in rows:
+                self._connection.execute(statement, values)
+        self._index = after
+
+    def change_header(self, header: RunHeader) -> None:
+        """Replace the header, for options that may change from one part of a run to the next."""
+        body = header.to_json()
+        if body != self.header.to_json():
+            with in_words(self.path, ". Nothing was changed"), _transaction(self._connection):
+                update_header(self._connection, body)
+        self.header = header
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, also when interrupted from the keyboard."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite has often undone it itself
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        raise

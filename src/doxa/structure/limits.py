@@ -1,0 +1,223 @@
+"""`Limits`: which families a graph may have.  Required and forbidden edges, tiers, and caps on the number of parents.
+
+This is hard knowledge: a graph that breaks it has posterior probability 0, whatever the data say.  Soft knowledge is a
+prior (`doxa.structure.priors`).  Everything is brought into one form, two bit sets and a cap for each node, which every
+move, every start and every exact sum obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot, popcount
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.bits import pack_rows, unpack_rows
+
+__all__ = ["Limits", "capped", "find_cycle", "is_legal_family", "make_limits"]
+
+
+class Limits(NamedTuple):
+    """The families that are possible; sets of parents are bit sets, one row a child."""
+
+    max_parents: NDArray[np.int64]  # (n_nodes,)
+    allowed: NDArray[np.uint64]  # (n_nodes, n_words): nodes that may be parents
+    required: NDArray[np.uint64]  # (n_nodes, n_words): nodes that must be
+
+    @property
+    def allowed_edges(self) -> NDArray[np.bool_]:
+        """``[i, j]``: whether i -> j may be an edge."""
+        return unpack_rows(self.allowed, len(self.max_parents)).T
+
+    @property
+    def required_edges(self) -> NDArray[np.bool_]:
+        """``[i, j]``: whether i -> j must be an edge."""
+        return unpack_rows(self.required, len(self.max_parents)).T
+
+    @property
+    def only_caps(self) -> bool:
+        """Whether nothing but the number of parents is limited."""
+        n = len(self.max_parents)
+        return not self.required.any() and bool(self.allowed_edges.sum() == n * (n - 1))
+
+
+def capped(max_parents: Sequence[int] | NDArray[Any]) -> Limits:
+    """Limits on the number of parents alone.
+
+    Examples
+    --------
+    >>> capped([1, 2, 2]).allowed.ravel()
+    array([6, 5, 3], dtype=uint64)
+    """
+    caps = np.array(max_parents, dtype=np.int64)
+    n = len(caps)
+    return _packed(caps, ~np.eye(n, dtype=np.bool_), np.zeros((n, n), dtype=np.bool_))
+
+
+def make_limits(
+    names: Sequence[str],
+    *,
+    max_parents: int | Mapping[str, int] | None = None,
+    required: Iterable[tuple[str, str]] = (),
+    forbidden: Iterable[tuple[str, str]] = (),
+    tiers: Sequence[Sequence[str]] | None = None,
+) -> Limits:
+    """Check hard knowledge and bring it into one form.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The nodes.
+    max_parents : int or mapping of node to int, optional
+        Largest number of parents, of every node or of those named; any number when left out.
+    required, forbidden : iterable of (source, target)
+        Edges that every graph has, and that no graph has.
+    tiers : sequence of sequences of str, optional
+        Groups of nodes in the order of time: no edge leads from a later group to an earlier one.  Nodes that
+        no group names are free.
+
+    Raises
+    ------
+    ArgumentError
+        If a node is unknown, or two demands contradict each other; the message names them.
+    ArgumentTypeError
+        If something is not a pair of names, or a cap not a whole number.
+
+    Examples
+    --------
+    >>> limits = make_limits(["age", "smokes", "heart"], tiers=[["age"], ["smokes"], ["heart"]])
+    >>> limits.allowed_edges.astype(int)
+    array([[0, 1, 1],
+           [0, 0, 1],
+           [0, 0, 0]])
+    >>> make_limits(["a", "b"], required=[("a", "b")], forbidden=[("a", "b")])
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: the edge 'a' -> 'b' is required and forbidden at once; take one of the two away
+    """
+    n = len(names)
+    place = {name: number for number, name in enumerate(names)}
+    needed = _edge_matrix("required", required, place)
+    banned = _edge_matrix("forbidden", forbidden, place)
+    tier_of = _tiers(tiers, place)
+    later = np.array([[-1 < tier_of[j] < tier_of[i] for j in range(n)] for i in range(n)], dtype=np.bool_)
+    caps = _caps(max_parents, place)
+    for i, j in np.argwhere(needed).tolist():
+        edge = f"the edge {names[i]!r} -> {names[j]!r} is required"
+        if banned[i, j]:
+            raise ArgumentError(f"{edge} and forbidden at once; take one of the two away")
+        if later[i, j]:
+            raise ArgumentError(f"{edge}, but it leads from a later tier to an earlier one; change tiers or required")
+    for j in range(n):
+        if needed[:, j].sum() > caps[j]:
+            parents = ", ".join(repr(names[i]) for i in np.flatnonzero(needed[:, j]).tolist())
+            raise ArgumentError(
+                f"{names[j]!r} has {needed[:, j].sum()} required parents ({parents}), but max_parents allows it "
+                f"{caps[j]}; raise max_parents or take edges out of required"
+            )
+    cycle = find_cycle(needed)
+    if cycle:
+        path = " -> ".join(repr(names[i]) for i in [*cycle, cycle[0]])
+        raise ArgumentError(f"the required edges form a cycle: {path}; a graph has none, so take one of them away")
+    return _packed(caps, ~(banned | later | np.eye(n, dtype=np.bool_)), needed)
+
+
+def find_cycle(edges: NDArray[np.bool_]) -> list[int]:
+    """Nodes of one directed cycle, in its order; empty when there is none.
+
+    Examples
+    --------
+    >>> find_cycle(np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], dtype=bool))
+    [0, 1, 2]
+    """
+    left = np.ones(len(edges), dtype=np.bool_)
+    while True:  # take away nodes that no remaining edge leads to, or from
+        among = edges & left & left[:, None]
+        keep = np.asarray(among.any(axis=0) & among.any(axis=1))
+        if (keep == left).all():
+            break
+        left = keep
+    if not left.any():
+        return []
+    path = [int(np.flatnonzero(left)[0])]
+    while True:
+        following = int(np.flatnonzero(edges[path[-1]] & left)[0])
+        if following in path:
+            cycle = path[path.index(following) :]
+            first = cycle.index(min(cycle))
+            return cycle[first:] + cycle[:first]
+        path.append(following)
+
+
+@hot
+def is_legal_family(limits: Any, child: int, parents: Any) -> bool:
+    """Whether ``child`` may have the set ``parents``."""
+    count = 0
+    for w in range(parents.size):
+        word = parents[w]
+        if word & ~limits.allowed[child, w] or limits.required[child, w] & ~word:
+            return False
+        count += popcount(word)
+    return bool(count <= limits.max_parents[child])
+
+
+def _packed(caps: NDArray[np.int64], allowed: NDArray[np.bool_], required: NDArray[np.bool_]) -> Limits:
+    return Limits(np.minimum(caps, len(caps) - 1), pack_rows(allowed.T), pack_rows(required.T))
+
+
+def _edge_matrix(argument: str, edges: Iterable[tuple[str, str]], place: Mapping[str, int]) -> NDArray[np.bool_]:
+    matrix = np.zeros((len(place), len(place)), dtype=np.bool_)
+    form = f"{argument} holds pairs of names (source, target)"
+    if isinstance(edges, (str, Mapping)) or not isinstance(edges, Iterable):
+        raise ArgumentTypeError(f"{argument} is {edges!r}; {form}: {argument}=[('a', 'b')]")
+    for edge in edges:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+            raise ArgumentTypeError(f"{argument} holds {edge!r}; {form}")
+        for node in edge:
+            _known(argument, node, place)
+        if edge[0] == edge[1]:
+            raise ArgumentError(f"{argument} names the edge {edge[0]!r} -> {edge[1]!r}; an edge joins different nodes")
+        matrix[place[edge[0]], place[edge[1]]] = True
+    return matrix
+
+
+def _tiers(tiers: Sequence[Sequence[str]] | None, place: Mapping[str, int]) -> list[int]:
+    """The number of each node's tier, -1 for nodes in none."""
+    tier_of = [-1] * len(place)
+    if tiers is None:
+        return tier_of
+    form = "tiers is a list of lists of names, such as [['age', 'sex'], ['smokes']]"
+    if isinstance(tiers, (str, Mapping)) or not isinstance(tiers, Sequence):
+        raise ArgumentTypeError(f"tiers is {tiers!r}; {form}")
+    for number, tier in enumerate(tiers):
+        if isinstance(tier, (str, Mapping)) or not isinstance(tier, Iterable):
+            raise ArgumentTypeError(f"tiers holds {tier!r}; {form}")
+        for node in tier:
+            _known("tiers", node, place)
+            if tier_of[place[node]] >= 0:
+                raise ArgumentError(f"tiers names {node!r} twice; a node is in one tier")
+            tier_of[place[node]] = number
+    return tier_of
+
+
+def _caps(max_parents: int | Mapping[str, int] | None, place: Mapping[str, int]) -> NDArray[np.int64]:
+    most = len(place) - 1
+    caps = np.full(len(place), most, dtype=np.int64)
+    if isinstance(max_parents, Mapping):
+        for node, cap in max_parents.items():
+            _known("max_parents", node, place)
+            caps[place[node]] = min(most, check_whole(f"max_parents[{node!r}]", cap, 0))
+    elif max_parents is not None:
+        caps[:] = min(most, check_whole("max_parents", max_parents, 0))
+    return caps
+
+
+def _known(argument: str, node: Any, place: Mapping[str, int]) -> None:
+    if not isinstance(node, str) or node not in place:
+        known = ", ".join(repr(name) for name in list(place)[:20])
+        more = f" and {len(place) - 20} more" if len(place) > 20 else ""
+        raise ArgumentError(f"{argument} names {node!r}, which is not a column of the table; there are {known}{more}")

@@ -1,0 +1,89 @@
+"""The moves by name: ``sampler="..."`` to an object, and a move to plain settings and back, for run files."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.auto import Auto
+from doxa.structure.combined import Cycle
+from doxa.structure.edge_gibbs import EdgeGibbs
+from doxa.structure.edge_reversal import EdgeReversal
+from doxa.structure.emc3 import EMC3
+from doxa.structure.markov_blanket import MarkovBlanket
+from doxa.structure.parent_set_gibbs import ParentSetGibbs
+from doxa.structure.sampler import StructureMove
+from doxa.structure.single_edge import SingleEdge
+
+__all__ = ["MOVES", "check_move", "move_from_settings", "move_settings"]
+
+MOVES: dict[str, type[Any]] = {
+    move.name: move for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Cycle)
+}
+
+
+def check_move(sampler: str | StructureMove) -> StructureMove:
+    """The move that ``sampler=`` means.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If it is neither a name nor a move.
+    """
+    named = [name for name in MOVES if name != "cycle"]
+    if isinstance(sampler, str):
+        if sampler not in named:
+            raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, named))}")
+        made: StructureMove = MOVES[sampler]()
+        return made
+    if isinstance(sampler, type) or not hasattr(sampler, "advance"):
+        raise ArgumentTypeError(
+            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, named))}) or a move such as SingleEdge()"
+        )
+    return sampler
+
+
+def move_settings(move: StructureMove) -> dict[str, Any]:
+    """A move as plain data.
+
+    Raises
+    ------
+    ArgumentError
+        If the move is not one of doxa's own: another could not be made again from a file.
+
+    Examples
+    --------
+    >>> move_settings(EMC3())
+    {'name': 'emc3', 'covered_arc_reversals': 10, 'published': False}
+    """
+    if MOVES.get(move.name) is not type(move):
+        raise ArgumentError(f"sampler is {move!r}; only doxa's own samplers can be kept in a run file")
+    settings: dict[str, Any] = {"name": move.name}
+    for field in dataclasses.fields(move):  # type: ignore[arg-type]
+        value = getattr(move, field.name)
+        if isinstance(move, Cycle):
+            value = [[move_settings(part), steps] for part, steps in value]
+        settings[field.name] = [list(pair) for pair in value] if isinstance(value, tuple) else value
+    return settings
+
+
+def move_from_settings(settings: Any) -> StructureMove:
+    """Undo `move_settings`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not what `move_settings` returns.
+    """
+    name = settings.get("name") if isinstance(settings, dict) else None
+    if name not in MOVES:
+        raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
+    given = {field: value for field, value in settings.items() if field != "name"}
+    try:
+        if issubclass(MOVES[name], Cycle):
+            given["moves"] = [(move_from_settings(part), steps) for part, steps in given["moves"]]
+        made: StructureMove = MOVES[name](**given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(f"the run's sampler cannot be made again: {error}") from error
+    return made

@@ -1,0 +1,142 @@
+"""`RunOptions`: what a structure run was asked for, beside the table and the sampler, as plain data.
+
+It is what a posterior remembers, what a run file keeps, and what the limits and the prior are made from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.structure.limits import Limits, make_limits
+from doxa.structure.priors import StructurePrior, make_prior
+from doxa.structure.scores import SCORES, BDeu, Score
+
+__all__ = ["RunOptions", "check_score"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run was asked for, beside the table and the sampler."""
+
+    names: tuple[str, ...]
+    n_rows: int
+    data_digest: str
+    max_parents: tuple[int, ...]  # of each node
+    score: Score = dataclasses.field(default_factory=BDeu)
+    prior: str = "uniform"
+    edge_log_odds: tuple[tuple[str, str, float], ...] = ()
+    required: tuple[tuple[str, str], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()  # those that tiers forbid among them
+
+    @classmethod
+    def of(cls, table: Table, score: Score, prior: StructurePrior, limits: Limits) -> RunOptions:
+        """What a table, a score, a prior and limits amount to."""
+        names = table.names
+        n = len(names)
+        odds = prior.edge_log_odds
+        banned = ~limits.allowed_edges & ~np.eye(n, dtype=np.bool_)
+        return cls(
+            names,
+            table.n_rows,
+            table.digest,
+            tuple(limits.max_parents.tolist()),
+            score,
+            prior.kind,
+            tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
+            tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
+            tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The families that are possible."""
+        caps = dict(zip(self.names, self.max_parents, strict=True))
+        return make_limits(self.names, max_parents=caps, required=self.required, forbidden=self.forbidden)
+
+    @property
+    def structure_prior(self) -> StructurePrior:
+        """The prior over graphs."""
+        return make_prior(self.names, self.prior, {(i, j): value for i, j, value in self.edge_log_odds})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists and numbers; table and digest are kept elsewhere in a run file."""
+        return {
+            "nodes": list(self.names),
+            "n_rows": self.n_rows,
+            "score": {"name": self.score.name, **dataclasses.asdict(self.score)},
+            "prior": self.prior,
+            "edge_log_odds": [list(entry) for entry in self.edge_log_odds],
+            "max_parents": list(self.max_parents),
+            "required": [list(edge) for edge in self.required],
+            "forbidden": [list(edge) for edge in self.forbidden],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], data_digest: str) -> RunOptions:
+        """Undo `to_json`, trusting nothing.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If something is not as `to_json` writes it.
+        """
+        forms = {
+            "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
+            "required": list, "forbidden": list,
+        }  # fmt: skip
+        for name, form in forms.items():
+            if not isinstance(stored.get(name), form):
+                raise ArgumentError(f"its option {name!r} has no such form")
+        nodes, caps = stored["nodes"], stored["max_parents"]
+        if not (len(nodes) == len(caps) >= 2 and all(isinstance(node, str) for node in nodes)):
+            raise ArgumentError("its nodes and max_parents do not agree")
+        if len(set(nodes)) < len(nodes):
+            raise ArgumentError("its nodes have equal names")
+        settings = {name: value for name, value in stored["score"].items() if name != "name"}
+        try:
+            score = SCORES[stored["score"]["name"]](**settings)
+            options = cls(
+                tuple(nodes),
+                stored["n_rows"],
+                data_digest,
+                tuple(int(cap) for cap in caps),
+                score,
+                stored["prior"],
+                tuple((i, j, float(value)) for i, j, value in stored["edge_log_odds"]),
+                tuple((i, j) for i, j in stored["required"]),
+                tuple((i, j) for i, j in stored["forbidden"]),
+            )
+            _ = options.limits, options.structure_prior
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(f"its options cannot be made again: {error}") from error
+        return options
+
+
+def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
+    """The score that ``score=`` means.
+
+    Raises
+    ------
+    ArgumentError
+        If it is unknown, or an equivalent sample size is given with a score that has none.
+    """
+    if isinstance(score, str):
+        if score not in SCORES:
+            raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}")
+        if score == BDeu.name:
+            return BDeu(equivalent_sample_size)
+    elif not isinstance(score, tuple(SCORES.values())):
+        raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}, or such as K2(0.5)")
+    if equivalent_sample_size != 1.0:
+        raise ArgumentError(
+            f"equivalent_sample_size is {equivalent_sample_size!r}, which belongs to score='bdeu'; "
+            f"with score={score!r} leave it out"
+        )
+    return SCORES[score]() if isinstance(score, str) else score

@@ -1,0 +1,32 @@
+"""How a table is refused: the words that several messages share, and the message of one refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from doxa.data import read_table
+from doxa.errors import DoxaError
+
+LEAVE_OUT = "leave it out by naming the others with columns=[...] or --columns"
+NO_STATES = (
+    "every cell is missing, so there are no states; "
+    "leave out by naming the others with columns=[...] or --columns, "
+    "or say with missing=[...] or --missing which texts mean missing"
+)
+BINS = (
+    "numbers are categories only if they are integers of at most 20 distinct values; "
+    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
+    "or leave out by naming the others with columns=[...] or --columns"
+)
+IDENTIFIER = f"a category at most 1000: it looks like an identifier; {LEAVE_OUT}, or group its values first"
+NO_CATEGORIES = f"makes no categories; turn it into text or numbers, or {LEAVE_OUT}"
+
+
+def refusal(kind: type[DoxaError], source: Any, **options: Any) -> str:
+    """The message with which `read_table` refuses ``source``: an error of exactly this kind."""
+    with pytest.raises(DoxaError) as raised:
+        read_table(source, **options)
+    assert type(raised.value) is kind
+    return str(raised.value)
