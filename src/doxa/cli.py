@@ -179,6 +179,12 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--sample", help="Sum over all graphs, or sample them.", show_default="sum if there are few columns"
+        ),
+    ] = None,
     columns: Annotated[
         list[str] | None, typer.Option(help="Use this column (repeat for more); all when left out.", show_default=False)
     ] = None,
@@ -214,7 +220,7 @@ def learn(
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.output import check_output, write_frame
-    from doxa.structure.learn import make_plan, run_plan
+    from doxa.structure.learn import exact_answer, make_plan, run_plan
     from doxa.structure.limits import make_limits
     from doxa.structure.options import check_score
     from doxa.structure.priors import make_prior
@@ -259,7 +265,14 @@ def learn(
                 until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if draws is None else None,
                 seed=seed,
             )
-            posterior = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, None)
+            given = (draws, warmup, thin, max_draws, max_seconds, store)
+            sampling = (
+                sampler != "auto" or (mcse, r_hat, ess) != (0.01, 1.01, 400.0) or any(x is not None for x in given)
+            )
+            answer = exact_answer(plan, exact, sampling, workers)
+            if answer is None:
+                answer = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, None)
+            posterior = answer
     _show(posterior, _EDGES_SHOWN)
     if output is not None:
         write_frame(posterior.edges(), output)
@@ -282,7 +295,7 @@ def demo() -> None:
     print(datasets.describe("reinis"))
     print()
     with _interruptible():
-        posterior = doxa.learn(datasets.load("reinis"), seed=1)
+        posterior = doxa.learn(datasets.load("reinis"), exact=False, seed=1)
     _show(posterior, 15)
     print()
     print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")
@@ -302,7 +315,8 @@ def _show(posterior: StructurePosterior, most: int) -> None:
     for edge in ranked_edges(posterior, most):
         low, high = edge.estimate.interval()
         r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
-        ess, joined = f"{edge.estimate.ess:.0f}", f"{edge.joined.value:.3f}"
+        ess = "-" if math.isinf(edge.estimate.ess) else f"{edge.estimate.ess:.0f}"
+        joined = f"{edge.joined.value:.3f}"
         names = (printable(edge.source), printable(edge.target))
         rows.append((*names, str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined))
     # Columns as wide as their widest cell, whatever the terminal: a cut name or number is worse than a long line.
@@ -317,5 +331,5 @@ def _show(posterior: StructurePosterior, most: int) -> None:
     if left > 0:
         print(f"... and {left} less probable edges")
     print()
-    print(f"edges in a graph: {posterior.n_edges_diagnosis.estimate}")
+    print(f"edges in a graph: {posterior.expected_edges}")
     print(printable(posterior.verdict))

@@ -164,6 +164,12 @@ def long_range_dispersion(
     """
     from scipy.special import fdtri
 
+    distinct, which = np.unique(df, return_inverse=True)  # counts of switches: thousands of edges share a few hundred
+
+    def quantile(level_df: float, order: float) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = fdtri(level_df, distinct, order)[which.reshape(df.shape)]
+        return found
+
     n_chains, finest = sums.shape[:2]
     squares = batch_scatter(sums, lengths)
     base = 1
@@ -183,12 +189,12 @@ def long_range_dispersion(
         mean_square = squares[n_batches] / level_df
         ratio = mean_square / variance
         if n_batches == base:
-            passed = ratio > fdtri(level_df, df, 1 - BASE_GATE)
+            passed = ratio > quantile(level_df, 1 - BASE_GATE)
         else:
             finer_df = float(n_chains * (base - n_batches))
             finer = np.maximum((squares[base] - squares[n_batches]) / finer_df, variance)
             passed = mean_square > finer * fdtri(level_df, finer_df, 1 - LONG_GATE)
-        strong = ratio > fdtri(level_df, df, 1 - SKEW_GATE)
+        strong = ratio > quantile(level_df, 1 - SKEW_GATE)
         used_df = np.where(strong, np.minimum(visits_df, level_df), level_df)
         width = ratio * (student_quantile(used_df, 0.95) / normal) ** 2
         better = passed & (width > best)

@@ -9,14 +9,15 @@ draws of those that did.  What no error can see: a mode that no chain ever visit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.batches import long_range_dispersion
+from doxa.estimates.batches import LongRange, long_range_dispersion
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.intervals import (
@@ -55,8 +56,6 @@ class IndicatorDiagnostics:
         switched, the reference it was judged by (0 when there is none).
     r_hat : ndarray of float
         Split R-hat; nan for a quantity that never switched, inf when every half-chain is constant and they differ.
-    lower, upper : ndarray of float
-        Limits of the 95% interval.
     switches : ndarray of int
         Switches over all chains, in both directions.
     status : ndarray of int8
@@ -80,8 +79,6 @@ class IndicatorDiagnostics:
     mcse: NDArray[np.float64]
     ess: NDArray[np.float64]
     r_hat: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
     switches: NDArray[np.int64]
     status: NDArray[np.int8]
     reference_ess: float
@@ -92,6 +89,66 @@ class IndicatorDiagnostics:
     skew: NDArray[np.float64]
     n_chains: int
     n_draws: int
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """Lower limits of the 95% intervals."""
+        return self._limits[0]
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper limits of the 95% intervals."""
+        return self._limits[1]
+
+    @cached_property
+    def _limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Found when first asked for: a run that only asks whether it may stop has no use for them."""
+        return self.interval()
+
+    def judged_by(self, reference_ess: float) -> IndicatorDiagnostics:
+        """The same, with quantities that never switched judged by other effective draws.
+
+        Parameters
+        ----------
+        reference_ess : float
+            As for `diagnose_indicators`.
+
+        Returns
+        -------
+        IndicatorDiagnostics
+
+        Examples
+        --------
+        >>> counts = IndicatorCounts.from_draws(np.zeros((4, 2000), dtype=np.int8))
+        >>> print(diagnose_indicators(counts).judged_by(900).estimate())
+        < 0.0034 (no switch in 8000 draws)
+        """
+        reference_ess = float(min(reference_ess, self.n_chains * self.n_draws))
+        constant = _never_switched(self.probability)
+        verdict = Status.OK if reference_ess > 0 else Status.CANNOT_TELL
+        return replace(
+            self,
+            mcse=np.where(constant, unseen_error(reference_ess), self.mcse),
+            ess=np.where(constant, reference_ess, self.ess),
+            status=np.where(constant, verdict, self.status).astype(np.int8),
+            reference_ess=reference_ess,
+        )
+
+    def mirrored(self) -> IndicatorDiagnostics:
+        """A square array of which the lower half is that of the upper: for quantities of unordered pairs.
+
+        Examples
+        --------
+        >>> draws = np.zeros((4, 100, 2, 2), dtype=np.int8)
+        >>> draws[:, ::3, 0, 1] = 1
+        >>> diagnose_indicators(IndicatorCounts.from_draws(draws)).mirrored().probability
+        array([[0.  , 0.34],
+               [0.34, 0.  ]])
+        """
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        upper = np.triu(np.ones(self.probability.shape, dtype=np.bool_))
+        mirrored = {name: np.where(upper, value, value.T) for name, value in arrays.items()}
+        return replace(self, **mirrored)  # type: ignore[arg-type]
 
     def interval(self, prob: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Intervals of all quantities.
@@ -223,9 +280,7 @@ def diagnose_indicators(
     n_zero = origins - n_one
 
     variance, ess = _two_state_error(probability, n_zero, n_one, switches / 2, n_chains, total)
-    spread = np.where(constant, 1.0, variance)  # any positive number: constants are judged below
-    long_range = long_range_dispersion(counts.ones, np.diff(counts.edges), spread, np.maximum(switches, 1.0))
-    dispersion, df, skew = long_range
+    dispersion, df, skew = _long_range(counts, variance, switches, ~constant)
     ess = ess / dispersion
     if reference_ess is None:
         reference_ess = float(ess.min(initial=np.inf, where=~constant)) if not constant.all() else 0.0
@@ -235,14 +290,11 @@ def diagnose_indicators(
     status = np.where(r_hat > r_hat_limit, Status.UNCONVERGED, Status.OK)
     if reference_ess <= 0:
         status = np.where(constant, Status.CANNOT_TELL, status)
-    lower, upper = _bounds(n_zero, n_one, switches / 2, dispersion, df, skew, probability, reference_ess, 0.95)
     return IndicatorDiagnostics(
         probability=probability,
         mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance * dispersion / total)),
         ess=np.where(constant, reference_ess, ess),
         r_hat=r_hat,
-        lower=lower,
-        upper=upper,
         switches=switches,
         status=status.astype(np.int8),
         reference_ess=reference_ess,
@@ -299,6 +351,22 @@ def _never_switched(probability: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether every draw of every chain was the same."""
     result: NDArray[np.bool_] = (probability == 0) | (probability == 1)
     return result
+
+
+def _long_range(
+    counts: IndicatorCounts,
+    variance: NDArray[np.float64],
+    switches: NDArray[np.int64],
+    moving: NDArray[np.bool_],
+) -> LongRange:
+    """`long_range_dispersion` of the quantities that took both values; of many edges, most never do."""
+    found = long_range_dispersion(
+        counts.ones[:, :, moving], np.diff(counts.edges), variance[moving], np.maximum(switches[moving], 1.0)
+    )
+    filled = LongRange(*(np.full(moving.shape, neutral) for neutral in (1.0, np.inf, 0.0)))
+    for whole, part in zip(filled, found, strict=True):
+        whole[moving] = part
+    return filled
 
 
 def _two_state_error(

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
-from doxa.models.bits import n_words, pack_rows
+from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.counting import CountingScratch, counting_scratch
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 from doxa.structure.scores import BDeu, Rule, Score, family_log_marginal
 
-__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score"]
+__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
 _FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
@@ -216,6 +216,33 @@ class FamilyScores:
         self.__dict__.update(state)
         self._lock = threading.Lock()
         self._making = threading.RLock()
+
+
+def local_weights(scores: FamilyScores, graphs: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Score and log prior of every family of many graphs.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    graphs : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
+        Adjacency rows as bit sets.
+
+    Returns
+    -------
+    ndarray of float, shape (n_graphs, n_nodes)
+        Nats; a row's sum is the log posterior of the graph, up to a constant.
+    """
+    n = scores.n_nodes
+    parents = pack_rows(unpack_rows(graphs, n).swapaxes(1, 2))
+    distinct, which = np.unique(parents, axis=0, return_inverse=True)
+    weights = np.empty((len(distinct), n))
+    with scores.borrow() as (cache, scoring):
+        for graph, families in enumerate(distinct):
+            for child in range(n):
+                weights[graph, child] = family_log_score(child, families[child], cache.arrays, scoring)
+                if cache.wants_to_grow:
+                    cache.grow()
+    return weights[which.ravel()]
 
 
 def _check_table(table: Table) -> None:

@@ -92,6 +92,8 @@ def compare_posteriors(posterior: StructurePosterior, other: StructurePosterior)
     first, second = mine.probability[i, j], theirs.probability[there[i], there[j]]
     difference = second - first
     mcse = np.hypot(mine.mcse[i, j], theirs.mcse[there[i], there[j]])
+    certain = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))  # both exact
+    z = np.divide(difference, mcse, out=certain, where=mcse > 0)
     frame = pd.DataFrame(
         {
             "source": [names[k] for k in i],
@@ -100,7 +102,7 @@ def compare_posteriors(posterior: StructurePosterior, other: StructurePosterior)
             "other": second,
             "difference": difference,
             "mcse": mcse,
-            "z": difference / mcse,
+            "z": z,
         }
     ).iloc[np.argsort(-np.abs(difference), kind="stable")]
     size = np.abs(difference)

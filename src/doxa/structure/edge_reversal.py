@@ -153,7 +153,7 @@ def _is_accepted(table: Any, i: int, j: int, below: float) -> bool:
 
 @hot
 def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
-    """One reversal of a graph of ``n_edges`` edges; returns their number if accepted, else -1.  Closures are not kept."""
+    """One reversal of a graph of ``n_edges`` edges; returns their number if accepted, else -1."""
     parents, children = graph[0], graph[1]
     where, reached = table.where, table.reached
     if n_edges == 0:

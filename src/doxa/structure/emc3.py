@@ -1,7 +1,7 @@
 """`EMC3`: single-edge Metropolis-Hastings with covered-arc reversals before every step (Kočka & Castelo 2001).
 
 Plain single-edge moves are slow to leave the graph at hand for an equivalent one.  Here each step begins with ``rcar``:
-some covered arcs are turned, which wanders within the equivalence class, and then one edge is added, deleted or reversed.
+some covered arcs are turned, which wanders within the equivalence class, and then one edge is changed.
 The corrected reversal is that of `doxa.structure.covered_arcs`; ``published=True`` accepts every reversal, as printed.
 """
 

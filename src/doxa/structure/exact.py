@@ -7,8 +7,8 @@ Two independent ways.  `enumerate_posterior` lists every graph (25 on three node
 
 from __future__ import annotations
 
-from itertools import combinations, product
-from typing import NamedTuple
+from itertools import combinations, pairwise, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cache import FamilyScores, family_log_score
 from doxa.structure.dag_sums import MOST_NODES, ExactPosterior, sum_over_dags
 from doxa.structure.limits import Limits, capped
+from doxa.structure.score_table import build_score_table
+
+if TYPE_CHECKING:
+    from doxa.structure.options import RunOptions
 
 __all__ = [
     "GraphPosterior",
@@ -27,6 +31,7 @@ __all__ = [
     "exact_posterior",
     "family_score_lists",
     "family_score_table",
+    "prior_weights",
 ]
 
 _MOST_LISTED, _MOST_TABULATED = 5, 14
@@ -167,7 +172,30 @@ def exact_posterior(scores: FamilyScores, limits: Limits | None = None, workers:
     """
     if scores.n_nodes > MOST_NODES:
         raise ArgumentError(f"the table has {scores.n_nodes} columns; all graphs are summed for at most {MOST_NODES}")
-    return sum_over_dags(family_score_lists(scores, limits), scores.names, workers)
+    limits = capped([scores.n_nodes - 1] * scores.n_nodes) if limits is None else limits
+    return sum_over_dags(_all_weights(scores, limits), scores.names, workers)
+
+
+def _all_weights(scores: FamilyScores, limits: Limits) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
+    """The lists of `family_score_lists`, by shared counting: many times faster."""
+    largest = int(limits.max_parents.max())
+    if largest == 0:
+        return family_score_lists(scores, limits)
+    table = build_score_table(scores, limits, max_size=largest, max_families=2**62, keep_within=np.inf)
+    bounds = pairwise(table.first.tolist())
+    return [(table.sets[begin:end, 0], table.log_weight[begin:end]) for begin, end in bounds]
+
+
+def prior_weights(options: RunOptions) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Parent sets and log prior weights of every node, without data, for `doxa.structure.dag_sums`."""
+    limits, prior = options.limits, options.structure_prior
+    lists = []
+    for child in range(len(options.names)):
+        masks = _legal_parent_sets(child, limits)
+        members = (masks[:, None] >> np.arange(len(options.names))) & 1
+        log_weights = members @ prior.edge_log_odds[:, child] + prior.by_in_degree[members.sum(axis=1)]
+        lists.append((masks, log_weights))
+    return lists
 
 
 def exact_edge_probabilities(scores: FamilyScores, limits: Limits | None = None) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from doxa.estimates.store import RunWriter
 
-__all__ = ["learn", "make_plan", "resume", "run_plan"]
+__all__ = ["exact_answer", "learn", "make_plan", "resume", "run_plan"]
 
 
 def learn(
@@ -49,6 +49,7 @@ def learn(
     required: Iterable[tuple[str, str]] = (),
     forbidden: Iterable[tuple[str, str]] = (),
     tiers: Sequence[Sequence[str]] | None = None,
+    exact: bool | None = None,
     chains: int = 4,
     draws: int | None = None,
     warmup: int | None = None,
@@ -83,9 +84,13 @@ def learn(
         Hard knowledge: edges that every graph has, and edges that none has.
     tiers : sequence of sequences of str, optional
         Groups of columns in the order of time: no edge leads from a later group to an earlier one.
+    exact : bool, optional
+        Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
+        summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``,
+        ``until``, ``store``): up to 17 columns, with ``max_parents`` the same.
     chains : int, default=4
-        Independent chains, started far apart: the first at the empty graph, the second at a greedy optimum, the others at
-        random graphs.
+        Independent chains, started far apart: the first at the empty graph, the second at a greedy optimum, the others
+        at random graphs.
     draws : int, optional
         Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional
@@ -111,6 +116,7 @@ def learn(
     Returns
     -------
     StructurePosterior
+        An `ExactStructurePosterior` if all graphs were summed.
 
     Raises
     ------
@@ -123,6 +129,8 @@ def learn(
         If ``until.max_seconds`` ends in the warm-up.
     RunFileError
         If ``store`` names a file that exists or cannot be made.
+    PrecisionError
+        If ``exact`` is True and the sums over graphs lose too many digits.
 
     Examples
     --------
@@ -147,7 +155,34 @@ def learn(
         until=until,
         seed=seed,
     )
+    asked = sampler != "auto" or store is not None or any(x is not None for x in (draws, warmup, thin, until))
+    answer = exact_answer(plan, exact, asked, workers)
+    if answer is not None:
+        return answer
     return run_plan(plan, None if store is None else lambda: begin(store, plan), workers, progress)
+
+
+def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
+    """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
+    from doxa.structure.dag_sums import PrecisionError
+    from doxa.structure.exact_answer import sum_over_graphs, worth_it
+
+    if exact is not None and not isinstance(exact, bool):
+        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
+    if exact and asked:
+        raise ArgumentError(
+            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "leave them out, or leave out exact"
+        )
+    if exact is False or asked or not (exact or worth_it(plan.options)):
+        return None
+    scores = FamilyScores(plan.table, plan.options.score, plan.options.structure_prior)
+    try:
+        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers)
+    except PrecisionError:
+        if exact:
+            raise
+        return None
 
 
 def make_plan(

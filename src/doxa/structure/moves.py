@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.auto import Auto
@@ -16,10 +17,29 @@ from doxa.structure.parent_set_gibbs import ParentSetGibbs
 from doxa.structure.sampler import StructureMove
 from doxa.structure.single_edge import SingleEdge
 
-__all__ = ["MOVES", "check_move", "move_from_settings", "move_settings"]
+__all__ = ["MOVES", "Exact", "check_move", "move_from_settings", "move_settings"]
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Takes the place of a sampler in a posterior that was summed and not sampled."""
+
+    name: ClassVar[str] = "exact"
+    bias: ClassVar[str | None] = None
+    uses_table: ClassVar[bool] = False
+
+    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
+        """Nothing is repeated."""
+        return 1
+
+    def advance(self, *_: Any) -> int:
+        """Refuse: independent draws have no next step."""
+        raise ArgumentError("sampler is Exact(), whose draws are independent; choose another to go on, or exact=True")
+
 
 MOVES: dict[str, type[Any]] = {
-    move.name: move for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Cycle)
+    move.name: move
+    for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Cycle, Exact)
 }
 
 
@@ -31,7 +51,7 @@ def check_move(sampler: str | StructureMove) -> StructureMove:
     ArgumentError, ArgumentTypeError
         If it is neither a name nor a move.
     """
-    named = [name for name in MOVES if name != "cycle"]
+    named = [name for name in MOVES if name not in ("cycle", "exact")]
     if isinstance(sampler, str):
         if sampler not in named:
             raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, named))}")

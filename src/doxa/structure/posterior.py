@@ -7,6 +7,7 @@ answered in `doxa.structure.features`, `.consensus`, `.loss` and `.compare`, who
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -273,6 +274,28 @@ class StructurePosterior:
 
         return compare_posteriors(self, other)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior to a new file, which `doxa.load` reads.
+
+        Parameters
+        ----------
+        path : path
+            A name that is not taken.
+
+        Raises
+        ------
+        RunFileError
+            If the name is taken or the file cannot be written; nothing is then left behind.
+
+        Notes
+        -----
+        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
+        exact posterior the independent draws are kept, and the sums are not.
+        """
+        from doxa.structure.saving import save_run
+
+        save_run(self, path)
+
     def to_frame(self) -> pd.DataFrame:
         """All draws as a frame, one row for each draw of each chain; write it with ``to_csv`` or ``to_parquet``.
 
@@ -339,15 +362,18 @@ class StructurePosterior:
     @cached_property
     def edge_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
-        return diagnose_indicators(self._edge_counts, self.reference_ess)
+        return self._edges_alone.judged_by(self.reference_ess)
 
     @cached_property
     def adjacency_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
+        from doxa.models.bits import pack_rows
         from doxa.structure.adjacency import symmetric_rows
 
-        counts = IndicatorCounts.from_words(symmetric_rows(self.trace["rows"]), len(self.names))
-        return diagnose_indicators(counts, self.reference_ess)
+        n = len(self.names)
+        once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once, and written on both sides
+        counts = IndicatorCounts.from_words(symmetric_rows(self.trace["rows"]) & pack_rows(once), n)
+        return diagnose_indicators(counts, self.reference_ess).mirrored()
 
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:
@@ -360,8 +386,9 @@ class StructurePosterior:
         return diagnose_real(self.n_edges.astype(np.float64))
 
     @cached_property
-    def _edge_counts(self) -> IndicatorCounts:
-        return IndicatorCounts.from_words(self.trace["rows"], len(self.names))
+    def _edges_alone(self) -> IndicatorDiagnostics:
+        """Diagnostics of the edges that see no other quantity."""
+        return diagnose_indicators(IndicatorCounts.from_words(self.trace["rows"], len(self.names)))
 
     @cached_property
     def reference_ess(self) -> float:
@@ -370,7 +397,7 @@ class StructurePosterior:
         What never changed is judged by it: a bound of 3 / ess, not an error of 0.
         """
         slowest = [
-            diagnose_indicators(self._edge_counts).reference_ess,
+            self._edges_alone.reference_ess,
             self.log_score_diagnosis.bulk_ess,
             self.n_edges_diagnosis.bulk_ess,
         ]

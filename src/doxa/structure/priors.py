@@ -64,8 +64,8 @@ def make_prior(
     names : sequence of str
         The nodes.
     kind : str, default="uniform"
-        ``"uniform"`` over graphs, or ``"in_degree"``: uniform over the number of parents of each node, then over the sets
-        of that size.
+        ``"uniform"`` over graphs, or ``"in_degree"``: uniform over the number of parents of each node, then over the
+        sets of that size.
     edge_log_odds : number, mapping or array, optional
         Added for each edge of the graph: one number for all (negative: a penalty), a mapping from (source, target) to
         numbers, or an array of shape (n_nodes, n_nodes), ``[i, j]`` for i -> j.

@@ -52,22 +52,27 @@ def summary_text(posterior: StructurePosterior, most: int) -> str:
     n = len(posterior.names)
     if n * (n - 1) > most:
         lines.append(f"... {n * (n - 1) - most} more: see edges()")
-    mean = posterior.n_edges_diagnosis.estimate
-    return "\n".join([*lines, "", f"edges in a graph: {mean}", posterior.verdict])
+    return "\n".join([*lines, "", f"edges in a graph: {posterior.expected_edges}", posterior.verdict])
 
 
 def run_text(posterior: StructurePosterior) -> str:
     """What was run, in two lines: data and sampler."""
     options, trace = posterior.options, posterior.trace
     n_chains, n_draws = posterior.n_edges.shape
-    accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
+    if posterior.sampler.name == "exact":
+        how = f"summed over all graphs; {n_chains} x {n_draws} independent draws of graphs; seed {trace.entropy}"
+    else:
+        accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
+        how = (
+            f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
+            f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
+            f"seed {trace.entropy}"
+        )
     return "\n".join(
         [
             f"{options.n_rows} rows x {len(posterior.names)} columns; {options.score.text}; {prior_text(posterior)}; "
             f"{cap_text(posterior)}",
-            f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
-            f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
-            f"seed {trace.entropy}",
+            how,
         ]
     )
 

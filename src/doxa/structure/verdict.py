@@ -1,8 +1,9 @@
 """Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
 
-The chains start far apart: one at the empty graph, one at a greedy optimum, the others at random graphs.  The verdict asks whether they have come to agree: in the log score
-(split, rank-normalised R-hat; it shows chains that sit in different modes), and in every edge whose error is large
-enough to matter.  An edge that is present in one draw of ten thousand has an R-hat that means little, and no influence.
+The chains start far apart: one at the empty graph, one at a greedy optimum, the others at random graphs.  The verdict
+asks whether they have come to agree: in the log score (split, rank-normalised R-hat; it shows chains that sit in
+different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
+thousand has an R-hat that means little, and no influence.
 Last, the slowest of all quantities must have enough effective draws.
 Agreement is no proof: a mode that no chain has found leaves no trace.
 """
