@@ -17,7 +17,7 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types unit distributions slow oldest bench format lock clean
+.PHONY: help demo test lint types unit distributions slow oldest bench experiments format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
@@ -50,6 +50,9 @@ oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (nee
 bench: .venv/.ready ## every script in benchmarks/
 	$(WITH_NUMBA_CACHE) export PYTHONPATH=tests && for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
 
+experiments: .venv/.ready ## every script in experiments/: the papers' tables and figures again
+	$(WITH_NUMBA_CACHE) for script in experiments/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
 format: .venv/.ready ## rewrite the sources in the house format
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
@@ -62,7 +65,7 @@ lock: .venv-lock/.ready ## regenerate requirements/dev.lock and requirements/old
 
 clean: ## remove everything that make makes
 	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
-	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt
 	@$(call require_python,$(PYTHON),PYTHON)

@@ -223,7 +223,7 @@ def test_odd_but_sound_files_are_learnt_from(run, tmp_path, name):
         (["--columns", "zzz"], "columns names 'zzz', which is no column; there are: 'rain', 'wet'"),
         (
             ["--sampler", "gibs"],
-            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal'",
+            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered'",
         ),
         (["--max-parents", "-1"], "max_parents is -1; it must be at least 0"),
         (["--chains", "0"], "chains is 0; it must be at least 1"),

@@ -1,17 +1,16 @@
 """The chains of section 3.3.5: data, samplers, starts, and what is kept of each run.
 
-What an iteration is.  Algorithm 1 counts visits: its outer loop (line 2) goes to one node, tries ``rcar(10)``, makes k + 1
-Metropolis-Hastings steps and records the graph once (line 17).  So here an iteration of MB-MCMC is one visit, of k + 1
-steps.  eMC3 is not printed as an algorithm; an iteration of it is one ``rcar(10)`` and one single-edge step.  With k = 5
-MB-MCMC has six proposals where eMC3 has one, so `EMC3_SIX`, with six steps to an iteration, is beside it.  An iteration of
-plain single-edge sampling or of doxa's own `Auto` is one step.
+What an iteration is.  Algorithm 1 counts visits: its outer loop (line 2) goes to one node, tries ``rcar(10)``, makes
+k + 1 Metropolis-Hastings steps and records the graph once (line 17).  So here an iteration of MB-MCMC is one visit, of
+k + 1 steps.  eMC3 is not printed as an algorithm; an iteration of it is one ``rcar(10)`` and one single-edge step.  With
+k = 5 MB-MCMC has six proposals where eMC3 has one, so `EMC3_SIX`, with six steps to an iteration, is beside it.  An
+iteration of plain single-edge sampling or of doxa's own `Auto` is one step.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,8 +22,10 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from doxa.data import Table
+from doxa.models.bits import unpack_rows
 from doxa.structure import EMC3, Auto, MarkovBlanket, SingleEdge
 from doxa.structure.cache import FamilyScores
+from doxa.structure.exact import exact_edge_probabilities
 from doxa.structure.limits import Limits, capped
 from doxa.structure.relations import class_rows, count_differing_pairs, label_rows
 from doxa.structure.sampler import StructureSampler
@@ -33,8 +34,9 @@ from support.networks import ReferenceNetwork, load_network
 
 DATA_SEED = 1
 STARTS = (("empty", 1), ("empty", 2), ("true", 3))  # where a chain starts, and its seed
-THIN = 10  # iterations between recorded graphs
-TRACE = 1000  # points of a trace that is drawn
+RECORDED = 100_000  # graphs of a run that are recorded, at equal distances, or all iterations if there are fewer
+SAME_MODE = 3.0  # nats: mean log scores of runs that are in the same mode differ by less
+TRACE = 500  # points of a trace that is drawn
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ SAMPLERS = (*MB.values(), *EMC.values(), SINGLE, AUTO)
 ALARM = {n: Setting("alarm", n) for n in (1000, 5000, 7000)}
 INSURANCE = {n: Setting("insurance", n) for n in (500, 10_000)}
 SETTINGS = (*ALARM.values(), *INSURANCE.values())
+SCANNED = (Setting("asia", 1000), ALARM[1000])
+SCAN = ((5, 0.95), (0, 0.95), (1, 0.95), (20, 0.95), (100, 0.95), (5, 0.5), (5, 0.8), (5, 0.99))  # k, w
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,8 @@ class Run:
     seconds: float  # CPU seconds, scores counted in the data included, compilation not
     trace: NDArray[np.int32]  # number of edges along the whole run
     score_trace: NDArray[np.float64]
-    edges: NDArray[np.int32]  # number of edges, second half, every THIN iterations
-    scores: NDArray[np.float64]  # log score (nats), second half
+    edges: NDArray[np.int32]  # number of edges, of the recorded graphs of the second half
+    scores: NDArray[np.float64]  # their log scores, nats
     frequent: Distance  # the most frequent graph of the second half
     share: float  # its frequency
     best: Distance  # the graph with the highest score of the whole run
@@ -131,7 +135,8 @@ def limits(name: str) -> Limits:
 def run(setting: Setting, sampler: Sampler, start: str, seed: int, iterations: int) -> Run:
     """One chain, with an empty score cache."""
     dag, limit = network(setting.network).dag, limits(setting.network)
-    chain = StructureSampler(sampler.move, FamilyScores(table(setting)), limit, thin=THIN * sampler.steps)
+    thin = max(1, iterations // RECORDED) * sampler.steps
+    chain = StructureSampler(sampler.move, FamilyScores(table(setting)), limit, thin=thin)
     rng = np.random.default_rng(seed)
     first = chain.start_at(dag.rows if start == "true" else smallest_graph(limit))
     compile_kernels(setting.network, sampler)
@@ -172,8 +177,6 @@ def distance(rows: NDArray[np.uint64], true: NDArray[np.uint64]) -> Distance:
 
 
 def _adjacent(rows: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    from doxa.models.bits import unpack_rows
-
     edges = unpack_rows(rows, len(rows))
     return edges | edges.T
 
@@ -184,11 +187,64 @@ def true_score(setting: Setting) -> float:
     return sum(scores.log_score(node, dag.parents(node)) for node in dag.names)
 
 
-def pooled(runs: Sequence[Run]) -> NDArray[np.int32]:
-    return np.concatenate([r.edges for r in runs])
-
-
-def edge_range(edges: NDArray[np.int32]) -> tuple[int, int]:
-    """The middle 90% of the numbers of edges."""
-    low, high = np.quantile(edges, (0.05, 0.95), method="nearest")
+def edge_range(run: Run) -> tuple[int, int]:
+    """The middle 90% of the numbers of edges of the second half."""
+    low, high = np.quantile(run.edges, (0.05, 0.95), method="nearest")
     return int(low), int(high)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All runs."""
+
+    runs: dict[tuple[Setting, Sampler], tuple[Run, ...]]  # in the order of STARTS
+    scan: tuple[Run, ...]  # of k and w
+    others: tuple[Run, ...]  # on other records of the same size
+    exact_asia: float  # exact posterior mean of the number of edges, for the Asia runs of the scan
+    seconds: float  # CPU seconds of everything
+
+    def reference(self, setting: Setting) -> float:
+        """Posterior mean of the number of edges, by `Auto`."""
+        return float(np.mean([r.edges.mean() for r in self._reference_runs(setting)]))
+
+    def reference_score(self, setting: Setting) -> float:
+        """Posterior mean of the log score, by `Auto`."""
+        return float(np.mean([r.scores.mean() for r in self._reference_runs(setting)]))
+
+    def _reference_runs(self, setting: Setting) -> list[Run]:
+        """Runs of `Auto` in the best mode that any found; a mode that scores 20 nats less does not count."""
+        runs = self.runs[setting, AUTO]
+        best = max(r.scores.mean() for r in runs)
+        return [r for r in runs if r.scores.mean() > best - SAME_MODE]
+
+
+def run_all(quick: bool) -> Results:
+    """Every run of the experiment, in turn."""
+    begin = time.process_time()
+    iterations = 1000 if quick else 1_000_000
+    runs = {}
+    for setting in SETTINGS:
+        six = (EMC3_SIX,) if setting in (ALARM[7000], INSURANCE[10_000]) else ()
+        for sampler in (*SAMPLERS, *six):
+            progress(f"{setting}: {sampler.label}")
+            runs[setting, sampler] = tuple(run(setting, sampler, *start, iterations) for start in STARTS)
+    scan = []
+    for setting in SCANNED:
+        for kernel in MB:
+            for k, w in SCAN[::4] if quick else SCAN:
+                progress(f"{setting}: k={k}, w={w}")
+                scan.append(run(setting, markov_blanket(kernel, k, w), "empty", 1, 6 * iterations // (k + 1)))
+    others = []
+    for setting in SETTINGS[:1] if quick else SETTINGS:
+        for seed in range(DATA_SEED + 1, DATA_SEED + 4):
+            progress(f"{setting}, set {seed}")
+            again = Setting(setting.network, setting.n_records, seed)
+            others += [run(again, sampler, "empty", 1, iterations) for sampler in (MB["printed"], AUTO)]
+    exact = float(exact_edge_probabilities(FamilyScores(table(SCANNED[0]))).sum())
+    progress("")
+    return Results(runs, tuple(scan), tuple(others), exact, time.process_time() - begin)
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:60s}", end="", file=sys.stderr, flush=True)

@@ -18,9 +18,13 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import dag_draws, dag_sums
 from doxa.structure.cache import FamilyScores
+from doxa.structure.dag_blocks import Threads
 from doxa.structure.dag_budget import ExactCost, family_count, fits, predicted_cost
+from doxa.structure.dag_recursions import backward, forward, references
 from doxa.structure.dag_sums import PrecisionError, log_sum_over_dags, sum_over_dags
+from doxa.structure.dag_weights import Families
 from doxa.structure.exact import all_dags, enumerate_posterior, exact_edge_probabilities, exact_posterior
+from doxa.structure.family_sums import subset_sums
 from doxa.structure.limits import capped, make_limits
 from support.checks import FALSE_ALARM, SEED, worst_z, z_limit
 from support.networks import load_network
@@ -175,14 +179,14 @@ def test_twenty_nodes_are_counted():
 def pair_total(n, log2_weight):
     """A(V) by the compiled recursion, all its digits, and its bound; weights that doubles hold exactly."""
     families = [
-        dag_sums.Families(m, np.full(m.size, 0.5), 1 + log2_weight * np.bitwise_count(m).astype(np.int64), 0.0, 0.0)
+        Families(m, np.full(m.size, 0.5), 1 + log2_weight * np.bitwise_count(m).astype(np.int64), 0.0, 0.0)
         for m, _ in edge_penalty(n, 0.0)
     ]
-    with dag_sums._Threads(n, 1) as threads:
-        alpha = dag_sums._subset_sums(families, threads)
-        inside, outside = dag_sums._references(alpha)
-        dag_sums._forward(alpha, inside, threads)
-        dag_sums._backward(alpha, inside, outside, threads)
+    with Threads(n, 1) as threads:
+        alpha = subset_sums(families, threads)
+        inside, outside = references(alpha)
+        forward(alpha, inside, threads)
+        backward(alpha, inside, outside, threads)
     for sums, at in ((inside, -1), (outside, 0)):
         high, low, bound, _ = sums.cells[at]
         yield (Fraction(high) + Fraction(low)) * Fraction(2) ** int(sums.exponents[at, 3]), bound / high

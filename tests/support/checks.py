@@ -25,7 +25,7 @@ def transition_z(path: NDArray[np.intp], matrix: NDArray[np.float64]) -> tuple[f
     """Largest z-value of the transitions along ``path`` against ``matrix``, and how many were compared.
 
     Cells with an expected count below 30 are left out (the normal limit is not for them), but a transition that
-    the matrix says is impossible counts as an infinite z.
+    the matrix says is impossible counts as an infinite z.  Where nothing is left by chance, z is 0.
     """
     n = len(matrix)
     counts = np.bincount(path[:-1] * n + path[1:], minlength=n * n).reshape(n, n)
@@ -39,4 +39,4 @@ def compare_transitions(counts: NDArray[np.int64], matrix: NDArray[np.float64]) 
     expected = visits * matrix
     usable = (expected >= 30) & (visits - expected >= 30)
     z = (counts - expected)[usable] / np.sqrt(expected * (1 - matrix))[usable]
-    return float(np.abs(z).max()), int(usable.sum())
+    return float(np.abs(z).max(initial=0.0)), int(usable.sum())

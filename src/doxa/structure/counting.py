@@ -16,7 +16,7 @@ from doxa._jit import hot, lowest_bit
 from doxa.data import Table
 from doxa.errors import ArgumentError
 
-__all__ = ["CountingScratch", "count_family", "counting_scratch", "group_family"]
+__all__ = ["CountingScratch", "count_family", "counting_scratch", "group_family", "relabel"]
 
 CountingScratch = tuple[NDArray[np.int64], ...]  # config, cell, counts, hash keys, hash labels
 
@@ -83,7 +83,7 @@ def counting_scratch(n_rows: int) -> CountingScratch:
 
 
 @hot
-def _relabel(labels: Any, keys: Any, names: Any) -> int:
+def relabel(labels: Any, keys: Any, names: Any) -> int:
     """Replace labels by 0, 1, ... in order of appearance, in place; return how many there are."""
     mask = keys.size - 1
     names[:] = -1
@@ -122,18 +122,18 @@ def group_family(columns: Any, n_states: Any, child: int, parents: Any, scratch:
             radix = n_states[parent]
             log_q += np.log(radix)
             if size * radix > counts.size:
-                size = _relabel(config, keys, names)
+                size = relabel(config, keys, names)
             column = columns[parent]
             for row in range(config.size):
                 config[row] = config[row] * radix + column[row]
             size *= radix
     if size > counts.size:
-        size = _relabel(config, keys, names)
+        size = relabel(config, keys, names)
     radix = n_states[child]
     column = columns[child]
     for row in range(config.size):
         cell[row] = config[row] * radix + column[row]
     n_cells = size * radix
     if n_cells > counts.size:
-        n_cells = _relabel(cell, keys, names)
+        n_cells = relabel(cell, keys, names)
     return size, n_cells, log_q

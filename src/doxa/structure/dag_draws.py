@@ -26,19 +26,11 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError
-from doxa.structure.dag_sums import (
-    DROP,
-    POWERS,
-    Families,
-    PrecisionError,
-    SetSums,
-    SubsetSums,
-    grow_products,
-    minus,
-    plus,
-    product_scratch,
-    times,
-)
+from doxa.structure.dag_recursions import SetSums, grow_products, product_scratch
+from doxa.structure.dag_sums import PrecisionError
+from doxa.structure.dag_weights import Families
+from doxa.structure.double_double import DROP, POWERS, plus, times
+from doxa.structure.family_sums import SubsetSums, minus
 
 __all__ = ["DrawTables", "draw_dags"]
 

@@ -21,12 +21,12 @@ from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
 from doxa.structure.cache import FamilyScores
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.monitor import check_quantities, has_settled, missing
-from doxa.structure.moves import check_move
+from doxa.structure.moves import check_move, sampler_of
 from doxa.structure.options import RunOptions, check_score
 from doxa.structure.posterior import StructurePosterior
 from doxa.structure.priors import StructurePrior, make_prior
 from doxa.structure.runs import RunPlan, begin, go_on
-from doxa.structure.sampler import StructureMove, StructureSampler
+from doxa.structure.sampler import StructureMove
 from doxa.structure.scores import Score
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def learn(
         (source, target), or an array of shape (n_columns, n_columns), ``[i, j]`` for i -> j.
     sampler : str or move, default="auto"
         ``"auto"``, ``"single_edge"``, ``"edge_gibbs"``, ``"emc3"``, ``"markov_blanket"``, ``"parent_set_gibbs"``,
-        ``"edge_reversal"``, or an object such as ``MarkovBlanket(k=5, w=0.95)`` from `doxa.structure`.
+        ``"edge_reversal"``, ``"tempered"``, or an object such as ``MarkovBlanket(k=5, w=0.95)`` from `doxa.structure`.
     max_parents : int or mapping of column to int, optional
         Largest number of parents of every node, or of those named; any number when left out.
     required, forbidden : iterable of (source, target)
@@ -290,7 +290,7 @@ def run_plan(
     _load_diagnostics_meanwhile()
     with nullcontext() if open_store is None else open_store() as store:
         run = run_chains(
-            StructureSampler(plan.move, scores, plan.options.limits, plan.thin),
+            sampler_of(plan.move, scores, plan.options.limits, plan.thin),
             plan.schedule,
             until=plan.until,
             assess=assess,

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.fleet import Sampler
 from doxa.structure.auto import Auto
+from doxa.structure.cache import FamilyScores
 from doxa.structure.combined import Cycle
 from doxa.structure.edge_gibbs import EdgeGibbs
 from doxa.structure.edge_reversal import EdgeReversal
 from doxa.structure.emc3 import EMC3
+from doxa.structure.limits import Limits
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.parent_set_gibbs import ParentSetGibbs
-from doxa.structure.sampler import StructureMove
+from doxa.structure.sampler import StructureMove, StructureSampler
 from doxa.structure.single_edge import SingleEdge
+from doxa.structure.tempered import Tempered
 
-__all__ = ["MOVES", "Exact", "check_move", "move_from_settings", "move_settings"]
+__all__ = ["MOVES", "Exact", "check_move", "move_from_settings", "move_settings", "sampler_of"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Exact:
 
 MOVES: dict[str, type[Any]] = {
     move.name: move
-    for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Cycle, Exact)
+    for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Tempered, Cycle, Exact)
 }
 
 
@@ -64,6 +68,13 @@ def check_move(sampler: str | StructureMove) -> StructureMove:
     return sampler
 
 
+def sampler_of(move: StructureMove, scores: FamilyScores, limits: Limits, thin: int) -> Sampler[Any]:
+    """The sampler that runs a move on data."""
+    if isinstance(move, Tempered):
+        return move.sampler(scores, limits, thin)
+    return StructureSampler(move, scores, limits, thin)
+
+
 def move_settings(move: StructureMove) -> dict[str, Any]:
     """A move as plain data.
 
@@ -84,7 +95,9 @@ def move_settings(move: StructureMove) -> dict[str, Any]:
         value = getattr(move, field.name)
         if isinstance(move, Cycle):
             value = [[move_settings(part), steps] for part, steps in value]
-        settings[field.name] = [list(pair) for pair in value] if isinstance(value, tuple) else value
+        elif isinstance(move, Tempered) and field.name == "move":
+            value = move_settings(value)
+        settings[field.name] = _as_lists(value)
     return settings
 
 
@@ -103,7 +116,14 @@ def move_from_settings(settings: Any) -> StructureMove:
     try:
         if issubclass(MOVES[name], Cycle):
             given["moves"] = [(move_from_settings(part), steps) for part, steps in given["moves"]]
+        elif MOVES[name] is Tempered:
+            given["move"] = move_from_settings(given["move"])
         made: StructureMove = MOVES[name](**given)
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(f"the run's sampler cannot be made again: {error}") from error
     return made
+
+
+def _as_lists(value: Any) -> Any:
+    """JSON has lists, not tuples."""
+    return [_as_lists(item) for item in value] if isinstance(value, (tuple, list)) else value

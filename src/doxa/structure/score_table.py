@@ -22,31 +22,26 @@ No sampler relies on it: other moves reach all families, and a draw from a part 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.models.bits import pack_rows, unpack_rows
+from doxa.models.bits import pack_rows
 from doxa.structure.cache import FamilyScores
-from doxa.structure.counting import counting_scratch
+from doxa.structure.family_weights import FamilyWeights, NodeFamilies, list_nodes
 from doxa.structure.limits import Limits
-from doxa.structure.priors import family_log_prior
-from doxa.structure.scores import BIC_RULE, CONSTANT_RULE, family_log_marginal
-from doxa.structure.shared_counts import SharedCounts, set_number, subsets
+from doxa.structure.pruned_sets import PrunedSets, add_sets, list_sets, more_sets
+from doxa.structure.shared_counts import subsets
 
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
-_MORE_COLUMNS = 8  # beyond max_size: no larger sets are counted
 _MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
 
@@ -140,37 +135,6 @@ def _nats(name: str, value: float) -> float:
     return float(value)
 
 
-@dataclass
-class _Node:
-    """One node's families: its required parents and any of the free ones."""
-
-    child: int
-    required: NDArray[np.int64]
-    free: NDArray[np.int64]  # rising
-    most_free: int  # the cap less the required
-    n_listed: int  # sizes 0 to this, in free parents, are listed in full
-    candidates: NDArray[np.int64]  # of the free: what larger sets are made from
-
-
-class _List(NamedTuple):
-    """A node's sets while they are gathered, heaviest first."""
-
-    sets: NDArray[np.uint64]
-    log_weight: NDArray[np.float64]
-    n_free: NDArray[np.int64]  # parents besides the required
-    replaced: NDArray[np.float64]  # what the sets left out for this one have as probability, relative to it at most
-    n_computed: int
-    largest: int  # free parents of the largest set computed
-
-
-class _Level(NamedTuple):
-    """All sets of one size over some nodes, in colexicographic order."""
-
-    place: NDArray[np.int64]  # (n_nodes,): of a node among these nodes, or -1
-    best: NDArray[np.float64]  # (n_sets,): weight of the heaviest subset, the set itself included
-    which: NDArray[np.int64]  # (n_sets,): its number among all sets of the node
-
-
 class _Builder:
     """The stages of `build_score_table`."""
 
@@ -184,27 +148,24 @@ class _Builder:
         extend_within: float,
         pool: ThreadPoolExecutor,
     ) -> None:
-        n = scores.n_nodes
-        self.scores, self.max_size, self.max_families, self.pool = scores, max_size, max_families, pool
-        assert scores.prior is not None  # FamilyScores sees to it
-        self.prior = scores.prior.arrays
+        self.max_size, self.max_families, self.pool = max_size, max_families, pool
         self.keep_within, self.extend_within = keep_within, extend_within
-        columns = 1
-        while columns < min(n, max_size + _MORE_COLUMNS) and SharedCounts.countable(n, columns + 1):
-            columns += 1
-        self.most_columns = columns
-        self.counts = SharedCounts(scores, columns, pool)
-        self.nodes = _nodes(limits, max_size)
+        self.weights = FamilyWeights(scores, max_size, pool)
+        self.nodes = list_nodes(limits, max_size)
 
     def build(self) -> ScoreTable:
         complete = self._complete_size()
         for size in range(complete + 1):
-            self._count_level(size, [node.free for node in self.nodes])
+            self.weights.count_level(size, [(node, node.free) for node in self.nodes])
         if complete < self.max_size:
             self._choose_candidates(complete)
             for size in range(complete + 1, self.max_size + 1):
-                self._count_level(size, [node.candidates for node in self.nodes])
-        lists = list(self.pool.map(partial(self._list, complete=complete), self.nodes))
+                self.weights.count_level(size, [(node, node.candidates) for node in self.nodes])
+
+        def task(node: NodeFamilies) -> PrunedSets:
+            return list_sets(self.weights, node, complete, self.keep_within)
+
+        lists = list(self.pool.map(task, self.nodes))
         self._extend(lists)
         return self._table(lists, complete)
 
@@ -221,12 +182,12 @@ class _Builder:
         return max(min(1, self.max_size), int(affordable[:-1].cumprod().sum()) - 1)
 
     @staticmethod
-    def _n_sets(node: _Node, n_free: int, size: int) -> int:
+    def _n_sets(node: NodeFamilies, n_free: int, size: int) -> int:
         return math.comb(n_free, size) if size <= node.n_listed else 0
 
     def _choose_candidates(self, complete: int) -> None:
         """The most candidates a node that are affordable; those whose best set so far weighs most."""
-        budget = self.max_families // _FAMILIES_A_SET - self.counts.n_counted
+        budget = self.max_families // _FAMILIES_A_SET - self.weights.counts.n_counted
         sizes = range(complete + 1, self.max_size + 1)
         number = 0
         while number < len(self.nodes):
@@ -239,13 +200,13 @@ class _Builder:
                 break
             number += 1
 
-        def choose(node: _Node) -> None:
+        def choose(node: NodeFamilies) -> None:
             if node.n_listed <= complete:
                 return
             value = np.full(len(self.nodes), -np.inf)
             for size in range(1, complete + 1):
                 free = node.free[subsets(len(node.free), size)]
-                weight = self._weigh(node, free)
+                weight = self.weights.weigh(node, free)
                 for column in free.T:
                     np.maximum.at(value, column, weight)
             order = np.argsort(-value[node.free], kind="stable")
@@ -253,172 +214,27 @@ class _Builder:
 
         list(self.pool.map(choose, self.nodes))
 
-    # -- counts and weights ------------------------------------------------------------------------------------------
-
-    def _count_level(self, size: int, pools: Sequence[NDArray[np.int64]]) -> None:
-        """Count what the sets of ``size`` free parents need."""
-        wanted = [(node, pool) for node, pool in zip(self.nodes, pools, strict=True) if size <= node.n_listed]
-        totals: dict[int, int] = {}
-        for node, pool in wanted:
-            for columns in (len(node.required) + size, len(node.required) + size + 1):
-                totals[columns] = totals.get(columns, 0) + math.comb(len(pool), size)
-        n = len(self.nodes)
-        for columns, total in totals.items():
-            if columns <= self.most_columns and math.comb(n, columns) <= total:
-                self.counts.count_all(columns)
-        self._count(
-            (node, pool[subsets(len(pool), size)])
-            for node, pool in wanted
-            if not all(self.counts.has_all(len(node.required) + size + k) for k in (0, 1))
-        )
-
-    def _count(self, families: Iterable[tuple[_Node, NDArray[np.int64]]]) -> None:
-        """Count what these sets of free parents need, where it has not been counted."""
-        numbers: dict[int, list[NDArray[np.int64]]] = {}
-        for node, free in families:
-            for base in (node.required, np.append(node.required, node.child)):
-                columns = len(base) + free.shape[1]
-                if columns <= self.most_columns and not self.counts.has_all(columns):
-                    numbers.setdefault(columns, []).append(self.counts.numbers(free, base))
-        for columns, arrays in sorted(numbers.items()):
-            self.counts.count(columns, arrays)
-
-    def _weigh(self, node: _Node, free: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Log weights of sets of free parents, each with the required ones, from what has been counted."""
-        n_states, rule = self.scores.data[2], self.scores.rule
-        n_parents = len(node.required) + free.shape[1]
-        if n_parents + 1 > self.most_columns:
-            return self._weigh_one_by_one(node, free)
-        of_child = 1 + int(self.counts.radix_of[node.child]) if rule.kind == CONSTANT_RULE else 0
-        cells = self.counts.sums(n_parents + 1, self.counts.numbers(free, np.append(node.required, node.child)), 0)
-        weight: NDArray[np.float64] = cells - self.counts.sums(
-            n_parents, self.counts.numbers(free, node.required), of_child
-        )
-        if rule.kind == BIC_RULE:
-            n_configs = n_states[free].prod(axis=1, dtype=np.float64) * n_states[node.required].prod(dtype=np.float64)
-            weight -= 0.5 * rule.log_cases * n_configs * (n_states[node.child] - 1.0)
-        by_in_degree, edge_log_odds = self.prior
-        odds = edge_log_odds[:, node.child]
-        weight += odds[free].sum(axis=1) + odds[node.required].sum() + by_in_degree[n_parents]
-        return weight
-
-    def _weigh_one_by_one(self, node: _Node, free: NDArray[np.int64]) -> NDArray[np.float64]:
-        """For nodes with many required parents."""
-        weight = np.empty(len(free))
-        scratch = counting_scratch(len(self.scores.data[1]))
-        scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
-        _score_families(node.child, self._words(node, free), scoring, weight)
-        return weight
-
-    def _words(self, node: _Node, free: NDArray[np.int64]) -> NDArray[np.uint64]:
-        members = np.zeros((len(free), len(self.nodes)), dtype=np.bool_)
-        members[:, node.required] = True
-        np.put_along_axis(members, free, True, axis=1)
-        return pack_rows(members)
-
     # -- the lists ---------------------------------------------------------------------------------------------------
 
-    def _list(self, node: _Node, complete: int) -> _List:
-        """All sets of a node up to its listed size, less those that a subset beats by far."""
-        level: _Level | None = None
-        sets, weights, sizes, kept, left_out, gaps = [], [], [], [], [], []
-        n_computed, largest = 0, 0
-        for size in range(node.n_listed + 1):
-            pool = node.free if size <= complete else node.candidates
-            free = pool[subsets(len(pool), size)]
-            weight = self._weigh(node, free)
-            above, which = self._heaviest_proper_subset(free, level)
-            keep = _is_kept(weight, above, self.keep_within)
-            own = np.arange(n_computed, n_computed + len(free))
-            place = np.full(len(self.nodes), -1, dtype=np.int64)
-            place[pool] = np.arange(len(pool))
-            level = _Level(place, np.maximum(weight, above), np.where(weight > above, own, which))
-            sets.append(self._words(node, free[keep]))
-            weights.append(weight[keep])
-            sizes.append(np.full(int(keep.sum()), size, dtype=np.int64))
-            kept.append(own[keep])
-            left_out.append(which[~keep])
-            gaps.append(weight[~keep] - above[~keep])
-            n_computed += len(free)
-            largest = size if len(free) else largest
-        replaced = np.bincount(np.concatenate(left_out), np.exp(np.concatenate(gaps)), minlength=n_computed)
-        found = _List(
-            np.concatenate(sets),
-            np.concatenate(weights),
-            np.concatenate(sizes),
-            replaced[np.concatenate(kept)].astype(np.float64),
-            n_computed,
-            largest,
-        )
-        return _heaviest_first(found)
-
-    def _heaviest_proper_subset(
-        self, free: NDArray[np.int64], level: _Level | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Weight and number of each set's heaviest proper subset, by way of the sets with one parent less."""
-        above, which = np.full(len(free), -np.inf), np.full(len(free), -1, dtype=np.int64)
-        if level is not None:
-            members = np.empty(free.shape[1], dtype=np.int64)
-            _best_of_subsets(free, level, self.counts.binom, members, above, which)
-        return above, which
-
-    def _extend(self, lists: list[_List]) -> None:
+    def _extend(self, lists: list[PrunedSets]) -> None:
         """Add sets with more parents to the lists whose largest sets are among their best."""
         budget = self.max_families // _EXTENDED_SHARE
         active = list(range(len(lists)))
         while active:
             most = min(_MOST_EXTENDED, budget // max(1, sum(len(self.nodes[i].candidates) for i in active)))
-            new = [(i, self._one_more(self.nodes[i], lists[i], most)) for i in active]
+            new = [(i, more_sets(self.weights, self.nodes[i], lists[i], most, self.extend_within)) for i in active]
             new = [(i, free) for i, free in new if len(free)]
             budget -= sum(len(free) for _, free in new)
-            self._count([(self.nodes[i], free) for i, free in new])
+            self.weights.count([(self.nodes[i], free) for i, free in new])
 
             def task(job: tuple[int, NDArray[np.int64]]) -> None:
-                lists[job[0]] = self._with(self.nodes[job[0]], lists[job[0]], job[1])
+                i, free = job
+                lists[i] = add_sets(self.weights, self.nodes[i], lists[i], free, self.keep_within)
 
             list(self.pool.map(task, new))
             active = [i for i, _ in new]
 
-    def _one_more(self, node: _Node, found: _List, most: int) -> NDArray[np.int64]:
-        """Sets to add, as free parents: one more than the largest sets computed, where these are among the best."""
-        size = found.largest
-        near = (found.n_free == size) & (found.log_weight >= found.log_weight[0] - self.extend_within)
-        bases = np.flatnonzero(near)[:most]
-        largest = min(node.most_free, max(self.most_columns - 1 - len(node.required), 2))
-        if size >= largest or not bases.size:
-            return np.empty((0, size + 1), dtype=np.int64)
-        present = unpack_rows(found.sets[bases], len(self.nodes))
-        present[:, node.required] = False
-        which, added = np.nonzero(~present[:, node.candidates])
-        members = present[which]
-        members[np.arange(len(which)), node.candidates[added]] = True
-        words = pack_rows(members)
-        words = words[np.lexsort(words.T)]
-        new = np.append(True, (words[1:] != words[:-1]).any(axis=1))[: len(words)]
-        return np.nonzero(unpack_rows(words[new], len(self.nodes)))[1].reshape(-1, size + 1)
-
-    def _with(self, node: _Node, found: _List, free: NDArray[np.int64]) -> _List:
-        """A list with those of the new sets that no listed subset beats by far."""
-        weight, words = self._weigh(node, free), self._words(node, free)
-        which = np.empty(len(free), dtype=np.int64)
-        _first_subset(words, found.sets, which)  # the lists fall: the first is the heaviest
-        above = found.log_weight[which]
-        keep = _is_kept(weight, above, self.keep_within)
-        more = np.bincount(which[~keep], np.exp(weight[~keep] - above[~keep]), minlength=len(found.replaced))
-        replaced = found.replaced + more.astype(np.float64)
-        n_kept = int(keep.sum())
-        return _heaviest_first(
-            _List(
-                np.concatenate([found.sets, words[keep]]),
-                np.concatenate([found.log_weight, weight[keep]]),
-                np.concatenate([found.n_free, np.full(n_kept, free.shape[1], dtype=np.int64)]),
-                np.concatenate([replaced, np.zeros(n_kept)]),
-                found.n_computed + len(free),
-                free.shape[1],
-            )
-        )
-
-    def _table(self, lists: Sequence[_List], complete: int) -> ScoreTable:
+    def _table(self, lists: Sequence[PrunedSets], complete: int) -> ScoreTable:
         n = len(lists)
         first = np.concatenate([[0], np.cumsum([len(found.sets) for found in lists])]).astype(np.int64)
         sets = np.ascontiguousarray(np.concatenate([found.sets for found in lists]))
@@ -433,75 +249,11 @@ class _Builder:
             largest_size=max(f.largest + len(node.required) for f, node in zip(lists, self.nodes, strict=True)),
             candidates=pack_rows(candidates),
             n_computed=n_computed,
-            n_counted=self.counts.n_counted,
+            n_counted=self.weights.counts.n_counted,
             n_kept=len(sets),
             n_pruned=n_computed - len(sets),
             pruned_mass=min(1.0, math.fsum(float(found.replaced.max()) for found in lists)),
             n_bytes=first.nbytes + sets.nbytes + log_weight.nbytes,
-            n_bytes_counting=self.counts.n_bytes,
+            n_bytes_counting=self.weights.counts.n_bytes,
         )
         return ScoreTable(first, sets, log_weight, info)
-
-
-def _nodes(limits: Limits, max_size: int) -> list[_Node]:
-    allowed, required = limits.allowed_edges, limits.required_edges
-    nodes = []
-    for child, cap in enumerate(limits.max_parents.tolist()):
-        needed = np.flatnonzero(required[:, child])
-        free = np.flatnonzero(allowed[:, child] & ~required[:, child])
-        most_free = min(cap - len(needed), len(free))
-        nodes.append(_Node(child, needed, free, most_free, max(0, min(max_size - len(needed), most_free)), free))
-    return nodes
-
-
-def _is_kept(weight: NDArray[np.float64], above: NDArray[np.float64], keep_within: float) -> NDArray[np.bool_]:
-    return weight > above - keep_within if math.isfinite(keep_within) else np.ones(len(weight), dtype=np.bool_)
-
-
-def _heaviest_first(found: _List) -> _List:
-    order = np.argsort(-found.log_weight, kind="stable")
-    return found._replace(
-        sets=found.sets[order],
-        log_weight=found.log_weight[order],
-        n_free=found.n_free[order],
-        replaced=found.replaced[order],
-    )
-
-
-@hot
-def _score_families(child: int, sets: Any, scoring: Any, weight: Any) -> None:
-    data, rule, prior, scratch = scoring
-    for row in range(sets.shape[0]):
-        weight[row] = family_log_marginal(child, sets[row], data, rule, scratch)
-        weight[row] += family_log_prior(child, sets[row], prior)
-
-
-@hot
-def _best_of_subsets(free: Any, level: Any, binom: Any, members: Any, above: Any, which: Any) -> None:
-    size = free.shape[1]
-    for row in range(free.shape[0]):
-        for dropped in range(size):
-            k = 0
-            for j in range(size):
-                if j != dropped:
-                    members[k] = level.place[free[row, j]]
-                    k += 1
-            number = set_number(members, k, binom)
-            if level.best[number] > above[row]:
-                above[row] = level.best[number]
-                which[row] = level.which[number]
-
-
-@hot
-def _first_subset(words: Any, sets: Any, which: Any) -> None:
-    """For each bit set of ``words`` the first of ``sets`` that it contains."""
-    for row in range(words.shape[0]):
-        for k in range(sets.shape[0]):
-            inside = True
-            for w in range(words.shape[1]):
-                if sets[k, w] & ~words[row, w]:
-                    inside = False
-                    break
-            if inside:
-                which[row] = k
-                break

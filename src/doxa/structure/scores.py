@@ -22,7 +22,7 @@ from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.structure.counting import group_family
 
-__all__ = ["BIC", "K2", "SCORES", "BDeu", "Rule", "Score", "family_log_marginal", "log_bdeu"]
+__all__ = ["BIC", "K2", "SCORES", "BDeu", "Rule", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
 
 BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
 
@@ -185,11 +185,12 @@ def _check_weight(name: str, value: float) -> float:
 
 def _sum_of_ratios(counts: NDArray[Any], log_alpha: float) -> float:
     """Sum over the positive counts N of ln Gamma(a + N) - ln Gamma(a), with a = exp(log_alpha)."""
-    return math.fsum(_log_ratio(float(n), math.exp(log_alpha), log_alpha) for n in counts if n > 0)
+    return math.fsum(log_ratio(float(n), math.exp(log_alpha), log_alpha) for n in counts if n > 0)
 
 
 @hot
-def _log_ratio(n: float, alpha: float, log_alpha: float) -> float:
+def log_ratio(n: float, alpha: float, log_alpha: float) -> float:
+    """ln Gamma(a + n) - ln Gamma(a) for n cases, a given with its logarithm, which still counts where a underflows."""
     # ln Gamma(a) = ln Gamma(1 + a) - ln a: so written it neither overflows nor cancels when a = alpha / (q r)
     # is tiny, as it is for families with many parents.
     if alpha < 1e5:
@@ -233,5 +234,5 @@ def _sum_over_labels(
     for label in range(n_labels):
         if counts[label] > 0:
             number = float(counts[label])
-            total += number * math.log(number) if likelihood else _log_ratio(number, alpha, log_alpha)
+            total += number * math.log(number) if likelihood else log_ratio(number, alpha, log_alpha)
     return total

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.structure.cache import FamilyScores
-from doxa.structure.counting import _relabel
-from doxa.structure.scores import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, _log_ratio
+from doxa.structure.counting import relabel
+from doxa.structure.scores import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, log_ratio
 
 __all__ = ["SharedCounts", "binomials", "set_number", "subsets"]
 
@@ -161,9 +161,9 @@ class SharedCounts:
         if kind == BIC_RULE:
             sums = [n * math.log(n)]
         elif kind == BDEU_RULE:
-            sums = [_log_ratio(n, math.exp(log_weight), log_weight)]
+            sums = [log_ratio(n, math.exp(log_weight), log_weight)]
         else:
-            sums = [_log_ratio(n, math.exp(a), a) for a in log_alphas.tolist()]
+            sums = [log_ratio(n, math.exp(a), a) for a in log_alphas.tolist()]
         return np.empty(0, dtype=np.int64), np.array([sums])
 
     def _count(self, size: int, sums: NDArray[np.float64], keys: NDArray[np.int64] | None) -> None:
@@ -230,7 +230,7 @@ def _work(data: tuple[NDArray[Any], ...], most_columns: int) -> tuple[NDArray[An
 @hot
 def _term(n: int, likelihood: bool, log_alpha: float) -> float:
     number = float(n)
-    return number * math.log(number) if likelihood else _log_ratio(number, math.exp(log_alpha), log_alpha)
+    return number * math.log(number) if likelihood else log_ratio(number, math.exp(log_alpha), log_alpha)
 
 
 @hot
@@ -334,7 +334,7 @@ def _extend(level: int, member: int, data: Any, work: Any) -> None:
     else:
         for row in range(column.size):
             cells[row] = np.int64(old[row]) * radix + column[row]
-        found = _relabel(cells, keys, names)
+        found = relabel(cells, keys, names)
         for row in range(column.size):
             new[row] = cells[row]
     n_labels[level + 1] = found
@@ -359,7 +359,7 @@ def _count_one(level: int, member: int, data: Any, terms: Any, work: Any, sums: 
     for row in range(n_rows):
         cells[row] = np.int64(labels[row]) * radix + column[row]
     if n_cells > counts.size:
-        _relabel(cells, work[7], work[8])
+        relabel(cells, work[7], work[8])
     for row in range(n_rows):
         counts[cells[row]] += weights[row]
     found = 0

@@ -1,0 +1,81 @@
+"""The weights of all families that a sum over graphs is made of: checked, sorted, and split into powers of two.
+
+Sums over graphs take a table of log weights, or a list of the possible parent sets of every node.  Both become a
+`Families` a node here, and what cannot be summed is refused with words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+
+__all__ = ["MOST_NODES", "Families", "LogWeights", "list_families"]
+
+LogWeights = ArrayLike | Sequence[tuple[ArrayLike, ArrayLike]]
+
+MOST_NODES = 24  # n! 4^n must stay below the largest power in the table; memory ends sooner
+_WIDEST = 5e7  # nats between the weights of one node: sums of their exponents must fit 32 bits
+
+
+class Families(NamedTuple):
+    """The possible families of one node, heaviest first; a weight is ``mantissa * 2^exponent * exp(reference)``."""
+
+    masks: NDArray[np.int64]
+    mantissa: NDArray[np.float64]  # in [0.5, 1)
+    exponent: NDArray[np.int64]
+    reference: float  # nats, the heaviest log weight
+    rounding: float  # bound of the relative error of one weight
+
+
+def list_families(log_weights: LogWeights) -> list[Families]:
+    """Check the weights and bring both forms into one; `ArgumentError` says what is wrong with them."""
+    if isinstance(log_weights, np.ndarray):
+        n = len(log_weights)
+        if log_weights.ndim != 2 or n > MOST_NODES or log_weights.shape[1] != 2**n:
+            raise ArgumentError(
+                f"log_weights has shape {log_weights.shape}; it must be (n_nodes, 2**n_nodes), "
+                f"for at most {MOST_NODES} nodes"
+            )
+        everything = np.arange(2**n)
+        rows: list[Any] = [(everything, row) for row in log_weights]
+    else:
+        rows = list(log_weights)  # type: ignore[arg-type]
+        n = len(rows)
+    if not 1 <= n <= MOST_NODES:
+        raise ArgumentError(f"log_weights has {n} nodes; sums over all graphs are for 1 to {MOST_NODES} nodes")
+    return [_family_list(node, n, masks, values) for node, (masks, values) in enumerate(rows)]
+
+
+def _family_list(node: int, n: int, masks: ArrayLike, values: ArrayLike) -> Families:
+    sets, logs = np.asarray(masks).astype(np.int64), np.asarray(values, dtype=np.float64)
+    where = f"log_weights[{node}]"
+    if sets.ndim != 1 or sets.shape != logs.shape:
+        raise ArgumentError(f"{where} has {sets.shape} masks and {logs.shape} weights; give one weight for each mask")
+    if np.isnan(logs).any() or (logs == np.inf).any():
+        raise ArgumentError(f"{where} contains NaN or inf; a log weight is finite, or -inf for an impossible family")
+    keep = logs > -np.inf
+    sets, logs = sets[keep], logs[keep]
+    if not logs.size:
+        raise ArgumentError(f"{where} has no finite entry; node {node} needs at least one possible parent set")
+    if ((sets >> node) & 1).any() or (sets < 0).any() or (sets >> n).any():
+        raise ArgumentError(f"{where} has a finite weight for parents that include {node} itself or no node at all")
+    reference = float(logs.max())
+    if reference - logs.min() > _WIDEST or abs(reference) > 1e15:
+        raise ArgumentError(
+            f"{where} spans {logs.min():g} to {reference:g} nats; weights of one node may differ by {_WIDEST:g}: "
+            "use -inf for what is impossible"
+        )
+    order = np.lexsort((sets, -logs))
+    sets, logs = sets[order], logs[order]
+    if len(np.unique(sets)) < len(sets):
+        raise ArgumentError(f"{where} lists a parent set twice")
+    binary = (logs - reference) / math.log(2)
+    exponent = np.floor(binary)
+    rounding = 2.0**-52 * (float(np.abs(binary).max()) + 4)
+    return Families(sets, np.exp2(binary - exponent - 1), exponent.astype(np.int64) + 1, reference, rounding)
