@@ -35,7 +35,10 @@ def main() -> None:
 def report(results: Results, folder: Path | None) -> None:
     """Print the tables, draw the figures."""
     for heading, text in (
-        ("Claims: ranges are the middle 90% of the second half; nats are log scores less the posterior's", claims_table),
+        (
+            "Claims: ranges are the middle 90% of the second half; nats are log scores less the posterior's",
+            claims_table,
+        ),
         ("Runs: distances are from the true graph, in pairs of nodes", runs_table),
         ("eMC3, corrected, with six steps to an iteration: as many proposals as MB-MCMC with k = 5", six_table),
         ("k and w: six million steps each, from the empty graph", scan_table),

@@ -223,7 +223,8 @@ def test_odd_but_sound_files_are_learnt_from(run, tmp_path, name):
         (["--columns", "zzz"], "columns names 'zzz', which is no column; there are: 'rain', 'wet'"),
         (
             ["--sampler", "gibs"],
-            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered'",
+            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', "
+            "'parent_set_gibbs', 'edge_reversal', 'tempered'",
         ),
         (["--max-parents", "-1"], "max_parents is -1; it must be at least 0"),
         (["--chains", "0"], "chains is 0; it must be at least 1"),
@@ -428,3 +429,19 @@ def test_an_interruption_says_what_was_done_and_writes_nothing(tmp_path):
     assert "interrupted" in err
     assert err.rstrip().endswith("nothing was written")
     assert files_in(tmp_path) == ["two.csv"]
+
+
+def test_show_writes_edges_and_draws(run, table, tmp_path):
+    code, _, _ = run("learn", table, *QUICK, "--bins", "2", "--store", tmp_path / "run.doxa")
+    assert code == 0
+    code, out, err = run(
+        "show", tmp_path / "run.doxa", "--output", tmp_path / "edges.csv", "--draws", tmp_path / "draws.parquet"
+    )
+    assert (code, err) == (0, "")
+    posterior = doxa.load(tmp_path / "run.doxa")
+    assert f"All {posterior.n_edges.size} draws are in" in out
+    assert pd.read_parquet(tmp_path / "draws.parquet").equals(posterior.to_frame())
+    assert len(pd.read_csv(tmp_path / "edges.csv")) == len(posterior.edges())
+    code, _, err = run("show", tmp_path / "run.doxa", "--draws", tmp_path / "run.doxa")
+    assert code == 2
+    assert err.startswith("doxa: ")

@@ -130,9 +130,7 @@ def unsupported(results: Results, kernel: str) -> str:
 
 
 def variability(results: Results, kernel: str) -> str:
-    few, many = (
-        np.mean([r.edges.std() for r in results.runs[INSURANCE[n], MB[kernel]]]) for n in (500, 10_000)
-    )
+    few, many = (np.mean([r.edges.std() for r in results.runs[INSURANCE[n], MB[kernel]]]) for n in (500, 10_000))
     return f"standard deviation {few:.2f} at 500, {many:.2f} at 10,000"
 
 
@@ -200,10 +198,11 @@ def claims_table(results: Results) -> str:
     widths = (10, 30, 46, 46)
     heads = ("figure", "the chapter says", "we find (printed kernel)", "we find (corrected kernel)")
     rows = [
-        (claim.figure, claim.says, claim.find(results, "printed"), claim.find(results, "corrected"))
-        for claim in CLAIMS
+        (claim.figure, claim.says, claim.find(results, "printed"), claim.find(results, "corrected")) for claim in CLAIMS
     ]
-    return "\n".join([*_wrapped(heads, widths), "-" * (sum(widths) + 6), *(t for r in rows for t in _wrapped(r, widths))])
+    return "\n".join(
+        [*_wrapped(heads, widths), "-" * (sum(widths) + 6), *(t for r in rows for t in _wrapped(r, widths))]
+    )
 
 
 def runs_table(results: Results) -> str:
@@ -230,10 +229,14 @@ def runs_table(results: Results) -> str:
 
 def scan_table(results: Results) -> str:
     """The effect of k and w, at an equal number of steps."""
-    lines = [f"{'':42s} {'edges':>7s} {'mean':>6s} {'log score':>10s} {'effective draws and seconds per million steps'}"]
+    lines = [
+        f"{'':42s} {'edges':>7s} {'mean':>6s} {'log score':>10s} {'effective draws and seconds per million steps'}"
+    ]
     for setting in SCANNED:
-        exact = f"exact mean {results.exact_asia:.2f}" if setting.network == "asia" else (
-            f"posterior mean by Auto {results.reference(setting):.2f}"
+        exact = (
+            f"exact mean {results.exact_asia:.2f}"
+            if setting.network == "asia"
+            else (f"posterior mean by Auto {results.reference(setting):.2f}")
         )
         lines.append(f"-- {setting}: {exact}")
         for kernel in MB:

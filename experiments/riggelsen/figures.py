@@ -1,4 +1,4 @@
-"""The drawings: figures 4.5 to 4.8 for the printed and the corrected kernels, the log scores, and the effect of k and w.
+"""The drawings: figures 4.5 to 4.8 for the printed and the corrected kernels, the log scores, the effect of k and w.
 
 Colours are those of Okabe & Ito (2008); runs also differ in their lines, samplers in their markers.
 """
@@ -36,7 +36,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 COLOUR = {"MB-MCMC": BLUE, "eMC3": RED}
 SAMPLERS_OF = {"MB-MCMC": MB, "eMC3": EMC}
 LINE = {0: "-", 1: (0, (1, 1)), 2: (0, (1, 1))}
-COLOURS = 48  # of a PNG: lines on white need no more, and the files stay small
+COLOURS = 256  # of a PNG: lines on white need no more, and the files stay small
 
 Panel = tuple[Setting, tuple[str, ...]]  # data and the samplers drawn in one row
 
@@ -72,7 +72,9 @@ def traces(results: Results, number: str, rows: list[Panel], which: tuple[int, i
             ax.axhline(results.reference(setting), color="black", linewidth=1.2)
             ax.axhline(network(setting.network).dag.n_edges, color="black", linewidth=1.2, linestyle=(0, (6, 3)))
             ax.set_title(f"{setting}: {' and '.join(families)}, {kernel}", fontsize=10)
-            _room(ax, [results.runs[setting, SAMPLERS_OF[f][k]][i] for f in families for k in MB for i in which], setting)
+            _room(
+                ax, [results.runs[setting, SAMPLERS_OF[f][k]][i] for f in families for k in MB for i in which], setting
+            )
         row[0].set_ylabel("edges in the graph")
     for ax in axes[-1]:
         ax.set_xlabel("iterations (thousands)")
@@ -109,15 +111,16 @@ def scores(results: Results) -> Figure:
                 face = "none" if r.start == "true" else colour
                 size = 11 if marker == "*" else 7
                 ax.plot(
-                    r.edges.mean(), max(0.0, -score_gap(results, r)), marker, color=colour, markerfacecolor=face,
+                    r.edges.mean(), score_gap(results, r), marker, color=colour, markerfacecolor=face,
                     markersize=size, markeredgewidth=1.4, alpha=0.85,
                 )  # fmt: skip
         ax.axvline(network(setting.network).dag.n_edges, color="black", linewidth=1.0, linestyle=(0, (6, 3)))
+        ax.axhline(0.0, color="black", linewidth=0.8)
+        ax.axvline(results.reference(setting), color="black", linewidth=0.8)
         ax.set_yscale("symlog", linthresh=10)
-        ax.invert_yaxis()
         ax.set_title(str(setting), fontsize=10)
         ax.set_xlabel("mean number of edges")
-        ax.set_ylabel("nats below the posterior mean")
+        ax.set_ylabel("log score, nats (posterior mean = 0)")
     axes[-1].set_axis_off()
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="", label=sampler.label)
@@ -126,6 +129,7 @@ def scores(results: Results) -> Figure:
     handles += [
         Line2D([], [], color="0.3", marker="o", linestyle="", label="start: empty graph"),
         Line2D([], [], color="0.3", marker="o", markerfacecolor="none", linestyle="", label="start: true graph"),
+        Line2D([], [], color="black", linewidth=0.8, label="posterior means (Auto)"),
         Line2D([], [], color="black", linestyle=(0, (6, 3)), label="edges of the true graph"),
     ]
     axes[-1].legend(handles=handles, loc="center", frameon=False)
@@ -152,7 +156,9 @@ def scan(results: Results) -> Figure:
                     color=BLUE if kernel == "printed" else ORANGE, capsize=3, label=kernel,
                 )  # fmt: skip
                 ax.set_xticks(range(len(runs)), [str(getattr(r.sampler.move, setting_of)) for r in runs])
-            ax.axhline(truth, color="black", linewidth=1.2, label="exact posterior mean" if asia else "posterior mean (Auto)")
+            ax.axhline(
+                truth, color="black", linewidth=1.2, label="exact posterior mean" if asia else "posterior mean (Auto)"
+            )
             ax.set_xlabel("k (with w = 0.95)" if setting_of == "k" else "w (with k = 5)")
             ax.set_title(str(setting), fontsize=10)
         row[0].set_ylabel("edges: mean, middle 90%")

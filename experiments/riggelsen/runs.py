@@ -2,9 +2,9 @@
 
 What an iteration is.  Algorithm 1 counts visits: its outer loop (line 2) goes to one node, tries ``rcar(10)``, makes
 k + 1 Metropolis-Hastings steps and records the graph once (line 17).  So here an iteration of MB-MCMC is one visit, of
-k + 1 steps.  eMC3 is not printed as an algorithm; an iteration of it is one ``rcar(10)`` and one single-edge step.  With
-k = 5 MB-MCMC has six proposals where eMC3 has one, so `EMC3_SIX`, with six steps to an iteration, is beside it.  An
-iteration of plain single-edge sampling or of doxa's own `Auto` is one step.
+k + 1 steps.  eMC3 is not printed as an algorithm; an iteration of it is one ``rcar(10)`` and one single-edge step.
+With k = 5 MB-MCMC has six proposals where eMC3 has one, so `EMC3_SIX`, with six steps to an iteration, is beside it.
+An iteration of plain single-edge sampling or of doxa's own `Auto` is one step.
 """
 
 from __future__ import annotations

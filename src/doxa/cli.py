@@ -219,7 +219,7 @@ def learn(
     ] = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
-    from doxa.output import check_output, write_frame
+    from doxa.output import check_output
     from doxa.structure.learn import exact_answer, make_plan, run_plan
     from doxa.structure.limits import make_limits
     from doxa.structure.options import check_score
@@ -275,16 +275,34 @@ def learn(
             posterior = answer
     _show(posterior, _EDGES_SHOWN)
     if output is not None:
-        write_frame(posterior.edges(), output)
-        print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(output))}.")
+        _write_edges(posterior, output)
 
 
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(help="A run file, finished or under way.", metavar="RUN")],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write all edges to this file, too: .csv, .json or .parquet.", show_default=False),
+    ] = None,
+    draws: Annotated[
+        Path | None,
+        typer.Option(help="Write every sampled graph to this file, too: .csv, .json or .parquet.", show_default=False),
+    ] = None,
 ) -> None:
     """Show what is in a run file that `doxa learn --store` made."""
-    _show(doxa.load(run), _EDGES_SHOWN)
+    from doxa.output import check_output, write_frame
+
+    for path in (output, draws):
+        if path is not None:
+            check_output(path, run)
+    posterior = doxa.load(run)
+    _show(posterior, _EDGES_SHOWN)
+    if output is not None:
+        _write_edges(posterior, output)
+    if draws is not None:
+        write_frame(posterior.to_frame(), draws)
+        print(f"\nAll {posterior.n_edges.size} draws are in {printable(str(draws))}.")
 
 
 @app.command()
@@ -301,6 +319,13 @@ def demo() -> None:
     print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")
     print("it, the data show that the two are connected, but not which way. Next, try a file of your own:")
     print("  doxa learn FILE.csv --output edges.csv")
+
+
+def _write_edges(posterior: StructurePosterior, path: Path) -> None:
+    from doxa.output import write_frame
+
+    write_frame(posterior.edges(), path)
+    print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(path))}.")
 
 
 def _show(posterior: StructurePosterior, most: int) -> None:

@@ -25,6 +25,9 @@ from support.networks import load_network
 from support.tables import skewed_table
 
 
+NAMED = "'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered'"
+
+
 @pytest.fixture(scope="module")
 def reinis():
     return doxa.learn(datasets.load("reinis"), exact=False, seed=1)
@@ -358,13 +361,12 @@ def test_stopping_does_not_depend_on_workers():
         (
             {"sampler": "gibs"},
             ArgumentError,
-            "sampler is 'gibs'; it must be one of 'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered'",
+            f"sampler is 'gibs'; it must be one of {NAMED}",
         ),
         (
             {"sampler": SingleEdge},
             ArgumentTypeError,
-            f"sampler is {SingleEdge!r}; it must be a name ('auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered') or a move such as "
-            "SingleEdge()",
+            f"sampler is {SingleEdge!r}; it must be a name ({NAMED}) or a move such as SingleEdge()",
         ),
         ({"max_parents": -1}, ArgumentError, "max_parents is -1; it must be at least 0"),
         ({"chains": 0}, ArgumentError, "chains is 0; it must be at least 1"),

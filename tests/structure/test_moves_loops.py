@@ -72,7 +72,9 @@ def test_loops_move_as_their_matrices_say(move):
         assert compare(counts, [*matrices[1:], matrices[0]])[0] > 2  # the same steps, one too early
 
 
-@pytest.mark.parametrize("move", [SingleEdge(), EMC3(2), BLANKET, EdgeGibbs(), ParentSetGibbs(), Auto(), TURNS], ids=repr)
+@pytest.mark.parametrize(
+    "move", [SingleEdge(), EMC3(2), BLANKET, EdgeGibbs(), ParentSetGibbs(), Auto(), TURNS], ids=repr
+)
 @pytest.mark.parametrize("beta", [0.5, 0.0])
 def test_loops_move_at_any_temperature(move, beta):
     of = target("3 nodes", beta)

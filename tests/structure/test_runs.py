@@ -173,3 +173,14 @@ def test_a_killed_run_goes_on_to_the_same_bytes(table, tmp_path):
     assert killed >= 2
     whole = doxa.learn(table, draws=40000, warmup=50, thin=40, seed=3)
     assert_same_draws(doxa.load(tmp_path / "run.doxa"), whole)
+
+
+def test_a_file_keeps_why_its_run_stopped(table, tmp_path):
+    path = tmp_path / "run.doxa"
+    made = doxa.learn(table, until=doxa.Until(mcse=1e-6, max_draws=600), seed=1, store=path)
+    assert made.stop.reason == "max_draws"
+    assert doxa.load(path).stop == made.stop
+    assert doxa.load(path).verdict == made.verdict
+    more = doxa.resume(path, table, draws=700)
+    assert doxa.load(path).stop == more.stop
+    assert more.stop.reason == "draws"

@@ -110,8 +110,8 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
     image = ax.imshow(probability, cmap="cividis", vmin=0.0, vmax=1.0, aspect="equal")
     ax.set_facecolor("0.9")
     small = 9 if len(names) <= _LABELLED_CELLS else 6
-    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=small)
-    ax.set_yticks(range(len(names)), names, fontsize=small)
+    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=small, parse_math=False)
+    ax.set_yticks(range(len(names)), names, fontsize=small, parse_math=False)
     ax.set_xlabel("to (child)")
     ax.set_ylabel("from (parent)")
     ax.set_title("Posterior probability of each directed edge")
@@ -155,10 +155,10 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
     size = _ROOM * (np.ptp(place, axis=0) + 1.0) + (0.6, 1.2)
     ax = _axes(ax, "plot_consensus", (max(5.0, float(size[0])), max(3.0, float(size[1]))))
     for name, (x, y) in layout.nodes.items():
-        joined = bool(dag.parents(name) or dag.children(name))
-        box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "black" if joined else "0.7"}
-        ax.text(x, y, _fold(name), ha="center", va="center", fontsize=8, color="black" if joined else "0.45",
-                bbox=box, zorder=3)  # fmt: skip
+        ink, line = ("black", "black") if dag.parents(name) or dag.children(name) else ("0.45", "0.7")
+        box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": line}
+        text = ax.text(x, y, _fold(name), color=ink, bbox=box, fontsize=8, ha="center", va="center", zorder=3)
+        text.set_parse_math(False)  # a name is a name, dollar signs and all
     probability = posterior.edge_diagnostics.probability
     index = {name: number for number, name in enumerate(dag.names)}
     for edge in dag.edges:

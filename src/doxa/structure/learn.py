@@ -27,6 +27,7 @@ from doxa.structure.posterior import StructurePosterior
 from doxa.structure.priors import StructurePrior, make_prior
 from doxa.structure.runs import RunPlan, begin, go_on
 from doxa.structure.sampler import StructureMove
+from doxa.structure.saving import keep_stop
 from doxa.structure.scores import Score
 
 if TYPE_CHECKING:
@@ -300,6 +301,8 @@ def run_plan(
             workers=workers,
             progress=progress,
         )
+        if store is not None:
+            keep_stop(store, run.stop)
     return StructurePosterior(names, run.trace, plan.move, plan.options, scores.use, run.stop)
 
 

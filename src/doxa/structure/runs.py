@@ -25,7 +25,7 @@ from doxa.structure.saving import KIND, check_can_go_on, stored_stop
 
 __all__ = ["FREE", "RunPlan", "begin", "go_on", "load"]
 
-FREE = ("draws", "until", "source")  # options that may change when a run is gone on with
+FREE = ("draws", "until", "source", "stop")  # options that may change when a run is gone on with
 
 
 class RunPlan(NamedTuple):
@@ -54,6 +54,7 @@ class RunPlan(NamedTuple):
             "draws": self.schedule.draws,
             "until": _without_names(dataclasses.asdict(self.until)),
             "source": self.source,
+            "stop": None,  # why it stopped, when it has
         }
         versions = {name: version(name) for name in ("doxa", "numpy", "numba")} | {"machine": platform.machine()}
         created = datetime.now(UTC).isoformat(timespec="seconds")

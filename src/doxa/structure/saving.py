@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,10 +25,11 @@ from doxa.estimates.store import ChainRound, Round, RunFileError, RunHeader, cre
 from doxa.structure.moves import move_settings
 
 if TYPE_CHECKING:
+    from doxa.estimates.store import RunWriter
     from doxa.estimates.trace import Trace
     from doxa.structure.posterior import StructurePosterior
 
-__all__ = ["KIND", "check_can_go_on", "save_run", "stored_stop"]
+__all__ = ["KIND", "check_can_go_on", "keep_stop", "save_run", "stored_stop"]
 
 KIND = "structure"
 
@@ -75,20 +77,26 @@ def save_run(posterior: StructurePosterior, path: str | os.PathLike[str]) -> Non
 
 
 def stored_stop(options: Mapping[str, Any]) -> StopReport | None:
-    """Why a saved run stopped; None if that is not known, or the run was kept as it went.
+    """Why a run stopped; None if that is not known, or it has not come to its end.
 
     Raises
     ------
     ArgumentError
-        If the option is not as `save_run` writes it.
+        If the option is not as `save_run` or `keep_stop` writes it.
     """
-    match options.get("saved", {"stop": None}):
+    match options.get("saved", {"stop": options.get("stop")}):
         case {"stop": None}:
             return None
         case {"stop": {"reason": str(reason), "seconds": str(seconds), "held_back": held_back}}:
             return StopReport(reason, _shortfall(held_back), _number(seconds))
         case _:
             raise ArgumentError("its option 'saved' has no such form")
+
+
+def keep_stop(store: RunWriter, stop: StopReport) -> None:
+    """Write why a run stopped into the file in which it was kept as it went."""
+    options = {**store.header.options, "stop": _stop_as_json(stop)}
+    store.change_header(replace(store.header, options=options))
 
 
 def check_can_go_on(path: str | os.PathLike[str], header: RunHeader) -> None:
