@@ -7,7 +7,9 @@ import pytest
 
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.auto import _kind
 from doxa.structure.covered_arcs import _find_covered, _refresh_covered
+from doxa.structure.edge_reversal import edge_number
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -15,10 +17,13 @@ from doxa.structure.graph import (
     REVERSE,
     apply_change,
     candidate_kind,
+    reach,
+    rebuild,
+    replace_parents,
     reverse_covered,
     working_graph,
 )
-from doxa.structure.limits import capped
+from doxa.structure.limits import capped, make_limits
 from doxa.structure.starts import random_dag
 
 NAMES = ("parents", "children", "ancestors", "descendants")
@@ -92,6 +97,60 @@ def test_candidates_are_legal_exactly_when_the_result_is_acyclic_and_within_the_
                 cyclic = bool(np.trace(plain_closure(after)))
                 too_many = expected != DELETE and adjacency[:, j].sum() >= caps[j]
                 assert candidate_kind(graph, limits, i, j) == (ILLEGAL if cyclic or too_many else expected)
+
+
+@pytest.mark.parametrize("n", [3, 8, 64, 70, 130])
+def test_replaced_parents_and_what_is_reached_without_parents_agree_with_plain_twins(n):
+    rng = np.random.default_rng(n)
+    words = (n + 63) // 64
+    for _ in range(25):
+        adjacency = random_dag(rng, capped(np.full(n, n - 1)))
+        graph = working_graph(pack_rows(adjacency))
+        i, j = rng.choice(n, size=2, replace=False)
+        bare = adjacency.copy()
+        bare[:, [i, j]] = False
+        closure = plain_closure(bare)
+        for source in (i, j):
+            reached = np.full(words, 2**64 - 1, dtype=np.uint64)  # what was there before is overwritten
+            reach(graph[1], source, i, j, reached)
+            assert np.array_equal(unpack_rows(reached, n), closure[source])
+        parents = (rng.random(n) < 2 / n) & ~closure[i]  # closes no cycle
+        parents[i] = False
+        bare = adjacency.copy()
+        bare[:, i] = parents & ~plain_closure(np.where(np.arange(n) == i, False, adjacency))[i]
+        replace_parents(graph, i, pack_rows(bare[:, i]))
+        rebuild(graph)
+        assert np.array_equal(unpack_rows(graph[1], n), bare)
+        assert_in_step(graph)
+
+
+@pytest.mark.parametrize("n", [4, 66])
+def test_candidates_are_judged_alike_with_and_without_closures(n):
+    rng = np.random.default_rng(n)
+    names = [f"x{i}" for i in range(n)]
+    limits = make_limits(
+        names, required=[("x1", "x3")], forbidden=[("x3", "x2")], tiers=[["x0", "x1"], ["x2"]], max_parents={"x2": 1}
+    )
+    seen = dict.fromkeys((ILLEGAL, ADD, DELETE, REVERSE), 0)
+    below = np.zeros((n + 63) // 64, dtype=np.uint64)
+    for _ in range(40):
+        graph = working_graph(pack_rows(random_dag(rng, limits)))
+        before = graph[1].copy()
+        for _ in range(60):
+            i, j = rng.choice(n, size=2, replace=False)
+            kind = candidate_kind(graph, limits, i, j)
+            assert _kind(graph, limits, i, j, below) == kind
+            seen[kind] += 1
+        assert np.array_equal(graph[1], before)
+    assert min(seen.values()) > 0
+
+
+def test_edges_are_numbered_by_parent_then_child():
+    adjacency = random_dag(np.random.default_rng(3), capped(np.full(130, 9)))
+    rows = pack_rows(adjacency)
+    edges = np.argwhere(adjacency).tolist()
+    assert [list(edge_number(rows, rank)) for rank in range(len(edges))] == edges
+    assert edge_number(rows, len(edges)) == (-1, -1)
 
 
 @pytest.mark.parametrize("n", [4, 9, 70])

@@ -24,7 +24,6 @@ from doxa.structure.posterior import StructurePosterior
 from support.networks import load_network
 from support.tables import skewed_table
 
-
 NAMED = "'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_set_gibbs', 'edge_reversal', 'tempered'"
 
 

@@ -45,6 +45,8 @@ IN_TURN = [
     TURNS,
 ]
 
+SOME = [SingleEdge(), EMC3(2), BLANKET, EdgeGibbs(), ParentSetGibbs(), Auto()]
+
 
 def compare(counts, matrices):
     """Largest z of all phases against their matrices, as a multiple of its limit."""
@@ -97,7 +99,7 @@ def test_a_chain_at_half_temperature_visits_graphs_by_the_root_of_their_probabil
 
 
 @pytest.mark.parametrize("name", ["3 nodes", "limits", "K2, limits, odds", "BIC"])
-@pytest.mark.parametrize("move", [SingleEdge(), EMC3(2), BLANKET, EdgeGibbs(), ParentSetGibbs(), Auto()], ids=repr)
+@pytest.mark.parametrize("move", SOME, ids=repr)
 def test_loops_obey_limits_priors_and_scores(move, name):
     """BIC and K2, tiers and odds, on four nodes; `path` refuses a graph outside the limits."""
     of = target(name)

@@ -11,6 +11,7 @@ sparse graphs costs less than mending closures after moves that change many edge
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,8 +65,8 @@ class Auto:
 
     def __post_init__(self) -> None:
         for name in ("single_edge", "edge_reversal"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, float | int):
+            value: float = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise ArgumentTypeError(f"{name} is {value!r}; it must be a number from 0 to 1")
             if not 0.0 <= value <= 1.0 or (value == 0 and name == "single_edge"):
                 above = ", above 0" if name == "single_edge" else ""

@@ -7,7 +7,7 @@ last some hundred steps or more: changing over costs some 30 millionths of a sec
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,10 +45,13 @@ class Cycle:
     name: ClassVar[str] = "cycle"
 
     def __post_init__(self) -> None:
+        form = "it holds pairs (move, steps): [(SingleEdge(), 1000)]"
+        if not isinstance(self.moves, Iterable):
+            raise ArgumentTypeError(f"moves is {self.moves!r}; {form}")
         checked = []
         for entry in self.moves:
-            if not isinstance(entry, Sequence) or len(entry) != 2 or not hasattr(entry[0], "advance"):
-                raise ArgumentTypeError(f"moves holds {entry!r}; it holds pairs (move, steps): [(SingleEdge(), 1000)]")
+            if not isinstance(entry, Sequence) or len(entry) != 2 or not _is_move(entry[0]):
+                raise ArgumentTypeError(f"moves holds {entry!r}; {form}")
             checked.append((entry[0], check_whole("steps", entry[1], 1)))
         if not checked:
             raise ArgumentError("moves is empty; give at least one pair (move, steps)")
@@ -92,3 +95,7 @@ class Cycle:
             within -= self.moves[number][1]
             number += 1
         return number, rounds, within
+
+
+def _is_move(value: object) -> bool:
+    return hasattr(value, "advance") and not isinstance(value, type)

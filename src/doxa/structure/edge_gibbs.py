@@ -11,6 +11,7 @@ the graph.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -61,7 +62,7 @@ class EdgeGibbs:
                 raise ArgumentError(f"scan is {self.scan!r}; it must be 'cyclic', 'random', or a sequence of pairs")
             return
         try:
-            pairs = tuple((int(i), int(j)) for i, j in self.scan)
+            pairs = tuple((operator.index(i), operator.index(j)) for i, j in self.scan)
         except (TypeError, ValueError):
             raise ArgumentTypeError(
                 f"scan is {self.scan!r}; it must be 'cyclic', 'random', or a sequence of pairs of column positions"
@@ -83,8 +84,9 @@ class EdgeGibbs:
         missing = sorted(set(every) - visited)
         if missing:
             raise ArgumentError(f"scan leaves out the pair {missing[0]} (columns from 0 on): it could never change")
-        if len(visited) > len(every):
-            raise ArgumentError(f"scan holds the pair {max(visited)}, but there are only {n_nodes} columns")
+        foreign = sorted(visited - set(every))
+        if foreign:
+            raise ArgumentError(f"scan holds the pair {foreign[0]}, but there are only {n_nodes} columns")
         return np.array(self.scan, dtype=np.int64)
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:

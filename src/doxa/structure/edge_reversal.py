@@ -26,7 +26,7 @@ from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.cache import family_log_score
 from doxa.structure.changes import cache_is_full, record
 from doxa.structure.graph import count_bits, has_bit, reach, rebuild, replace_parents, working_graph
-from doxa.structure.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_sum_of_sets
+from doxa.structure.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
 
 __all__ = ["EdgeReversal", "edge_number", "edge_reversal_step"]
 
@@ -124,30 +124,35 @@ def _reach(children: Any, i: int, j: int, reached: Any) -> None:
 
 
 @hot
-def _is_accepted(table: Any, i: int, j: int, below: float) -> bool:
+def _is_accepted(table: Any, i: int, j: int, below: float, low: float, high: float) -> bool:
     """Whether ``below`` is under the log ratio of the sums; the rows of `_reach` are at hand.
 
-    Rough bounds of the sums settle most cases after a few sets; the others are settled by the whole lists.
+    ``low`` and ``high`` are bounds of the sums of the way there.  Those of the way back are at least the weights of
+    the sets as they are.  This and rough bounds settle most cases; the others are settled by the whole lists.
     """
     below_i, below_j, both = table.reached[0], table.reached[1], table.reached[2]
     bit_i = np.uint64(1) << np.uint64(i & 63)
     bit_j = np.uint64(1) << np.uint64(j & 63)
+    least_i, least_j = table.weight[table.where[i]], table.weight[table.where[j]]
+    if below >= high - least_i - least_j + _MARGIN:
+        return False
     for tolerance in (_ROUGH, 0.0):
-        low, high = bound_log_sum(table, i, below_i, j, tolerance)
-        less, more = bound_log_sum(table, j, below_j, i, tolerance)
-        low, high = low - more, high - less
-        both[j >> 6] |= bit_j
-        less, more = bound_log_sum(table, i, both, -1, tolerance)
-        both[j >> 6] &= ~bit_j
-        low, high = low - more, high - less
-        both[i >> 6] |= bit_i
-        less, more = bound_log_sum(table, j, both, -1, tolerance)
-        both[i >> 6] &= ~bit_i
-        low, high = low + less, high + more
-        if below < low - _MARGIN:
-            return True
-        if below >= high + _MARGIN:
+        if tolerance == 0.0:
+            low = high = bound_log_sum(table, i, below_i, j, 0.0)[0]
+            both[i >> 6] |= bit_i
+            low = high = low + bound_log_sum(table, j, both, -1, 0.0)[0]
+            both[i >> 6] &= ~bit_i
+        less_j, more_j = bound_log_sum(table, j, below_j, i, tolerance)
+        if below >= high - least_i - less_j + _MARGIN:
             return False
+        both[j >> 6] |= bit_j
+        less_i, more_i = bound_log_sum(table, i, both, -1, tolerance)
+        both[j >> 6] &= ~bit_j
+        if below < low - more_i - more_j - _MARGIN:
+            return True
+        if below >= high - less_i - less_j + _MARGIN:
+            return False
+        low, high = low - more_i - more_j, high - less_i - less_j
     return bool(below < low)
 
 
@@ -162,17 +167,20 @@ def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring
     if where[i] < 0 or where[j] < 0:
         return -1
     _reach(children, i, j, reached)
-    new_i = draw_set(table, i, reached[0], j, rng.random())
+    new_i, begin, total, rest = draw_set(table, i, reached[0], j, rng.random(), _ROUGH)
     if new_i < 0:
         return -1
+    low, high = log_bounds(table, i, begin, total, rest)
     reached[2, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
-    new_j = draw_set(table, j, reached[2], -1, rng.random())
+    new_j, begin, total, rest = draw_set(table, j, reached[2], -1, rng.random(), _ROUGH)
     reached[2, i >> 6] &= ~(np.uint64(1) << np.uint64(i & 63))
     if new_j < 0:
         return -1
+    less, more = log_bounds(table, j, begin, total, rest)
     n_after = n_edges - count_bits(parents, i) - count_bits(parents, j)
     n_after += count_bits(table.sets, new_i) + count_bits(table.sets, new_j)
-    if not _is_accepted(table, i, j, np.log1p(-rng.random()) + np.log(n_after / n_edges)):
+    below = np.log1p(-rng.random()) + np.log(n_after / n_edges)
+    if not _is_accepted(table, i, j, below, low + less, high + more):
         return -1
     replace_parents(graph, i, table.sets[new_i])
     replace_parents(graph, j, table.sets[new_j])

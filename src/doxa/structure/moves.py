@@ -110,7 +110,7 @@ def move_from_settings(settings: Any) -> StructureMove:
         If it is not what `move_settings` returns.
     """
     name = settings.get("name") if isinstance(settings, dict) else None
-    if name not in MOVES:
+    if not isinstance(name, str) or name not in MOVES:
         raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
     given = {field: value for field, value in settings.items() if field != "name"}
     try:
@@ -119,7 +119,7 @@ def move_from_settings(settings: Any) -> StructureMove:
         elif MOVES[name] is Tempered:
             given["move"] = move_from_settings(given["move"])
         made: StructureMove = MOVES[name](**given)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ArgumentError(f"the run's sampler cannot be made again: {error}") from error
     return made
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.limits import Limits, make_limits
@@ -104,17 +105,17 @@ class RunOptions:
             score = SCORES[stored["score"]["name"]](**settings)
             options = cls(
                 tuple(nodes),
-                stored["n_rows"],
+                check_whole("n_rows", stored["n_rows"], 1),
                 data_digest,
-                tuple(int(cap) for cap in caps),
+                tuple(check_whole("max_parents", cap, 0) for cap in caps),
                 score,
                 stored["prior"],
-                tuple((i, j, float(value)) for i, j, value in stored["edge_log_odds"]),
+                tuple((i, j, value) for i, j, value in stored["edge_log_odds"]),
                 tuple((i, j) for i, j in stored["required"]),
                 tuple((i, j) for i, j in stored["forbidden"]),
             )
             _ = options.limits, options.structure_prior
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(f"its options cannot be made again: {error}") from error
         return options
 

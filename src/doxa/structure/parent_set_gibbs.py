@@ -75,7 +75,7 @@ def parent_set_step(graph: Any, local: Any, node: int, cache: Any, scoring: Any,
     if table.where[node] < 0:
         return False
     reach(graph[1], node, node, node, table.reached[0])
-    drawn = draw_set(table, node, table.reached[0], -1, rng.random())
+    drawn = draw_set(table, node, table.reached[0], -1, rng.random(), np.inf)[0]
     if drawn == table.where[node]:
         return False
     replace_parents(graph, node, table.sets[drawn])

@@ -93,6 +93,7 @@ def make_prior(
 def _log_odds(names: Sequence[str], given: Any) -> NDArray[np.float64]:
     n = len(names)
     matrix = np.zeros((n, n))
+    form = "give a number, a mapping from (source, target), or an array"
     if given is None:
         return matrix
     if isinstance(given, Mapping):
@@ -106,15 +107,15 @@ def _log_odds(names: Sequence[str], given: Any) -> NDArray[np.float64]:
                 raise ArgumentError(f"edge_log_odds names the edge {edge[0]!r} -> {edge[1]!r}; edges join two nodes")
             matrix[names.index(edge[0]), names.index(edge[1])] = _finite(value, f"edge_log_odds[{edge!r}]")
         return matrix
-    if isinstance(given, numbers.Real) and not isinstance(given, bool):
+    if isinstance(given, (bool, str)):
+        raise ArgumentTypeError(f"edge_log_odds is {given!r}; {form}")
+    if isinstance(given, numbers.Real):
         matrix[:] = _finite(given, "edge_log_odds")
     else:
         try:
             array = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentTypeError(
-                f"edge_log_odds is {given!r}; give a number, a mapping from (source, target), or an array"
-            ) from None
+            raise ArgumentTypeError(f"edge_log_odds is {given!r}; {form}") from None
         if array.shape != (n, n):
             raise ArgumentError(f"edge_log_odds has shape {array.shape}; for {n} columns it must be ({n}, {n})")
         matrix = array.copy()
@@ -132,9 +133,13 @@ def _log_odds(names: Sequence[str], given: Any) -> NDArray[np.float64]:
 def _finite(value: Any, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ArgumentTypeError(f"{what} is {value!r}; it must be a finite number")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise ArgumentError(f"{what} is {value!r}; it must be finite (required= and forbidden= say what is certain)")
-    return float(value)
+    return number
 
 
 @hot

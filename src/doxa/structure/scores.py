@@ -174,10 +174,15 @@ def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
 
 def _check_weight(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise `ArgumentError` when it is not positive and finite."""
+    form = f"{name} is {value!r}; it must be a number above 0"
+    if isinstance(value, (str, bytes, bool)):
+        raise ArgumentError(form)
     try:
         alpha = float(value)
+    except OverflowError:
+        alpha = math.inf
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} is {value!r}; it must be a number above 0") from None
+        raise ArgumentError(form) from None
     if not 0.0 < alpha < 1e300:
         raise ArgumentError(f"{name} is {value!r}; it must be above 0 and finite (1.0 is usual)")
     return alpha
