@@ -1,16 +1,29 @@
-"""Structure sampling: speed, scaling over threads, and accuracy against exact sums.  One core, CPU seconds.
+"""Structure sampling: speed, scaling over threads, accuracy against exact sums, growth, and sumu beside it.
 
-    python benchmarks/structure.py [asia | speed | threads | start]
+    python benchmarks/structure.py [speed | threads | asia | start | accuracy | agreement | moves | growth | peers]
 
-``speed``   steps a second on ALARM (37 nodes), 5000 forward-sampled records, after the scores are cached.  A step is a
-            proposal, rejected ones included; for markov_blanket it is a step of the inner loop.
-``threads`` the same two chains on one worker and on two, interleaved: ratio of wall-clock times.
-``asia``    error of the edge probabilities on Asia (8 nodes, 1000 records) within 5 CPU seconds, scores included.
-``start``   wall-clock time of ``doxa demo``, with kernels to compile and with kernels cached.
+One core and CPU seconds unless said; medians, and the worst; kernels compiled beforehand.  Goals stand beside the
+figures.  Without arguments all parts but ``peers``, which builds another package from PyPI.
+
+``speed``     steps a second on ALARM (37 nodes), 5000 forward-sampled records, after the scores are cached.  A step is
+              a proposal, rejected ones included; for markov_blanket it is a step of the inner loop.
+``threads``   the same two chains on one worker and on two, interleaved: ratio of wall-clock times.
+``asia``      error of the edge probabilities on Asia (8 nodes, 1000 records) within 5 CPU seconds, scores included.
+``start``     wall-clock time of ``doxa demo``, with kernels to compile and with kernels cached.
+``accuracy``  error of one chain of the default sampler on Asia, Sachs and Child, tables included.
+``agreement`` largest difference of an edge between chains from four starts on Insurance and ALARM, 60 s in all.
+``moves``     steps a second of each move, two cores against one, and the chapter's million visits on ALARM.
+``growth``    table, steps, memory and agreement of two chains, for 20 to 200 nodes and 500 to 50,000 records; drawn
+              in ``structure_growth.png`` (in BENCH_FOLDER, else the temporary folder) if matplotlib is there.
+``peers``     errors beside those of sumu 0.1.2, which is built in a temporary folder unless SUMU_PYTHON names a Python
+              that has it.
+
+BENCH_SEEDS is the number of seeds or repeats, 5 unless set.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -31,6 +44,10 @@ from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import exact_edge_probabilities
 from doxa.structure.limits import capped
 from doxa.structure.sampler import StructureSampler
+from structure_parts.growth import growth, one
+from structure_parts.moves import moves
+from structure_parts.peers import peers
+from structure_parts.posteriors import accuracy, agreement
 from support.networks import load_network
 
 MOVES = {
@@ -117,7 +134,20 @@ def start() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"speed": speed, "threads": threads, "asia": asia, "start": start}
-    for part in sys.argv[1:] or parts:
-        print(f"-- {part}")
-        parts[part]()
+    parts = {
+        "speed": speed,
+        "threads": threads,
+        "asia": asia,
+        "start": start,
+        "accuracy": accuracy,
+        "agreement": agreement,
+        "moves": moves,
+        "growth": growth,
+        "peers": peers,
+    }
+    if sys.argv[1:2] == ["--growth"]:
+        print(json.dumps(one(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        for part in sys.argv[1:] or list(parts)[:-1]:
+            print(f"-- {part}", flush=True)
+            parts[part]()

@@ -45,7 +45,7 @@ def compile_kernels(*moves: StructureMove) -> None:
     table = load_network("asia").sample(100, seed=1)
     for move in moves:
         sampler = StructureSampler(move, FamilyScores(table), caps(table), thin=20)
-        state, found, _ = sampler.run(sampler.init(np.random.default_rng(0)), 2000, np.random.default_rng(0))
+        _, found, _ = sampler.run(sampler.init(np.random.default_rng(0)), 2000, np.random.default_rng(0))
         edge_counts(found["rows"])
 
 

@@ -64,7 +64,7 @@ def traces(results: Results, number: str, rows: list[Panel], which: tuple[int, i
         for ax, kernel in zip(row, MB, strict=True):
             for family in families:
                 runs = results.runs[setting, SAMPLERS_OF[family][kernel]]
-                for low, high in CHAPTER[setting, family]:
+                for low, high in set(CHAPTER[setting, family]):
                     ax.axhspan(low, high, color=COLOUR[family], alpha=0.16, linewidth=0)
                 for place in which:
                     x = np.linspace(0, runs[place].iterations / 1000, len(runs[place].trace))
@@ -118,6 +118,8 @@ def scores(results: Results) -> Figure:
         ax.axhline(0.0, color="black", linewidth=0.8)
         ax.axvline(results.reference(setting), color="black", linewidth=0.8)
         ax.set_yscale("symlog", linthresh=10)
+        lowest = min(score_gap(results, r) for sampler, _, _ in looks for r in results.runs[setting, sampler])
+        ax.set_ylim(3 * lowest, 30)
         ax.set_title(str(setting), fontsize=10)
         ax.set_xlabel("mean number of edges")
         ax.set_ylabel("log score, nats (posterior mean = 0)")

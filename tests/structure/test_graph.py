@@ -38,8 +38,8 @@ def assert_in_step(graph):
 def plain_closure(adjacency):
     """NumPy twin of the compiled closure."""
     reached = adjacency.copy()
-    for _ in range(len(adjacency)):
-        reached = reached | ((reached.astype(int) @ adjacency.astype(int)) > 0)
+    for _ in range(len(adjacency).bit_length()):  # twice as far each time
+        reached = reached | ((reached.astype(float) @ reached.astype(float)) > 0)
     return reached
 
 
@@ -103,7 +103,7 @@ def test_candidates_are_legal_exactly_when_the_result_is_acyclic_and_within_the_
 def test_replaced_parents_and_what_is_reached_without_parents_agree_with_plain_twins(n):
     rng = np.random.default_rng(n)
     words = (n + 63) // 64
-    for _ in range(25):
+    for _ in range(20):
         adjacency = random_dag(rng, capped(np.full(n, n - 1)))
         graph = working_graph(pack_rows(adjacency))
         i, j = rng.choice(n, size=2, replace=False)

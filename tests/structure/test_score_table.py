@@ -369,3 +369,13 @@ def test_bad_arguments_are_refused():
         build_score_table(scores, limits, workers=0)
     with pytest.raises(ArgumentError, match="max_families is 0; it must be at least 1"):
         build_score_table(scores, limits, max_families=0)
+
+
+@pytest.mark.parametrize("most", [1, 20, 60, 120])
+def test_a_bound_that_leaves_no_candidates_still_gives_the_small_sets(most):
+    scores = FamilyScores(skewed_table(6, 60, seed=4))
+    table = build_score_table(scores, capped([5] * 6), max_families=most, keep_within=np.inf)
+    assert table.info.complete_size >= 1
+    for node in range(6):
+        listed = table.sets[table.first[node] : table.first[node + 1], 0].tolist()
+        assert {0, *(1 << parent for parent in range(6) if parent != node)} <= set(listed)

@@ -37,7 +37,7 @@ class Cycle:
     --------
     >>> from doxa.structure import MarkovBlanket, SingleEdge
     >>> Cycle([(SingleEdge(), 500), (MarkovBlanket(), 100)]).cycle_length(3)
-    10800
+    5400
     """
 
     moves: Sequence[tuple[Any, int]]

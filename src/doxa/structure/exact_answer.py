@@ -93,7 +93,7 @@ class ExactStructurePosterior(StructurePosterior):
     >>> import doxa
     >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
     >>> print(posterior.edge("smoke", "protein"))
-    0.428757 (exact)
+    0.35171 (exact)
     """
 
     def __init__(

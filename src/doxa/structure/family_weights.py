@@ -108,6 +108,8 @@ class FamilyWeights:
 
     def weigh(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log weights of sets of free parents, each with the required ones, from what has been counted."""
+        if not len(free):  # a size of which there was nothing to count
+            return np.empty(0)
         n_states, rule = self.scores.data[2], self.scores.rule
         n_parents = len(node.required) + free.shape[1]
         if n_parents + 1 > self.most_columns:

@@ -70,7 +70,7 @@ class StructurePosterior:
     Examples
     --------
     >>> import doxa
-    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
     >>> posterior.stop.reason, posterior.converged
     ('reached', True)
     """
@@ -174,7 +174,7 @@ class StructurePosterior:
         Examples
         --------
         >>> import doxa
-        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
         >>> low, high = posterior.edge("smoke", "protein").interval()
         >>> bool(0 < low < high < 1)
         True

@@ -60,7 +60,7 @@ def save_run(posterior: StructurePosterior, path: str | os.PathLike[str]) -> Non
     Examples
     --------
     >>> import doxa, tempfile
-    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_run(posterior, f"{folder}/run.doxa")
     ...     doxa.load(f"{folder}/run.doxa").verdict == posterior.verdict
