@@ -14,7 +14,7 @@ import time
 import numpy as np
 from sumu.gadget import Data, Gadget
 
-THIN = 2
+THIN = 10
 
 
 def run(data: np.ndarray, k: int, chains: int, iterations: int) -> tuple[np.ndarray, float]:

@@ -68,7 +68,7 @@ def ranges(setting: Setting, samplers: dict[str, Sampler], which: tuple[int, int
         words = [f"{low}-{high}" for low, high in map(edge_range, runs)]
         labels = ("empty: ", "true: ") if which == TWO_STARTS else ("", "")
         edges = "; ".join(label + word for label, word in zip(labels, words, strict=True))
-        gaps = " and ".join(f"{score_gap(results, r):+.0f}" for r in runs)
+        gaps = " and ".join(f"{round(score_gap(results, r)):+d}" for r in runs)
         return f"{edges} ({gaps} nats)"
 
     return find
@@ -252,14 +252,19 @@ def scan_table(results: Results) -> str:
 
 
 def others_table(results: Results) -> str:
-    """How much the numbers depend on the records that were sampled."""
+    """How much the numbers depend on the records that were sampled: mean edges, and nats less the run of `Auto`."""
     lines = []
     for setting in SETTINGS:
-        for sampler in (MB["printed"], AUTO):
-            first = results.runs[setting, sampler][0]
-            again = [r for r in results.others if _is_like(r, setting, sampler)]
-            means = ", ".join(f"{r.edges.mean():.1f}" for r in (first, *again))
-            lines.append(f"{setting!s:26s} {sampler.label:18s} mean number of edges, by set of records: {means}")
+        found = {
+            sampler: [results.runs[setting, sampler][0], *(r for r in results.others if _is_like(r, setting, sampler))]
+            for sampler in (MB["printed"], AUTO)
+        }
+        for sampler, runs in found.items():
+            gaps = [r.scores.mean() - auto.scores.mean() for r, auto in zip(runs, found[AUTO], strict=True)]
+            cells = [
+                f"{r.edges.mean():.1f}" + (f" ({gap:+.0f})" if gap else "") for r, gap in zip(runs, gaps, strict=True)
+            ]
+            lines.append(f"{setting!s:26s} {sampler.label:18s} {', '.join(cells)}")
     return "\n".join(lines)
 
 

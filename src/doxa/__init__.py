@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate as Estimate
     from doxa.estimates.stopping import Until as Until
     from doxa.models import Dag as Dag
+    from doxa.models import LogisticNetwork as LogisticNetwork
     from doxa.structure import StructurePosterior as StructurePosterior
     from doxa.structure import learn as learn
     from doxa.structure import load as load
@@ -32,6 +33,7 @@ __all__ = [
     "Dag",
     "DoxaError",
     "Estimate",
+    "LogisticNetwork",
     "StructurePosterior",
     "Table",
     "Until",
@@ -50,6 +52,7 @@ _HOMES = {
     "Dag": "doxa.models",
     "DoxaError": "doxa.errors",
     "Estimate": "doxa.estimates.estimate",
+    "LogisticNetwork": "doxa.models",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
     "Until": "doxa.estimates.stopping",

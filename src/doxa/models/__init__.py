@@ -2,5 +2,6 @@
 
 from doxa.models.cpdag import Cpdag
 from doxa.models.dag import Dag
+from doxa.models.logistic import LogisticNetwork
 
-__all__ = ["Cpdag", "Dag"]
+__all__ = ["Cpdag", "Dag", "LogisticNetwork"]

@@ -1,4 +1,4 @@
-"""The arguments of `LogisticNetwork`, checked and brought to one form: parents, priors, biases, roots.
+"""The arguments of `LogisticNetwork`, checked and brought to one form: parents, priors, biases, roots, thetas.
 
 Nothing here knows of data or probabilities of rows; those are in `doxa.models.logistic` and
 `doxa.models.logistic_rows`.
@@ -15,7 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
 
-__all__ = ["GaussianPrior", "RootBlock", "read_biases", "read_parents", "read_priors", "read_roots"]
+__all__ = [
+    "GaussianPrior",
+    "RootBlock",
+    "check_thetas",
+    "listing",
+    "read_biases",
+    "read_parents",
+    "read_priors",
+    "read_roots",
+]
 
 _SUM_TOLERANCE = 1e-9  # of a joint table: what rounding leaves of 2**20 probabilities, and no more
 
@@ -100,7 +109,7 @@ def read_biases(bias: object, families: Mapping[str, tuple[str, ...]], roots: Se
     """Return the fixed bias of every node with parents, None where it is learned."""
     if not isinstance(bias, Mapping):
         value = _bias("bias", bias)
-        biases = dict.fromkeys(families, value)
+        biases = {node: value for node in families}  # noqa: C420 - its type holds None too
     else:
         for node in bias:
             _check_has_parents("bias", node, families, roots)
@@ -128,7 +137,7 @@ def read_roots(roots: object, names: Sequence[str]) -> tuple[RootBlock, ...]:
         for node in block:
             if node not in names:
                 raise ArgumentError(
-                    f"roots names {node!r}, which is not a parentless node; those are {_listing(names) or 'none'}"
+                    f"roots names {node!r}, which is not a parentless node; those are {listing(names) or 'none'}"
                 )
             if node in blocks or block.count(node) > 1:
                 raise ArgumentError(f"roots names {node!r} more than once; every node has one distribution")
@@ -139,6 +148,38 @@ def read_roots(roots: object, names: Sequence[str]) -> tuple[RootBlock, ...]:
         blocks.update(dict.fromkeys(block, read))
     every = [blocks.get(name, RootBlock((name,), None)) for name in names]
     return tuple({block.nodes: block for block in every}.values())
+
+
+def check_thetas(
+    thetas: Mapping[str, ArrayLike], labels: Mapping[str, tuple[str, ...]], roots: Sequence[str]
+) -> tuple[dict[str, NDArray[np.float64]], int | None]:
+    """Return all parameters as (1 or n_batch, n_coefficients), and n_batch, None if nothing is a batch."""
+    if not isinstance(thetas, Mapping):
+        raise ArgumentTypeError(f"thetas is of type {type(thetas).__name__}; give a mapping of nodes to vectors")
+    for node in thetas:
+        if node not in labels:
+            raise ArgumentError(
+                f"thetas names {node!r}, which is not in the network; its nodes are {listing(tuple(labels))}"
+            )
+        if not labels[node]:
+            raise ArgumentError(f"thetas names {node!r}, whose probability is given by roots; leave it out")
+    checked: dict[str, NDArray[np.float64]] = {}
+    batch: tuple[str, int] | None = None
+    for node, wanted in labels.items():
+        if not wanted:
+            continue
+        if node not in thetas:
+            raise ArgumentError(f"thetas lacks {node!r}; it needs a number for each of {listing(wanted)}")
+        array = _theta(node, thetas[node], wanted, node in roots)
+        checked[node] = np.atleast_2d(array)
+        if array.ndim == 2:
+            if batch is not None and batch[1] != len(array):
+                raise ArgumentError(
+                    f"thetas has {len(array)} vectors for {node!r} and {batch[1]} for {batch[0]!r}; "
+                    f"a batch has as many for every node, or a single vector"
+                )
+            batch = node, len(array)
+    return checked, None if batch is None else batch[1]
 
 
 def _node(argument: str, name: object) -> str:
@@ -170,7 +211,7 @@ def _check_has_parents(argument: str, node: object, families: Mapping[str, Any],
     if node not in families:
         raise ArgumentError(
             f"{argument} names {node!r}, which is not a node of the network; "
-            f"those with parents are {_listing(tuple(families)) or 'none'}"
+            f"those with parents are {listing(tuple(families)) or 'none'}"
         )
 
 
@@ -197,7 +238,9 @@ def _per_node(
     """One vector a node, from a number or a mapping of nodes to numbers, vectors or {coefficient: number}."""
     if not isinstance(value, Mapping):
         if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-            raise ArgumentTypeError(f"{argument} is {value!r}; give a number, or a vector for each node: {{node: vector}}")
+            raise ArgumentTypeError(
+                f"{argument} is {value!r}; give a number, or a vector for each node: {{node: vector}}"
+            )
         number = _number(argument, value)
         return {node: np.full(len(labels), number) for node, labels in coefficients.items()}
     for node in value:
@@ -212,11 +255,11 @@ def _vector(label: str, value: object, coefficients: tuple[str, ...], default: f
     if isinstance(value, Mapping):
         for name in value:
             if name not in coefficients:
-                raise ArgumentError(f"{label} names {name!r}; the coefficients are {_listing(coefficients)}")
+                raise ArgumentError(f"{label} names {name!r}; the coefficients are {listing(coefficients)}")
         return np.array([_number(f"{label}[{name!r}]", value.get(name, default)) for name in coefficients])
     if isinstance(value, (int, float, np.integer, np.floating)):
         return np.full(len(coefficients), _number(label, value))
-    return _array(label, value, (len(coefficients),), f"a number for each of {_listing(coefficients)}")
+    return _array(label, value, (len(coefficients),), f"a number for each of {listing(coefficients)}")
 
 
 def _array(label: str, value: object, shape: tuple[int, ...], meaning: str) -> NDArray[np.float64]:
@@ -236,9 +279,25 @@ def _floats(label: str, value: Any) -> NDArray[np.float64]:
         raise ArgumentTypeError(f"{label} is {value!r}; it must be an array of numbers") from None
 
 
+def _theta(node: str, value: Any, labels: tuple[str, ...], is_root: bool) -> NDArray[np.float64]:
+    label, size = f"thetas[{node!r}]", len(labels)
+    array = _floats(label, value)
+    if array.ndim not in (1, 2) or array.shape[-1] != size:
+        raise ArgumentError(
+            f"{label} has shape {array.shape}; it must be ({size},) or (n_batch, {size}), "
+            f"a number for each of {listing(labels)}"
+        )
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{label} contains NaN or infinity; every entry must be finite")
+    if is_root and ((array < 0) | (array > 1)).any():
+        wrong = array[(array < 0) | (array > 1)][0]
+        raise ArgumentError(f"{label} contains {wrong:g}; P({node} = 1) lies from 0 to 1")
+    return array
+
+
 def _covariance(label: str, value: ArrayLike, coefficients: tuple[str, ...]) -> NDArray[np.float64]:
     size = len(coefficients)
-    matrix = _array(label, value, (size, size), f"a row and a column for each of {_listing(coefficients)}")
+    matrix = _array(label, value, (size, size), f"a row and a column for each of {listing(coefficients)}")
     unequal = np.abs(matrix - matrix.T)
     if unequal.max() > 1e-8 * np.abs(matrix).max():
         i, j = (int(k) for k in np.unravel_index(np.argmax(unequal), unequal.shape))
@@ -250,7 +309,7 @@ def _covariance(label: str, value: ArrayLike, coefficients: tuple[str, ...]) -> 
     if not _is_positive_definite(matrix):
         smallest = np.linalg.eigvalsh(matrix)[0]
         raise ArgumentError(
-            f"{label} is not positive definite: its smallest eigenvalue is {smallest:.3g} (zero up to rounding, or less); "
+            f"{label} is not positive definite: its smallest eigenvalue, {smallest:.3g}, is 0 up to rounding or less; "
             f"every combination of coefficients needs a variance above 0"
         )
     return matrix
@@ -273,14 +332,12 @@ def _single_root(label: str, node: str, value: object) -> RootBlock:
         return RootBlock((node,), None)
     probability = _number(label, value)
     if not 0 < probability < 1:
-        raise ArgumentError(
-            f"{label} is {probability:g}; P({node} = 1) lies strictly between 0 and 1 (a node that never varies is no node)"
-        )
+        raise ArgumentError(f"{label} is {probability:g}; P({node} = 1) lies strictly between 0 and 1")
     return RootBlock((node,), np.array([1 - probability, probability]))
 
 
 def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.float64]:
-    meaning = f"an axis of length 2 for each of {_listing(nodes)}"
+    meaning = f"an axis of length 2 for each of {listing(nodes)}"
     table = _array(label, value, (2,) * len(nodes), meaning)
     if (table < 0).any():
         raise ArgumentError(f"{label} contains {table.min():g}; probabilities are not negative")
@@ -290,6 +347,13 @@ def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.floa
     return table / total
 
 
-def _listing(names: Sequence[str], most: int = 12) -> str:
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message: quoted, with commas, the first few of many.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"], 2)
+    "'a', 'b', ... 1 more"
+    """
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")

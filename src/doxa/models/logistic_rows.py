@@ -13,9 +13,8 @@ configurations, for a whole batch of parameters, and a gather.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.data import Table
 from doxa.data.collapse import group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.models.logistic_factors import BoundFactor, Factor
+from doxa.models.logistic_options import listing
 
-if TYPE_CHECKING:
-    from doxa.models.logistic import LogisticNetwork
-
-__all__ = ["MAX_CONFIGURATIONS", "LogisticLikelihood", "binary_codes", "distinct_rows", "log_logistic"]
+__all__ = ["MAX_CONFIGURATIONS", "LogisticLikelihood", "binary_codes", "components_of_pattern", "distinct_rows"]
 
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
@@ -35,18 +33,7 @@ _GATHER = 2**21  # numbers held at once while summing out: 16 MB
 _DENSE_BITS = 20  # up to here keys are counted in an array rather than sorted: 10 ms, not 150, for a million rows
 
 Bits = NDArray[np.int8]
-
-
-def log_logistic(z: ArrayLike) -> NDArray[np.float64]:
-    """Logarithm of g(z) = 1 / (1 + exp(-z)), exact to rounding for every finite z.
-
-    Examples
-    --------
-    >>> log_logistic([-1e4, 0.0, 1e4]).round(4).tolist()
-    [-10000.0, -0.6931, -0.0]
-    """
-    values: NDArray[np.float64] = -np.logaddexp(0.0, -np.asarray(z, dtype=np.float64))
-    return values
+CheckThetas = Callable[[Mapping[str, ArrayLike]], tuple[dict[str, NDArray[np.float64]], int | None]]
 
 
 def binary_codes(table: Table, names: Sequence[str]) -> Bits:
@@ -68,8 +55,8 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
     position = {name: j for j, name in enumerate(table.names)}
     if not any(name in position for name in names):
         raise TableError(
-            f"table has no column of the network's: its columns are {_listing(table.names)}, "
-            f"and the nodes {_listing(names)}; rename the columns"
+            f"table has no column of the network's: its columns are {listing(table.names)}, "
+            f"and the nodes {listing(names)}; rename the columns"
         )
     codes = np.full((table.n_distinct, len(names)), -1, dtype=np.int8)
     for k, name in enumerate(names):
@@ -78,7 +65,7 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
         states = table.states[position[name]]
         if len(states) > 2:
             raise TableError(
-                f"table column {name!r} has {len(states)} states ({_listing(states, 4)}), and the nodes of a logistic "
+                f"table column {name!r} has {len(states)} states ({listing(states, 4)}), and the nodes of a logistic "
                 f"network have two; merge its states, read numbers with bins={{{name!r}: 2}}, or leave the column out"
             )
         column = table.codes[:, position[name]]
@@ -113,75 +100,8 @@ def distinct_rows(bits: Bits) -> tuple[Bits, NDArray[np.int32]]:
     return unpacked.astype(np.int8), rank[keys]
 
 
-class LogisticFactor(NamedTuple):
-    """P(child | parents) as a factor of a row's probability: g(sign (design theta + offset))."""
-
-    node: str
-    scope: tuple[int, ...]  # positions of the parents, then of the child
-    children: tuple[int, ...]
-    low: float  # value of a parent coded 0: -1 or 0
-    bias: float | None  # None: learned
-
-    def design(self, values: NDArray[np.generic]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Design matrix and offset for values of the parents from 0 to 1, shape (n, n_parents)."""
-        coded = self.low + (1.0 - self.low) * values.astype(np.float64)
-        if self.bias is None:
-            return np.column_stack([np.ones(len(coded)), coded]), np.zeros(len(coded))
-        return coded, np.full(len(coded), self.bias)
-
-    def bind(self, bits: Bits) -> _BoundFactor:
-        design, offset = self.design(bits[:, :-1])
-        sign = 2.0 * bits[:, -1] - 1.0
-        return _BoundLogistic(self.node, np.ascontiguousarray((sign[:, None] * design).T), sign * offset)
-
-
-class RootFactor(NamedTuple):
-    """Distribution of a block of parentless nodes; a learned one has the probability as its parameter."""
-
-    node: str | None  # named where learned
-    scope: tuple[int, ...]
-    children: tuple[int, ...]
-    probabilities: NDArray[np.float64] | None
-
-    def bind(self, bits: Bits) -> _BoundFactor:
-        if self.probabilities is None:
-            assert self.node is not None
-            return _BoundRoot(self.node, bits[:, 0] == 1)
-        with np.errstate(divide="ignore"):  # zeros of a joint table
-            return _BoundTable(np.log(self.probabilities[tuple(bits.T)])[None, :])
-
-
-class _BoundLogistic(NamedTuple):
-    node: str
-    design: NDArray[np.float64]  # (n_coefficients, n_configurations), times the child's sign
-    offset: NDArray[np.float64]
-
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return log_logistic(thetas[self.node] @ self.design + self.offset)
-
-
-class _BoundRoot(NamedTuple):
-    node: str
-    is_one: NDArray[np.bool_]
-
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        probability = thetas[self.node]
-        with np.errstate(divide="ignore"):  # probabilities 0 and 1 are in the closed interval
-            return np.where(self.is_one, np.log(probability), np.log1p(-probability))
-
-
-class _BoundTable(NamedTuple):
-    log_probabilities: NDArray[np.float64]
-
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:  # noqa: ARG002
-        return self.log_probabilities
-
-
-Factor = LogisticFactor | RootFactor
-_BoundFactor = _BoundLogistic | _BoundRoot | _BoundTable
-
-
-class _Complete(NamedTuple):
+@dataclass(frozen=True)
+class _Complete:
     """Rows in which a factor has no missing cell."""
 
     rows: NDArray[np.int32]
@@ -230,35 +150,34 @@ class LogisticLikelihood:
         they stand in; 0 for a complete table.
     """
 
-    def __init__(self, network: LogisticNetwork, table: Table) -> None:
-        codes = binary_codes(table, network.names)
-        factors = network.factors
-        self._network = network
+    def __init__(self, names: Sequence[str], factors: Sequence[Factor], check: CheckThetas, table: Table) -> None:
+        codes = binary_codes(table, names)
+        self._check_thetas = check
         self._n_rows = table.n_distinct
         groups = _components(factors, codes)
         self.n_configurations = 0
         missing = codes < 0
-        kept = [np.flatnonzero(~missing[:, factor.scope].any(axis=1)).astype(np.int32) for factor in factors]
-        blocks = [[codes[rows][:, factor.scope]] for factor, rows in zip(factors, kept, strict=True)]
+        kept = [np.flatnonzero(~missing[:, list(factor.scope)].any(axis=1)).astype(np.int32) for factor in factors]
+        blocks = [[codes[rows][:, list(factor.scope)]] for factor, rows in zip(factors, kept, strict=True)]
         drafts = []
         for (nodes, touched), rows in groups.items():
             observed = sorted({v for f in touched for v in factors[f].scope} - set(nodes))
-            distinct, local = distinct_rows(codes[np.ix_(rows, observed)])
+            distinct, local = distinct_rows(codes[rows][:, observed])
             self.n_configurations += len(distinct) << len(nodes)
             if self.n_configurations > MAX_CONFIGURATIONS:
-                raise _too_many(self.n_configurations, [network.names[v] for v in nodes])
+                raise _too_many(self.n_configurations, [names[v] for v in nodes])
             hidden = _all_configurations(len(nodes))
             for f in touched:
                 blocks[f].append(_expand(factors[f].scope, nodes, hidden, observed, distinct))
-            weights = np.bincount(local, weights=table.counts[rows], minlength=len(distinct))
+            weights = _cases(local, table.counts[rows], len(distinct))
             drafts.append((rows, local, weights, touched, (len(distinct), len(hidden))))
-        self._bound: list[_BoundFactor] = []
+        self._bound: list[BoundFactor] = []
         self._complete: list[_Complete] = []
         pieces = []
         for factor, rows, block in zip(factors, kept, blocks, strict=True):
             configurations, index = distinct_rows(np.concatenate(block))
             first, *rest = np.split(index, np.cumsum([len(part) for part in block])[:-1])
-            weights = np.bincount(first, weights=table.counts[rows], minlength=len(configurations))
+            weights = _cases(first, table.counts[rows], len(configurations))
             occurring = np.flatnonzero(weights)  # the others may be impossible: 0 * -inf is no number
             self._bound.append(factor.bind(configurations))
             self._complete.append(_Complete(rows, first, occurring, weights[occurring]))
@@ -270,7 +189,7 @@ class LogisticLikelihood:
 
     def log_likelihood(self, thetas: Mapping[str, ArrayLike]) -> float | NDArray[np.float64]:
         """Log likelihood of the table (nats): a float, or shape (n_batch,) if any parameter is a batch."""
-        checked, n_batch = self._network.check_thetas(thetas)
+        checked, n_batch = self._check_thetas(thetas)
         values = [bound.log_values(checked) for bound in self._bound]
         total = np.zeros(n_batch or 1)
         for value, complete in zip(values, self._complete, strict=True):
@@ -281,7 +200,7 @@ class LogisticLikelihood:
 
     def log_rows(self, thetas: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         """Log probability of every distinct row (nats), shape (n_distinct,) or (n_batch, n_distinct)."""
-        checked, n_batch = self._network.check_thetas(thetas)
+        checked, n_batch = self._check_thetas(thetas)
         values = [bound.log_values(checked) for bound in self._bound]
         rows = np.zeros((n_batch or 1, self._n_rows))
         for value, complete in zip(values, self._complete, strict=True):
@@ -314,7 +233,7 @@ def components_of_pattern(
 
     ``factors`` stand children before parents.  Each group is (nodes, positions of its factors).
     """
-    groups: list[tuple[set[int], set[int]]] = []
+    groups: list[tuple[frozenset[int], set[int]]] = []
     needed: set[int] = set()  # nodes that some factor kept so far conditions on
     for f, factor in enumerate(factors):
         if all(child in missing and child not in needed for child in factor.children):
@@ -326,6 +245,11 @@ def components_of_pattern(
             groups = [group for group in groups if nodes.isdisjoint(group[0])]
             groups.append((nodes.union(*(group[0] for group in merged)), touched.union(*(g[1] for g in merged))))
     return sorted((tuple(sorted(nodes)), tuple(sorted(touched))) for nodes, touched in groups)
+
+
+def _cases(index: NDArray[np.int32], counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """Cases of each of ``size`` configurations; a float holds whole numbers up to 2**53."""
+    return np.bincount(index, weights=counts, minlength=size).astype(np.float64, copy=False)
 
 
 def _all_configurations(n_bits: int) -> Bits:
@@ -343,12 +267,7 @@ def _expand(scope: Sequence[int], nodes: Sequence[int], hidden: Bits, observed: 
 
 def _too_many(reached: int, nodes: Sequence[str]) -> ArgumentError:
     return ArgumentError(
-        f"table needs sums over at least {reached:,} hidden configurations, and the most is {MAX_CONFIGURATIONS:,}; the "
-        f"last counted are of {len(nodes)} missing cells that share families ({_listing(nodes, 6)}). Observe some of "
-        f"them, leave out the rows that miss most, or take hidden nodes out of the network"
+        f"table needs sums over at least {reached:,} hidden configurations, and the limit is {MAX_CONFIGURATIONS:,}; "
+        f"the last counted are of {len(nodes)} missing cells that share families ({listing(nodes, 6)}): observe some "
+        f"of them, leave out the rows that miss most, or take hidden nodes out of the network"
     )
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,119 @@
+r"""The factors of a logistic network's joint probability: one a node with parents, one a block of roots.
+
+A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters.  Which
+configurations a table needs is in `doxa.models.logistic_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["BoundFactor", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
+
+Bits = NDArray[np.int8]
+
+
+def log_logistic(z: ArrayLike) -> NDArray[np.float64]:
+    """Logarithm of g(z) = 1 / (1 + exp(-z)), exact to rounding for every finite z.
+
+    Examples
+    --------
+    >>> log_logistic([-1e4, 0.0, 1e4]).round(4).tolist()
+    [-10000.0, -0.6931, -0.0]
+    """
+    values: NDArray[np.float64] = -np.logaddexp(0.0, -np.asarray(z, dtype=np.float64))
+    return values
+
+
+class LogisticFactor(NamedTuple):
+    """P(child | parents) as a factor of a row's probability: g(sign (design theta + offset))."""
+
+    node: str
+    scope: tuple[int, ...]  # positions of the parents, then of the child
+    children: tuple[int, ...]
+    low: float  # value of a parent coded 0: -1 or 0
+    bias: float | None  # None: learned
+
+    def design(self, values: NDArray[np.generic]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Design matrix and offset for values of the parents from 0 to 1, shape (n, n_parents)."""
+        coded = self.low + (1.0 - self.low) * values.astype(np.float64)
+        if self.bias is None:
+            return np.column_stack([np.ones(len(coded)), coded]), np.zeros(len(coded))
+        return coded, np.full(len(coded), self.bias)
+
+    def bind(self, bits: Bits) -> BoundFactor:
+        """Prepare the evaluation at configurations of the scope, one a row."""
+        design, offset = self.design(bits[:, :-1])
+        sign = 2.0 * bits[:, -1] - 1.0
+        return _BoundLogistic(self.node, np.ascontiguousarray((sign[:, None] * design).T), sign * offset)
+
+    def draw(self, codes: Bits, thetas: Mapping[str, NDArray[np.float64]], uniforms: NDArray[np.float64]) -> Bits:
+        """Draw the child given its parents in ``codes``, shape (n, 1); parameters of shape (1, n_coefficients)."""
+        design, offset = self.design(codes[:, list(self.scope[:-1])])
+        chance = np.exp(log_logistic(design @ thetas[self.node][0] + offset))
+        return np.asarray(uniforms < chance, dtype=np.int8)[:, None]
+
+
+class RootFactor(NamedTuple):
+    """Distribution of a block of parentless nodes; a learned one has the probability as its parameter."""
+
+    node: str | None  # named where learned
+    scope: tuple[int, ...]
+    children: tuple[int, ...]
+    probabilities: NDArray[np.float64] | None
+
+    def bind(self, bits: Bits) -> BoundFactor:
+        """Prepare the evaluation at configurations of the scope, one a row."""
+        if self.probabilities is None:
+            assert self.node is not None
+            return _BoundRoot(self.node, bits[:, 0] == 1)
+        with np.errstate(divide="ignore"):  # zeros of a joint table
+            return _BoundTable(np.log(self.probabilities[tuple(bits.T)])[None, :])
+
+    def draw(
+        self,
+        codes: Bits,  # noqa: ARG002
+        thetas: Mapping[str, NDArray[np.float64]],
+        uniforms: NDArray[np.float64],
+    ) -> Bits:
+        """Draw the nodes of the block by inversion, shape (n, n_nodes)."""
+        if self.probabilities is None:
+            assert self.node is not None
+            return np.asarray(uniforms < thetas[self.node][0, 0], dtype=np.int8)[:, None]
+        cumulative = np.cumsum(self.probabilities)  # the last axis varies fastest
+        cells = np.searchsorted(cumulative / cumulative[-1], uniforms, side="right")  # ends at exactly 1: never past it
+        return np.stack(np.unravel_index(cells, self.probabilities.shape), axis=1).astype(np.int8)
+
+
+class _BoundLogistic(NamedTuple):
+    node: str
+    design: NDArray[np.float64]  # (n_coefficients, n_configurations), times the child's sign
+    offset: NDArray[np.float64]
+
+    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return log_logistic(thetas[self.node] @ self.design + self.offset)
+
+
+class _BoundRoot(NamedTuple):
+    node: str
+    is_one: NDArray[np.bool_]
+
+    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        probability = thetas[self.node]
+        with np.errstate(divide="ignore"):  # probabilities 0 and 1 are in the closed interval
+            return np.where(self.is_one, np.log(probability), np.log1p(-probability))
+
+
+class _BoundTable(NamedTuple):
+    log_probabilities: NDArray[np.float64]
+
+    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:  # noqa: ARG002
+        return self.log_probabilities
+
+
+Factor = LogisticFactor | RootFactor
+BoundFactor = _BoundLogistic | _BoundRoot | _BoundTable

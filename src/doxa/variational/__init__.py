@@ -1,0 +1,1 @@
+"""Engines: Gaussian approximations to posteriors, with bounds on the evidence."""
