@@ -120,8 +120,8 @@ def learn(
     sampler: Annotated[
         str,
         typer.Option(
-            help="How to move between graphs: auto, single_edge, edge_gibbs, emc3, markov_blanket, parent_set_gibbs or "
-            "edge_reversal."
+            help="How to move between graphs: auto, single_edge, edge_gibbs, emc3, markov_blanket, parent_set_gibbs, "
+            "edge_reversal or tempered."
         ),
     ] = "auto",
     chains: Annotated[int, typer.Option(help="Independent chains, started far apart.")] = 4,

@@ -14,6 +14,7 @@ from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import Status, diagnose_indicators
 from doxa.estimates.stopping import Until
 from doxa.mcmc.driver import Schedule, sample
+from doxa.structure.auto import Auto
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior
 from doxa.structure.learn import learn
@@ -24,7 +25,8 @@ from doxa.structure.single_edge import SingleEdge
 from support.checks import FALSE_ALARM, SEED
 from support.tables import skewed_table
 
-NODES, DRAWS, THIN = 4, 400, 8
+NODES, DRAWS = 4, 400
+THIN = {"single_edge": 8, "markov_blanket": 8, "auto": 3}  # steps between draws: few enough that draws hang together
 
 
 def short_runs(move, n_runs):
@@ -36,7 +38,10 @@ def short_runs(move, n_runs):
     covered, naive, promised = [], [], []
     for run in range(n_runs):
         trace = sample(
-            StructureSampler(move, scores, limits, THIN), Schedule(4, DRAWS, 40), seed=10**6 * SEED + run, workers=1
+            StructureSampler(move, scores, limits, THIN[move.name]),
+            Schedule(4, DRAWS, 40),
+            seed=10**6 * SEED + run,
+            workers=1,
         )
         found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], NODES))
         covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
@@ -66,7 +71,7 @@ def check(move, n_runs):
     assert naive[:, judged].mean() < 0.93 - 5 * naive[:, judged].mean(axis=1).std() / np.sqrt(n_runs)
 
 
-@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket()], ids=lambda move: move.name)
+@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket(), Auto()], ids=lambda move: move.name)
 def test_intervals_cover_in_a_few_hundred_runs(move):
     check(move, 300)
 
@@ -107,6 +112,6 @@ def test_intervals_cover_with_the_stopping_rule_on_in_many_runs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket()], ids=lambda move: move.name)
+@pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket(), Auto()], ids=lambda move: move.name)
 def test_intervals_cover_in_two_thousand_runs(move):
     check(move, 2000)

@@ -133,6 +133,7 @@ def test_an_exact_posterior_is_saved_as_its_draws(small, tmp_path):
     posterior.save(tmp_path / "exact.doxa")
     loaded = doxa.load(tmp_path / "exact.doxa")
     assert np.array_equal(loaded.trace["rows"], posterior.trace["rows"])
+    assert loaded.verdict.startswith("Converged: independent draws from the exact posterior; the sums")
     edge = loaded.edge("x0", "x1")
     assert not edge.exact
     assert abs(edge.value - posterior.edge("x0", "x1").value) < z_limit(1) * edge.mcse

@@ -113,14 +113,14 @@ class Shortfall(NamedTuple):
 class StopReport(NamedTuple):
     """Why a run stopped."""
 
-    reason: str  # "draws": as many as asked for; "reached"; "max_draws"; "max_seconds"
+    reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
     seconds: float  # of sampling, warm-up not included
 
     @property
     def text(self) -> str:
         """In words, for a person; empty when the run simply had a fixed length."""
-        if self.reason == "draws":
+        if self.reason in ("draws", "exact"):
             return ""
         if self.reason == "reached":
             return "The run stopped when every monitored quantity was as accurate as asked."

@@ -273,7 +273,7 @@ class LogisticNetwork:
             raise ArgumentTypeError(
                 f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
             )
-        if isinstance(states, str) or len(states) != 2:
+        if not isinstance(states, (tuple, list)) or len(states) != 2:
             raise ArgumentError(f"states is {states!r}; give two labels, of 0 and of 1")
         codes = np.zeros((n_rows, len(self.names)), dtype=np.int8)
         for factor in reversed(self._factors):

@@ -87,7 +87,7 @@ def read_priors(
     scales = _per_node("prior_scale", scale, coefficients, roots, 10.0)
     for node, vector in scales.items():
         for label, value in zip(coefficients[node], vector, strict=True):
-            if value <= 0 or not 0 < value * value < np.inf:
+            if value <= 0 or not 0 < float(value) * float(value) < np.inf:
                 raise ArgumentError(
                     f"prior_scale of coefficient {label!r} of {node!r} is {value:g}; a standard deviation is "
                     f"positive, and its square neither 0 nor infinite"
@@ -299,8 +299,10 @@ def _covariance(label: str, value: ArrayLike, coefficients: tuple[str, ...]) -> 
     size = len(coefficients)
     matrix = _array(label, value, (size, size), f"a row and a column for each of {listing(coefficients)}")
     unequal = np.abs(matrix - matrix.T)
-    if unequal.max() > 1e-8 * np.abs(matrix).max():
-        i, j = (int(k) for k in np.unravel_index(np.argmax(unequal), unequal.shape))
+    deviations = np.sqrt(np.abs(np.diag(matrix)))
+    uneven = np.argwhere(unequal > 1e-8 * np.outer(deviations, deviations))
+    if uneven.size:
+        i, j = uneven[0]
         raise ArgumentError(
             f"{label} is not symmetric: [{i}, {j}] is {matrix[i, j]:g} and [{j}, {i}] is {matrix[j, i]:g}; "
             f"a covariance is the same both ways"

@@ -28,9 +28,7 @@ class LogisticExpectations(NamedTuple):
 
     value: _Floats  # E log g(h), nats
     slope: _Floats  # E g(-h): the derivative of value in the mean
-    curvature: (
-        _Floats  # E g(h) g(-h): minus the second derivative in the mean; value falls by half of it per unit of sd^2
-    )
+    curvature: _Floats  # E g(h) g(-h): minus the second derivative in the mean; and -2 that in sd^2
 
 
 def expected_log_logistic(mean: _Floats, sd: _Floats) -> LogisticExpectations:
