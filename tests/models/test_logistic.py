@@ -17,6 +17,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models import Dag, LogisticNetwork
 from doxa.models.logistic import LogisticRegressionProblem
+from doxa.models.logistic_factors import RootFactor
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
 
 ALARM = {"c": ["a", "b"], "d": ["c", "b"], "e": ["c"]}
@@ -475,6 +476,8 @@ def test_zeros_of_a_joint_table_make_rows_impossible_and_nothing_else():
     thetas = {"y": [0.0, 0.0, 0.0]}
     assert np.exp(network.log_marginal_rows(thetas, table)) == pytest.approx([0.0, 0.25, 0.5, 0.0])
     assert network.log_likelihood(thetas, table) == -np.inf
+    never = LogisticNetwork({"y": ["a", "b"]}, roots=[[0.0, 0.0], [0.5, 0.5]])  # whatever the missing cell is
+    assert np.exp(never.log_marginal_rows(thetas, table)) == pytest.approx([0.0, 0.0, 0.5, 0.5])
     possible = table_of(["a", "b", "y"], [[0, -1, 1], [-1, -1, 1]])
     assert network.log_likelihood(thetas, possible) == pytest.approx(log(0.125))
 
@@ -601,6 +604,10 @@ def test_impossible_cells_of_a_joint_table_are_never_drawn():
     table = network.simulate(5000, {"y": [0.0, 0.0, 0.0]}, np.random.default_rng(1)).select(["a", "b"])
     assert sorted(table.codes.tolist()) == [[0, 1], [1, 0]]
     assert prod(table.counts) > 0
+    table = np.array([[0.0, 0.3], [0.7, 0.0]])
+    ends = np.array([0.0, 0.3, np.nextafter(1.0, 0.0)])  # uniforms at the edges of the cells
+    drawn = RootFactor(None, (0, 1), (0, 1), table).draw(np.zeros((3, 2), dtype=np.int8), {}, ends)
+    assert drawn.tolist() == [[0, 1], [1, 0], [1, 0]]
 
 
 # ---- refusals ---------------------------------------------------------------------------------------------

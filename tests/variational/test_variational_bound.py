@@ -222,5 +222,8 @@ def test_expectations_are_derivatives_of_each_other():
     middle = expected_log_logistic(mean, sd)
     assert np.allclose((up.value - down.value) / (2 * step), middle.slope, atol=3e-6)
     assert np.allclose((down.slope - up.slope) / (2 * step), middle.curvature, atol=3e-6)
-    wider, narrower = expected_log_logistic(mean, np.sqrt(sd**2 + step)), expected_log_logistic(mean, np.sqrt(sd**2 - step))
+    wider, narrower = (
+        expected_log_logistic(mean, np.sqrt(sd**2 + step)),
+        expected_log_logistic(mean, np.sqrt(sd**2 - step)),
+    )
     assert np.allclose((wider.value - narrower.value) / (2 * step), -middle.curvature / 2, atol=3e-6)

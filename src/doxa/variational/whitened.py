@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.problem import LogisticRegressionProblem
@@ -21,6 +21,7 @@ from doxa.variational.problem import LogisticRegressionProblem
 __all__ = ["Whitened", "covariance_factor", "divergence", "row_variances", "to_posterior", "whiten"]
 
 _Floats = NDArray[np.float64]
+_WORST_PIVOT = 1e-8  # relative to the largest: half of the digits are left; QR of the rows keeps the other half
 
 
 class Whitened(NamedTuple):
@@ -47,11 +48,11 @@ def covariance_factor(rows: _Floats, weights: _Floats) -> _Floats:
     d = rows.shape[1]
     precision = root.T @ root
     precision.flat[:: d + 1] += 1.0
-    try:
-        factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:  # weights beyond 1e16: the sum has lost the prior's share, the stack has not
+    largest = precision.diagonal().max()
+    factor, failed = dpotrf(precision, lower=1)
+    if failed or factor.diagonal().min() ** 2 < _WORST_PIVOT * largest:  # the sum has lost part of the prior's share
         (upper,) = qr(np.concatenate([root, np.eye(d)]), mode="r", check_finite=False)
-        factor = upper[:d].T * np.sign(np.diag(upper))
+        factor = upper[:d].T * np.where(np.diag(upper) < 0, -1.0, 1.0)
     inverse, _ = dtrtri(factor, lower=1)
     return np.ascontiguousarray(inverse[::-1, ::-1].T)
 
