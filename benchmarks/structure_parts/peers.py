@@ -3,6 +3,8 @@
 sumu 0.1.2 (PyPI, source only) is the one other package on PyPI with a sampler of the posterior of discrete structures
 that was found to install; pgmpy 1.1.2 and pyAgrum 3.3.1 have none.  Its C++ files were generated for Python 3.10 and
 earlier, and with Cython 3 its ``2**K`` is a float: so they are generated afresh with Cython 0.29, against NumPy 1.26.
+It then runs on Asia; on Sachs and Child its sums become NaN.  A single chain may stop for good: on Asia one of 80,000
+iterations ended with the same error in each quarter and 52 different partitions; tempered chains do better.
 """
 
 from __future__ import annotations
@@ -94,14 +96,14 @@ def compare(python: str) -> None:
         who = f"sumu, K = {k}, {chains} chain{'s' * (chains > 1)}"
         if "failed" in first:
             print(f"{name:6s} {seconds:4.0f} CPU s  {who}: fails, {first['failed']}", flush=True)
-        else:
-            found = [first, *(theirs(python, table, k, chains, seconds, seed) for seed in range(2, REPEATS + 1))]
-            failed = sum("failed" in answer for answer in found)
-            kept = [answer for answer in found if "failed" not in answer]
-            its = median([float(str(answer["iterations"])) for answer in kept])
-            took = median([float(str(answer["seconds"])) for answer in kept])
-            show(name, seconds, who, [np.array(answer["edges"]) for answer in kept], exact, f"{its:.0f} iterations")
-            print(f"       took {took:.1f} CPU s (median); {failed} runs failed", flush=True)
+            continue
+        found = [first, *(theirs(python, table, k, chains, seconds, seed) for seed in range(2, REPEATS + 1))]
+        failed = sum("failed" in answer for answer in found)
+        kept = [answer for answer in found if "failed" not in answer]
+        its = median([float(str(answer["iterations"])) for answer in kept])
+        took = median([float(str(answer["seconds"])) for answer in kept])
+        show(name, seconds, who, [np.array(answer["edges"]) for answer in kept], exact, f"{its:.0f} iterations")
+        print(f"       took {took:.1f} CPU s (median); {failed} runs failed", flush=True)
         ours, steps = [], []
         for seed in range(1, REPEATS + 1):
             begin = time.process_time()

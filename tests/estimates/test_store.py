@@ -31,6 +31,7 @@ from doxa.estimates.store import (
 )
 from doxa.estimates.store import format as store_format
 from doxa.estimates.store.format import decode_chain, encode_chain, pack, unpack
+from support.run_files import importing
 
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]
 RNG_STATE = np.random.default_rng(1).bit_generator.state
@@ -281,7 +282,7 @@ with create_run(sys.argv[1], HEADER):
 
 def test_the_second_writer_is_refused_while_the_first_lives_and_readers_are_welcome(tmp_path):
     path = tmp_path / "run.doxa"
-    environment = {**os.environ, "PYTHONPATH": str(Path(toy.__file__).parent)}
+    environment = importing(Path(toy.__file__).parent)
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as first:
         assert first.stdout.readline() == "holding\n"

@@ -19,6 +19,7 @@ import test_store_toy as toy
 from doxa.estimates.store import RunFileError, create_run, open_reader, open_writer
 from doxa.estimates.store.index import block_key, checksum, state_key
 from doxa.estimates.store.lease import Lease
+from support.run_files import importing
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +340,7 @@ def test_permissions(whole, tmp_path):
     paths.append(Path(shutil.copyfile(whole, folder / "closed" / "run.doxa")))
     for path, mode in zip((*paths, folder / "closed"), (0o000, 0o444, 0o666, 0o555), strict=True):
         path.chmod(mode)
-    environment = {**os.environ, "PYTHONPATH": str(Path(toy.__file__).parent)}
+    environment = importing(Path(toy.__file__).parent)
     command = [sys.executable, "-c", PERMISSIONS, *map(str, paths)]
     if os.geteuid() == 0:
         for part in (folder, *folder.parents):

@@ -16,8 +16,8 @@ import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models import Dag, LogisticNetwork
-from doxa.models.logistic import LogisticRegressionProblem
 from doxa.models.logistic_factors import RootFactor
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
 
 ALARM = {"c": ["a", "b"], "d": ["c", "b"], "e": ["c"]}

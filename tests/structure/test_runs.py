@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -133,46 +127,6 @@ def test_a_sampler_of_one_s_own_cannot_be_kept(table, tmp_path):
     with pytest.raises(ArgumentError, match="only doxa's own samplers can be kept in a run file"):
         doxa.learn(table, sampler=Mine(), draws=10, store=tmp_path / "run.doxa")
     assert not (tmp_path / "run.doxa").exists()
-
-
-SCRIPT = """
-import sys
-import doxa
-from support.tables import skewed_table
-import time
-from doxa.mcmc import driver, fleet
-fleet._SECONDS_PER_COMMIT = 0.0
-driver.STEPS_PER_BLOCK = 2**12
-commit = fleet.Fleet.commit
-def slowly(self):  # some ten seconds in all, on any machine
-    time.sleep(0.02)
-    commit(self)
-fleet.Fleet.commit = slowly
-table = skewed_table(4, 50, seed=7)
-if sys.argv[1] == "begin":
-    doxa.learn(table, draws=40000, warmup=50, thin=40, seed=3, store="run.doxa", workers=1)
-else:
-    doxa.resume("run.doxa", table, workers=1)
-"""
-
-
-def test_a_killed_run_goes_on_to_the_same_bytes(table, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    rng = np.random.default_rng(0)
-    killed = 0
-    for attempt in range(12):
-        word = "go on" if (tmp_path / "run.doxa").exists() else "begin"
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, word], cwd=tmp_path, env=environment)
-        try:
-            if process.wait(timeout=2.5 + 1.5 * rng.random() if attempt < 4 else 120) == 0:
-                break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-    assert killed >= 2
-    whole = doxa.learn(table, draws=40000, warmup=50, thin=40, seed=3)
-    assert_same_draws(doxa.load(tmp_path / "run.doxa"), whole)
 
 
 def test_a_file_keeps_why_its_run_stopped(table, tmp_path):

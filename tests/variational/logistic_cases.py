@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
 from doxa.variational.bound import log_logistic
-from doxa.variational.problem import LogisticRegressionProblem, make_problem
 
 
 class Exact(NamedTuple):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from logistic_cases import log_predictive
-from support.checks import SEED
 
 from doxa.errors import ArgumentError
 from doxa.variational import bound, predictive
@@ -11,6 +10,7 @@ from doxa.variational.bound import expected_log_bound, lambda_of, log_logistic, 
 from doxa.variational.expectations import expected_log_logistic
 from doxa.variational.gaussian import Gaussian
 from doxa.variational.predictive import best_xi, predictive_bound, row_bound, row_bound_at
+from support.checks import SEED
 
 ROUNDING = 1e-12
 

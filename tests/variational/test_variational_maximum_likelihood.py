@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from logistic_cases import expand, random_problem
-from support.checks import SEED
 
 from doxa.errors import ArgumentError
+from doxa.models.logistic_regression import make_problem
 from doxa.variational import maximum_likelihood as module
 from doxa.variational.bound import lambda_of, log_logistic
 from doxa.variational.maximum_likelihood import find_separation, maximum_likelihood
-from doxa.variational.problem import make_problem
+from support.checks import SEED
 
 
 def test_the_likelihood_never_decreases_and_the_gradient_vanishes():
@@ -23,6 +23,9 @@ def test_the_likelihood_never_decreases_and_the_gradient_vanishes():
         logits = problem.sign * (problem.offset + problem.design @ found.coefficients)
         gradient = (problem.sign[:, None] * problem.design).T @ (problem.counts / (1 + np.exp(logits)))
         assert np.abs(gradient).max() < 2e-3
+        plain = maximum_likelihood(problem, memory=0)
+        assert (np.diff(plain.trace) >= 0).all()
+        assert np.allclose(plain.coefficients, found.coefficients, atol=1e-4)
         assert found.log_likelihood == pytest.approx(problem.counts @ log_logistic(logits))
         assert np.allclose(maximum_likelihood(expand(problem)).coefficients, found.coefficients, atol=1e-6)
 

@@ -11,7 +11,7 @@ Posteriors of the coefficients are not here: this is the model they are posterio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,25 +31,12 @@ from doxa.models.logistic_options import (
     read_priors,
     read_roots,
 )
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, distinct_rows
 
-__all__ = ["LogisticNetwork", "LogisticRegressionProblem"]
+__all__ = ["LogisticNetwork"]
 
 _LOW = {"pm1": -1.0, "01": 0.0}
-
-
-class LogisticRegressionProblem(NamedTuple):
-    """Logistic regression of one node on its parents, identical rows held once with a count.
-
-    The log likelihood of a coefficient vector is ``counts @ log g(sign * (design @ theta + offset))``.
-    """
-
-    design: NDArray[np.float64]  # (n_distinct, n_coefficients); a first column of ones where the bias is learned
-    sign: NDArray[np.float64]  # (n_distinct,); +1 where the node is 1, else -1
-    counts: NDArray[np.float64]  # (n_distinct,); cases
-    offset: NDArray[np.float64]  # (n_distinct,); the fixed bias, 0 where it is learned
-    prior_mean: NDArray[np.float64]  # (n_coefficients,)
-    prior_covariance: NDArray[np.float64]  # (n_coefficients, n_coefficients)
 
 
 class LogisticNetwork:

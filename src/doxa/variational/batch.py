@@ -3,7 +3,8 @@ r"""The batch variational posterior: one xi for each row, all optimised together
 For fixed xi the bounded likelihood is the exponential of a quadratic, so the posterior is Gaussian with precision
 :math:`\Sigma_0^{-1} + \sum_t 2 n_t \lambda(\xi_t) x_t x_t^T` (eqs. 10 and 11, summed); EM sets :math:`\xi_t^2 = E
 h_t^2` (eq. 12), and each step raises the bound on the evidence.  Unlike the single pass of
-`doxa.variational.sequential` the result depends neither on the order of the rows nor on how they are collapsed.
+`doxa.variational.sequential` the result depends neither on the order of the rows nor on how they are collapsed; with
+every xi at its best the bound is concave in the mean and the Cholesky factor of the Gaussian, so there is one optimum.
 
 EM slows as coefficients are added (hundreds of iterations at d = 100), so steps are extrapolated by Anderson's method
 from the last few; an extrapolated step that lowers the bound is replaced by the plain one, which cannot.
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import expected_log_bound, lambda_of
 from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.problem import LogisticRegressionProblem
 from doxa.variational.whitened import Whitened, covariance_factor, divergence, row_variances, to_posterior, whiten
 
 __all__ = ["BatchState", "batch_posterior", "init", "step"]
@@ -86,7 +87,7 @@ def batch_posterior(
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> fit = batch_posterior(make_problem([[1.0]], [1], prior_covariance=1.0))
     >>> fit.mean.round(3), fit.sd.round(3), round(fit.log_evidence, 4)  # exact: 0.413, 0.911, -0.6931
     (array([0.406]), array([0.901]), -0.7001)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.bound import log_logistic
 from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.problem import LogisticRegressionProblem
 from doxa.variational.whitened import Whitened, covariance_factor, to_posterior, whiten
 
 __all__ = ["Mode", "find_mode", "laplace_posterior"]
@@ -99,7 +99,7 @@ def laplace_posterior(
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> fit = laplace_posterior(make_problem([[1.0]], [1], prior_covariance=1.0))
     >>> fit.mean.round(4), fit.sd.round(4)  # theta = g(-theta)
     (array([0.4011]), array([0.898]))

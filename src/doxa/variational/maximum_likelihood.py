@@ -3,6 +3,7 @@ r"""Maximum likelihood by the monotone algorithm of Jaakkola & Jordan (2000, app
 Each step maximises the bound of `doxa.variational.bound` that touches the likelihood at the present coefficients:
 :math:`\theta' = A^{-1} b`, :math:`A = \sum_t 2 n_t \lambda(\xi_t) x_t x_t^T`, :math:`b = \sum_t n_t (S_t - 1/2) x_t`,
 :math:`\xi_t = |h_t|`.  (Eq. 68 prints H for x.)  The likelihood cannot fall, where Newton's method may overshoot.
+Steps are extrapolated from the last few (`doxa.variational.anderson`) unless that lowers the likelihood.
 
 Where a hyperplane separates the outcomes there is no maximum: coefficients grow without end.  Whether one does is a
 linear program, solved beforehand, so that divergence is told from slowness.  The prior plays no part here.
@@ -18,12 +19,14 @@ from scipy.linalg import eigh
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import lambda_of, log_logistic
-from doxa.variational.problem import LogisticRegressionProblem
 
 __all__ = ["MaximumLikelihood", "find_separation", "maximum_likelihood"]
 
 _Floats = NDArray[np.float64]
+_DEPENDENT = 1e-12  # of the largest eigenvalue: columns that depend on each other to six digits
 _STEPS_IF_SEPARATED = 25  # enough to see where the coefficients are going
 
 
@@ -62,7 +65,7 @@ class MaximumLikelihood:
 
 
 def maximum_likelihood(
-    problem: LogisticRegressionProblem, *, tolerance: float = 1e-12, max_iterations: int = 10_000
+    problem: LogisticRegressionProblem, *, tolerance: float = 1e-12, max_iterations: int = 10_000, memory: int = 8
 ) -> MaximumLikelihood:
     """Maximise the likelihood, ignoring the prior (Jaakkola & Jordan 2000, appendix C).
 
@@ -73,6 +76,8 @@ def maximum_likelihood(
         Stop when a step is sure to gain less than this share of 1 + the size of the log likelihood.
     max_iterations : int, default=10_000
         Limit of the steps; each costs O(rows d^2).
+    memory : int, default=8
+        Steps from which the next is extrapolated; 0 for the paper's algorithm.
 
     Returns
     -------
@@ -86,7 +91,7 @@ def maximum_likelihood(
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> maximum_likelihood(make_problem([[1.0], [1.0]], [1, -1], counts=[3, 1])).coefficients.round(4)  # log 3
     array([1.0986])
     >>> maximum_likelihood(make_problem([[1.0], [2.0]], [1, 1])).verdict
@@ -95,6 +100,7 @@ def maximum_likelihood(
     if not tolerance > 0:
         raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
     max_iterations = check_whole("max_iterations", max_iterations, 1)
+    memory = check_whole("memory", memory, 0, "; 0 is the paper's algorithm")
     scale = np.abs(problem.design).max(axis=0, initial=0.0)
     scale[scale == 0] = 1.0
     rows, offset = problem.sign[:, None] * problem.design / scale, problem.sign * problem.offset
@@ -103,17 +109,22 @@ def maximum_likelihood(
     theta = np.zeros(rows.shape[1])
     value = float(problem.counts @ log_logistic(offset))
     trace, converged = [value], False
+    past: list[tuple[_Floats, _Floats]] = []
     for _ in range(limit):
-        logits = offset + rows @ theta
-        change, gain = _step(rows, problem.counts, logits)
+        change, gain = _step(rows, problem.counts, offset + rows @ theta)
         if gain <= tolerance * (1 + abs(value)):
             converged = separation is None
             break
-        new = float(problem.counts @ log_logistic(logits + rows @ change))
+        past = [*past, (change, theta + change)][-memory - 1 :]
+        point = extrapolate([step for step, _ in past], [end for _, end in past])
+        new = float(problem.counts @ log_logistic(offset + rows @ point))
+        if new < value and len(past) > 1:
+            past, point = [], theta + change
+            new = float(problem.counts @ log_logistic(offset + rows @ point))
         if new < value:  # only by rounding
             converged = separation is None
             break
-        theta, value = theta + change, new
+        theta, value = point, new
         trace.append(value)
     return MaximumLikelihood(theta / scale, value, len(trace) - 1, converged, separation, np.array(trace))
 
@@ -124,7 +135,7 @@ def _step(rows: _Floats, counts: _Floats, logits: _Floats) -> tuple[_Floats, flo
     gradient = rows.T @ (counts * np.where(logits > 0, small, 1.0) / (1 + small))
     curvature = (rows * (2 * counts * lambda_of(logits))[:, None]).T @ rows
     values, vectors = eigh(curvature, check_finite=False)
-    kept = values > values.size * np.finfo(float).eps * values[-1]  # dependent columns: the shortest step
+    kept = values > _DEPENDENT * values[-1]  # the shortest step, where columns depend on each other
     pushes = vectors[:, kept].T @ gradient
     return vectors[:, kept] @ (pushes / values[kept]), 0.5 * float(pushes @ (pushes / values[kept]))
 
@@ -137,7 +148,7 @@ def find_separation(problem: LogisticRegressionProblem) -> _Floats | None:
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> find_separation(make_problem([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [1, 1, -1]))  # quasi-complete
     array([0., 1.])
     """

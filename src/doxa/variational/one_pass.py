@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from doxa.errors import ArgumentError
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.problem import LogisticRegressionProblem
 from doxa.variational.whitened import covariance_factor, to_posterior, whiten
 
 __all__ = ["Repeats", "RowRule", "one_pass"]

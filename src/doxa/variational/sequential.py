@@ -8,11 +8,11 @@ each Gaussian is exactly.  The result depends on the order of the rows, and how 
 
 from __future__ import annotations
 
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.bound import lambda_of
 from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.one_pass import Repeats, one_pass
 from doxa.variational.predictive import best_xi, row_bound_at
-from doxa.variational.problem import LogisticRegressionProblem
 
 __all__ = ["sequential_posterior"]
 
@@ -40,7 +40,7 @@ def sequential_posterior(problem: LogisticRegressionProblem, *, repeats: Repeats
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> fit = sequential_posterior(make_problem([[1.0], [2.0]], [1, -1], prior_covariance=1.0))
     >>> fit.mean.round(3), fit.trace.round(4)
     (array([-0.24]), array([-0.7001, -1.0162]))

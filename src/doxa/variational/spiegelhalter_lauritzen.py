@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.one_pass import Repeats, one_pass
-from doxa.variational.problem import LogisticRegressionProblem
 
 __all__ = ["spiegelhalter_lauritzen_posterior"]
 
@@ -41,7 +41,7 @@ def spiegelhalter_lauritzen_posterior(
 
     Examples
     --------
-    >>> from doxa.variational.problem import make_problem
+    >>> from doxa.models.logistic_regression import make_problem
     >>> fit = spiegelhalter_lauritzen_posterior(make_problem([[1.0]], [1], prior_covariance=1.0))
     >>> fit.mean.round(3), fit.covariance.round(3)  # 0.5 / 1.25 and 1 / 1.25
     (array([0.4]), array([[0.8]]))

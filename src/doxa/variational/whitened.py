@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.problem import LogisticRegressionProblem
 
 __all__ = ["Whitened", "covariance_factor", "divergence", "row_variances", "to_posterior", "whiten"]
 
@@ -39,7 +39,7 @@ def whiten(problem: LogisticRegressionProblem) -> Whitened:
     root = cholesky(problem.prior_covariance, lower=True)
     rows = (problem.design * problem.sign[:, None]) @ root
     offset = problem.sign * (problem.offset + problem.design @ problem.prior_mean)
-    return Whitened(rows, offset, problem.counts, problem.prior_mean, root)
+    return Whitened(rows, offset, np.asarray(problem.counts, dtype=np.float64), problem.prior_mean, root)
 
 
 def covariance_factor(rows: _Floats, weights: _Floats) -> _Floats:

@@ -1,9 +1,9 @@
-r"""One Bayesian logistic regression with complete data: what every approximation of this room is given.
+r"""One Bayesian logistic regression with complete data: what every approximation is given.
 
 Row t says that an outcome :math:`s_t \in \{-1, +1\}` had probability :math:`g(s_t (o_t + \theta^T x_t))`, g being the
 logistic function, and that it was seen :math:`n_t` times; :math:`\theta` has a Gaussian prior (Jaakkola & Jordan 2000,
 eqs. 1 and 15; their S is (s + 1) / 2).  The offset o is the fixed bias alpha of de Freitas et al. 2001, eq. 6.
-Approximations are in the modules beside this one; how a network's nodes become such problems is not here.
+Approximations are in `doxa.variational`; how a network's nodes become such problems is `doxa.models.logistic`'s.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
@@ -128,6 +127,8 @@ def _vector(name: str, values: ArrayLike, n: int, of: str, *, number: bool = Fal
 
 
 def _prior_covariance(values: ArrayLike, d: int) -> NDArray[np.float64]:
+    from scipy.linalg import cholesky
+
     covariance = _finite("prior_covariance", values)
     if covariance.ndim < 2:
         variances = _vector("prior_covariance", covariance, d, "column of design", number=True)
