@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["compiled", "hot", "lowest_bit", "popcount"]
+__all__ = ["compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,6 +33,11 @@ def compiled(function: F) -> F:
 def hot(function: F) -> F:
     """Like `compiled`, for functions that create no arrays: no reference counts are kept."""
     return _compiled(function, _nrt=False)
+
+
+def inlined(function: F) -> F:
+    """Like `hot`, for small functions with many arguments: the caller gets a copy instead of a call."""
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def _compiled(function: F, **options: bool) -> F:

@@ -313,7 +313,7 @@ def demo() -> None:
     print(datasets.describe("reinis"))
     print()
     with _interruptible():
-        posterior = doxa.learn(datasets.load("reinis"), exact=False, seed=1)
+        posterior = doxa.learn(datasets.load("reinis"), sampler="single_edge", seed=1)
     _show(posterior, 15)
     print()
     print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")

@@ -287,7 +287,7 @@ def _when_compiling(report: Reporter) -> Iterator[None]:
         def on_start(self, _event: Any) -> None:
             if not self.announced:
                 self.announced = True
-                logger.info("compiling the sampling kernels, once for this version (some 20 seconds)")
+                logger.info("compiling the sampling kernels, once for this version (some 20 to 30 seconds)")
                 report.advance(0, "compiling")
 
         def on_end(self, _event: Any) -> None:

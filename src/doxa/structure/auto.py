@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from doxa._jit import hot
+from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.changes import accepts, cache_is_full, record, score_change
 from doxa.structure.edge_reversal import edge_number, edge_reversal_step
@@ -107,7 +107,7 @@ def _candidate(children: Any, n_edges: int, u: float, rng: Any) -> tuple[int, in
             return i, j
 
 
-@hot
+@inlined
 def _kind(graph: Any, limits: Any, i: int, j: int, below: Any) -> int:
     """What `candidate_kind` says, by walking from j instead of looking at a closure."""
     parents, children = graph[0], graph[1]

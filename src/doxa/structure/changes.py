@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from doxa._jit import hot, popcount
+from doxa._jit import hot, inlined, popcount
 from doxa.structure.cache import family_log_score
 from doxa.structure.graph import REVERSE, apply_change, toggle_bit
 
@@ -20,7 +20,7 @@ def local_scores(graph: Any, cache: Any, scoring: Any, local: Any) -> None:
         local[node] = family_log_score(node, graph[0][node], cache, scoring)
 
 
-@hot
+@inlined
 def score_change(graph: Any, local: Any, kind: int, i: int, j: int, cache: Any, scoring: Any, proposed: Any) -> float:
     """Change of the log score by the candidate (i, j); the new family scores of j and i go into ``proposed``."""
     parents = graph[0]

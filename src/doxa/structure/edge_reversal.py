@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.cache import family_log_score
 from doxa.structure.changes import cache_is_full, record
@@ -123,7 +123,7 @@ def _reach(children: Any, i: int, j: int, reached: Any) -> None:
         reached[2, w] = reached[0, w] | reached[1, w]
 
 
-@hot
+@inlined
 def _is_accepted(table: Any, i: int, j: int, below: float, low: float, high: float) -> bool:
     """Whether ``below`` is under the log ratio of the sums; the rows of `_reach` are at hand.
 

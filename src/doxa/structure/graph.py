@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import hot, inlined, lowest_bit, popcount
 
 __all__ = [
     "ADD",
@@ -82,7 +82,7 @@ def _meet(rows: Any, row: int, others: Any, other: int) -> bool:
     return False
 
 
-@hot
+@inlined
 def candidate_kind(graph: Any, limits: Any, i: int, j: int) -> int:
     """What the candidate (i, j) would do: ADD, DELETE, REVERSE, or ILLEGAL for a cycle or an impossible family."""
     parents, children, ancestors = graph[0], graph[1], graph[2]

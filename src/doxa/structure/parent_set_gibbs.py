@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
+from doxa._jit import hot, inlined
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.cache import family_log_score
 from doxa.structure.changes import cache_is_full, record
@@ -69,7 +69,7 @@ def _members(words: NDArray[np.uint64]) -> list[int]:
     return [64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1]
 
 
-@hot
+@inlined
 def parent_set_step(graph: Any, local: Any, node: int, cache: Any, scoring: Any, table: Any, rng: Any) -> bool:
     """Redraw the parents of ``node`` among its listed sets; True if they changed.  Closures are not kept."""
     if table.where[node] < 0:

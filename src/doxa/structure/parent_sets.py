@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.score_table import ScoreTable, build_score_table
 
@@ -155,7 +155,7 @@ def find_set(table: Any, node: int, parents: Any) -> int:
     return -1
 
 
-@hot
+@inlined
 def draw_set(table: Any, node: int, avoid: Any, must: int, u: float, tolerance: float) -> tuple[int, int, float, float]:
     """Draw a set that has no node of ``avoid`` and has ``must`` (if not -1) by weight, with 0 <= u < 1.
 
@@ -201,7 +201,7 @@ def draw_set(table: Any, node: int, avoid: Any, must: int, u: float, tolerance: 
     return (table.chosen[pointer] if found > 0 else -1), begin, total, 0.0
 
 
-@hot
+@inlined
 def log_bounds(table: Any, node: int, begin: int, total: float, rest: float) -> tuple[float, float]:
     """Bounds of the log of a sum of weights, from what `draw_set` returned; both -inf if no set fits."""
     if total == 0.0:

@@ -75,13 +75,15 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
     best = np.zeros(3, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
         local_scores(graph, cache.arrays, scoring, local)
-        while not _climb(graph, local, limits, cache.arrays, scoring, np.empty(2), best):
+        while not _climb(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
             cache.grow()
     return graph[1]
 
 
 @hot
-def _climb(graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, proposed: Any, best: Any) -> bool:
+def _climb(
+    graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, proposed: Any, best: Any, of_best: Any
+) -> bool:
     """Make the best change, again and again; False when the cache should grow first, True at the top."""
     n = local.size
     while True:
@@ -98,7 +100,7 @@ def _climb(graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, propos
                     if delta > gain:
                         gain = delta
                         best[0], best[1], best[2] = kind, i, j
+                        of_best[0], of_best[1] = proposed[0], proposed[1]
         if gain == _GAIN:
             return True
-        score_change(graph, local, best[0], best[1], best[2], cache, scoring, proposed)
-        accept_change(graph, local, best[0], best[1], best[2], proposed)
+        accept_change(graph, local, best[0], best[1], best[2], of_best)
