@@ -205,9 +205,7 @@ def sum_over_graphs(
             f"exact is True, but the table has {len(options.names)} columns, and all graphs are summed for at most "
             f"{MOST_NODES}; leave exact out to sample, or select columns"
         )
-    cost = _cost(options)
-    if not fits(cost, BUDGET):
-        logger.info("summing over all graphs: at most %s", cost)
+    logger.info("summing over all graphs: at most %s", _cost(options))
     begin = time.monotonic()
     exact = exact_posterior(scores, options.limits, workers)
     rows = [
