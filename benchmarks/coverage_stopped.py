@@ -1,11 +1,11 @@
 """Coverage of nominal 95% intervals when every run decides for itself when to stop, on chains whose answer is known.
 
 Run as ``python benchmarks/coverage_stopped.py [runs [few]]``; 10,000 runs of each chain take some forty minutes on one
-core, half of them in the real quantities at the end.  ``few`` (1000) is the number of runs of the wrong ways; a fifth of
-it, of the plain error.  Columns: what the rule asks; doxa's coverage and its standard error; the share of runs that end 'cannot
-tell'; the mean number of draws of each chain when it stops; coverage of the same intervals when the first look that
-finds nothing missing ends the run; of value +/- 1.96 mcse by arviz-stats, and of a two-state chain with independent
-Jeffreys priors, each ended by the first look at which its own error is small enough.
+core, half of them in the real quantities at the end.  ``few`` (1000) is the number of runs of the wrong ways; a fifth
+of it, of the plain error.  Columns: what the rule asks; doxa's coverage and its standard error; the share of runs that
+end 'cannot tell'; the mean number of draws of each chain when it stops; coverage of the same intervals when the first
+look that finds nothing missing ends the run; of value +/- 1.96 mcse by arviz-stats, and of a two-state chain with
+independent Jeffreys priors, each ended by the first look at which its own error is small enough.
 """
 
 from __future__ import annotations
