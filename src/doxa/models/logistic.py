@@ -31,8 +31,9 @@ from doxa.models.logistic_options import (
     read_priors,
     read_roots,
 )
+from doxa.models.logistic_parts import family_regression
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, distinct_rows
+from doxa.models.logistic_rows import LogisticLikelihood, binary_codes
 
 __all__ = ["LogisticNetwork"]
 
@@ -124,8 +125,8 @@ class LogisticNetwork:
         self._position = {name: k for k, name in enumerate(self.names)}
         self._families = {node: self._family(node) for node in families}
         order = [node for node in reversed(self._dag.topological_order()) if node in families]
-        self._factors: list[Factor] = [self._families[node] for node in order]  # children before parents
-        self._factors += [self._root_factor(block) for block in self._root_blocks]
+        factors: list[Factor] = [self._families[node] for node in order]
+        self._factors = (*factors, *(self._root_factor(block) for block in self._root_blocks))
         self._standards = {node: _standard(prior) for node, prior in self._priors.items()}
 
     @property
@@ -157,6 +158,11 @@ class LogisticNetwork:
     def parameters(self) -> tuple[str, ...]:
         """Nodes that have parameters, in node order: those with parents, and roots that are learned."""
         return tuple(node for node in self.names if self._labels[node])
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """Factors of a row's probability, children before parents: of nodes with parents, then of blocks of roots."""
+        return self._factors
 
     def parents(self, node: str) -> tuple[str, ...]:
         """Parents of ``node``, in the order given, which is that of its coefficients."""
@@ -387,11 +393,7 @@ class LogisticNetwork:
                 f"table has missing cells in the family of {node!r}: {shown}; a regression needs all of them, "
                 f"log_likelihood and likelihood sum over what is missing"
             )
-        configurations, index = distinct_rows(codes)
-        counts = np.bincount(index, weights=table.counts, minlength=len(configurations)).astype(np.float64, copy=False)
-        design, offset = factor.design(configurations[:, :-1])
-        sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
-        return LogisticRegressionProblem(design, sign, counts, offset, *self.prior(node))
+        return family_regression(factor, codes, table.counts, self.prior(node))
 
     def __repr__(self) -> str:
         nodes = "1 node" if len(self.names) == 1 else f"{len(self.names)} nodes"

@@ -1,7 +1,8 @@
 r"""The factors of a logistic network's joint probability: one a node with parents, one a block of roots.
 
-A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters.  Which
-configurations a table needs is in `doxa.models.logistic_rows`.
+A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters: ``log_values``, and
+``gradient``, the slope of a weighted sum of them in the node's coefficients (in the logit of a learned root's
+probability).  Which configurations a table needs is in `doxa.models.logistic_rows`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoundFactor", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
+__all__ = ["BoundFactor", "BoundTable", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
 
 Bits = NDArray[np.int8]
 
@@ -27,6 +28,12 @@ def log_logistic(z: ArrayLike) -> NDArray[np.float64]:
     """
     values: NDArray[np.float64] = -np.logaddexp(0.0, -np.asarray(z, dtype=np.float64))
     return values
+
+
+def expit(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """g(z) = 1 / (1 + exp(-z)) for any finite z, without overflow."""
+    small = np.exp(-np.abs(z))
+    return np.asarray(np.where(z < 0, small, 1.0) / (1.0 + small))
 
 
 class LogisticFactor(NamedTuple):
@@ -72,7 +79,7 @@ class RootFactor(NamedTuple):
             assert self.node is not None
             return _BoundRoot(self.node, bits[:, 0] == 1)
         with np.errstate(divide="ignore"):  # zeros of a joint table
-            return _BoundTable(np.log(self.probabilities[tuple(bits.T)])[None, :])
+            return BoundTable(np.log(self.probabilities[tuple(bits.T)])[None, :])
 
     def draw(
         self,
@@ -97,6 +104,10 @@ class _BoundLogistic(NamedTuple):
     def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         return log_logistic(thetas[self.node] @ self.design + self.offset)
 
+    def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        logits = thetas[self.node] @ self.design + self.offset
+        return np.asarray((weights * expit(-logits)) @ self.design.T)
+
 
 class _BoundRoot(NamedTuple):
     node: str
@@ -107,13 +118,27 @@ class _BoundRoot(NamedTuple):
         with np.errstate(divide="ignore"):  # probabilities 0 and 1 are in the closed interval
             return np.where(self.is_one, np.log(probability), np.log1p(-probability))
 
+    def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((weights * (self.is_one - thetas[self.node])).sum(axis=1, keepdims=True))
 
-class _BoundTable(NamedTuple):
+
+class BoundTable(NamedTuple):
+    """A given distribution of roots at configurations: it has no parameters."""
+
     log_probabilities: NDArray[np.float64]
 
     def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Log probabilities, shape (1, n_configurations)."""
         return self.log_probabilities
+
+    def gradient(
+        self,
+        thetas: Mapping[str, NDArray[np.float64]],  # noqa: ARG002
+        weights: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """No columns."""
+        return np.empty((len(weights), 0))
 
 
 Factor = LogisticFactor | RootFactor
-BoundFactor = _BoundLogistic | _BoundRoot | _BoundTable
+BoundFactor = _BoundLogistic | _BoundRoot | BoundTable

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.data import Table
 from doxa.data.collapse import group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.models.logistic_factors import BoundFactor, Factor
+from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor
 from doxa.models.logistic_options import listing
 
 __all__ = ["MAX_CONFIGURATIONS", "LogisticLikelihood", "binary_codes", "components_of_pattern", "distinct_rows"]
@@ -119,6 +121,17 @@ class _Component:
     weights: NDArray[np.float64]  # (n_local,), cases
     factors: tuple[int, ...]
     index: tuple[NDArray[np.int32], ...]  # for each factor (n_local, 2**n_missing), its configurations
+    sizes: tuple[int, ...]  # of each factor, the number of its configurations
+
+    @cached_property
+    def _adders(self) -> list[Any]:
+        """For each factor a sparse matrix that adds up what belongs to one of its configurations."""
+        from scipy.sparse import csr_matrix
+
+        return [
+            csr_matrix((np.ones(index.size), index.ravel(), np.arange(index.size + 1)), shape=(index.size, size))
+            for index, size in zip(self.index, self.sizes, strict=True)
+        ]
 
     def log_sums(self, values: Sequence[NDArray[np.float64]], n_batch: int) -> NDArray[np.float64]:
         """Logarithm of the sum over the missing cells, shape (n_batch, n_local)."""
@@ -134,6 +147,31 @@ class _Component:
             top[np.isneginf(top)] = 0.0  # an impossible row: -inf, not NaN
             with np.errstate(divide="ignore"):
                 sums[start:stop] = np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + top
+        return sums
+
+    def add_shares(
+        self, values: Sequence[NDArray[np.float64]], shares: Sequence[NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Add each configuration's expected cases to ``shares`` of its factors; returns the log sums."""
+        n_batch = len(shares[0])
+        sums = np.empty((n_batch, self.weights.size))
+        step = max(1, _GATHER // self.index[0].size)
+        for start in range(0, n_batch, step):
+            stop = min(start + step, n_batch)
+            terms = np.zeros((stop - start, *self.index[0].shape))
+            for f, index in zip(self.factors, self.index, strict=True):
+                part = values[f] if len(values[f]) == 1 else values[f][start:stop]
+                terms += part[:, index]
+            top = terms.max(axis=-1, keepdims=True)
+            top[np.isneginf(top)] = 0.0
+            np.exp(terms - top, out=terms)
+            total = terms.sum(axis=-1, keepdims=True)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                sums[start:stop] = (np.log(total) + top)[..., 0]
+                terms *= self.weights[:, None] / total
+            flat = terms.reshape(stop - start, -1)
+            for f, add in zip(self.factors, self._adders, strict=True):
+                shares[f][start:stop] += flat @ add
         return sums
 
 
@@ -173,7 +211,7 @@ class LogisticLikelihood:
             drafts.append((rows, local, weights, touched, (len(distinct), len(hidden))))
         self._bound: list[BoundFactor] = []
         self._complete: list[_Complete] = []
-        pieces = []
+        pieces, sizes = [], []
         for factor, rows, block in zip(factors, kept, blocks, strict=True):
             configurations, index = distinct_rows(np.concatenate(block))
             first, *rest = np.split(index, np.cumsum([len(part) for part in block])[:-1])
@@ -182,8 +220,16 @@ class LogisticLikelihood:
             self._bound.append(factor.bind(configurations))
             self._complete.append(_Complete(rows, first, occurring, weights[occurring]))
             pieces.append(iter(rest))
+            sizes.append(len(configurations))
         self._components = [
-            _Component(rows, local, weights, touched, tuple(next(pieces[f]).reshape(shape) for f in touched))
+            _Component(
+                rows,
+                local,
+                weights,
+                touched,
+                tuple(next(pieces[f]).reshape(shape) for f in touched),
+                tuple(sizes[f] for f in touched),
+            )
             for rows, local, weights, touched, shape in drafts
         ]
 
@@ -197,6 +243,44 @@ class LogisticLikelihood:
         for component in self._components:
             total += component.log_sums(values, n_batch or 1) @ component.weights
         return float(total[0]) if n_batch is None else total
+
+    def value_and_gradient(
+        self, thetas: Mapping[str, ArrayLike]
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """Log likelihood (nats) of a batch of parameters, and its slope in each node's.
+
+        Parameters
+        ----------
+        thetas : mapping of str to array, shape (n_batch, n_coefficients)
+
+        Returns
+        -------
+        value : ndarray, shape (n_batch,)
+        gradient : dict of str to ndarray, shape (n_batch, n_coefficients)
+            For a learned root, in the logit of its probability.
+
+        Notes
+        -----
+        The slope of a log sum over hidden configurations is the expected slope under their posterior (Fisher's
+        identity).
+        """
+        checked, n_batch = self._check_thetas(thetas)
+        n = n_batch or 1
+        values = [bound.log_values(checked) for bound in self._bound]
+        total, shares = np.zeros(n), []
+        for value, complete in zip(values, self._complete, strict=True):
+            total += value[:, complete.configurations] @ complete.weights
+            share = np.zeros((n, value.shape[1]))
+            share[:, complete.configurations] = complete.weights
+            shares.append(share)
+        for component in self._components:
+            total += component.add_shares(values, shares) @ component.weights
+        gradients = {
+            bound.node: bound.gradient(checked, share)
+            for bound, share in zip(self._bound, shares, strict=True)
+            if not isinstance(bound, BoundTable)
+        }
+        return total, gradients
 
     def log_rows(self, thetas: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         """Log probability of every distinct row (nats), shape (n_distinct,) or (n_batch, n_distinct)."""

@@ -1,0 +1,112 @@
+"""`ChainSampler`: a target and a kernel as a sampler of the driver's.
+
+The driver's blocks may end anywhere, and a matrix product of half as many rows may round differently; so kernels always
+run in whole chunks of a fixed number of steps, and what a block has not asked for yet waits in the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers, join, start_at, take
+from doxa.mcmc.targets import Target, TargetError
+
+__all__ = ["ChainSampler", "ChainState"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_CHUNK = 256  # steps
+_TRIES = 100
+_NUMBERS = 2**20  # held in memory by a chunk's path
+
+
+class ChainState(NamedTuple):
+    """Walkers, and steps that they have made beyond what was asked of them."""
+
+    thetas: Floats  # (walkers, d), at the end of the chunk
+    log_density: Floats  # (walkers,)
+    ahead_thetas: Floats  # (steps, walkers, d)
+    ahead_log_density: Floats  # (steps, walkers)
+    ahead_acceptance: Floats  # (steps, walkers)
+
+
+@dataclass(frozen=True)
+class ChainSampler:
+    """Walkers that a kernel moves, as a sampler for `doxa.mcmc.driver`.
+
+    Parameters
+    ----------
+    target : Target
+        What is drawn from.
+    kernel : Kernel
+        What moves the walkers.
+    start : Proposal
+        Where walkers begin: ``start.sample(walkers, rng)``.  Independence samplers begin at draws of their own
+        proposal, as an over-dispersed start would stick; others do well with a wide one.
+    walkers : int, default=1
+        Chains in lockstep; the driver's chain is a group of so many.
+    thin : int, default=1
+        Steps between kept draws.
+
+    Notes
+    -----
+    Draws are ``theta`` of shape (n_kept, walkers, d), ``log_density`` and ``acceptance`` of shape (n_kept, walkers).
+    """
+
+    target: Target
+    kernel: Kernel
+    start: Proposal
+    walkers: int = 1
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse numbers below one."""
+        check_whole("walkers", self.walkers, 1)
+        check_whole("thin", self.thin, 1)
+
+    @property
+    def chunk(self) -> int:
+        """Steps that the kernel makes at a time; a matter of sizes alone, so that draws do not depend on blocks."""
+        return max(1, min(_CHUNK, _NUMBERS // (self.walkers * self.target.n_dimensions)))
+
+    def init(self, rng: np.random.Generator) -> ChainState:
+        """Walkers at draws from ``start`` that lie in the support."""
+        walkers = start_at(self.target, np.asarray(self.start.sample(self.walkers, rng), dtype=np.float64))
+        for _ in range(_TRIES):
+            outside = np.isneginf(walkers.log_density)
+            if not outside.any():
+                n, d = walkers.thetas.shape
+                return ChainState(*walkers, np.empty((0, n, d)), np.empty((0, n)), np.empty((0, n)))
+            again = start_at(self.target, np.asarray(self.start.sample(self.walkers, rng), dtype=np.float64))
+            walkers = take(outside, again, walkers)
+        raise TargetError(
+            f"no start in the target's support in {_TRIES} draws from {self.start!r}; give a start that lies where the "
+            "log density is finite"
+        )
+
+    def run(
+        self, state: ChainState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[ChainState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` (a multiple of ``thin``) and keep every ``thin``-th."""
+        walkers = Walkers(state.thetas, state.log_density)
+        path = Path(state.ahead_thetas, state.ahead_log_density, state.ahead_acceptance)
+        paths, n_ready = [path], len(path.thetas)
+        while n_ready < n_steps:
+            walkers, path = self.kernel.run(self.target, walkers, self.chunk, rng)
+            paths.append(path)
+            n_ready += len(path.thetas)
+        path = join(paths)
+        kept = slice(self.thin - 1, n_steps, self.thin)
+        draws = {
+            "theta": path.thetas[kept],
+            "log_density": path.log_density[kept],
+            "acceptance": path.acceptance[kept],
+        }
+        after = ChainState(*walkers, *(part[n_steps:] for part in path))
+        return after, draws, {"steps": n_steps * self.walkers}

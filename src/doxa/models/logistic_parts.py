@@ -1,0 +1,112 @@
+r"""Which parameters of a logistic network are independent a posteriori, given what a table observes.
+
+Complete families have posteriors of their own (de Freitas et al. 2001, section 2 (i)).  Factors that share a missing
+cell in some row are in one *part*, whose parameters have a joint posterior; a missing cell without observed descendants
+ties nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.models.logistic_factors import LogisticFactor
+from doxa.models.logistic_options import GaussianPrior, check_thetas
+from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, components_of_pattern, distinct_rows
+
+if TYPE_CHECKING:
+    from doxa.data import Table
+    from doxa.models.logistic import LogisticNetwork
+
+Bits = NDArray[np.int8]
+
+__all__ = ["Part", "family_regression", "independent_parts", "part_likelihood", "part_regression", "root_counts"]
+
+
+class Part(NamedTuple):
+    """Nodes whose parameters have a posterior of their own."""
+
+    nodes: tuple[str, ...]  # with parameters, in node order
+    factors: tuple[int, ...]  # positions in the network's factors, fixed ones that take part included
+    complete: bool  # no missing cell in its factors but such as sum to one
+
+
+def independent_parts(network: LogisticNetwork, table: Table) -> list[Part]:
+    """Parts of the posterior, in node order of their first node; factors without parameters that stand alone have none.
+
+    Examples
+    --------
+    >>> from doxa.data import Table
+    >>> from doxa.models import LogisticNetwork
+    >>> network = LogisticNetwork({"c": ["a", "b"]}, roots={"b": 0.5})
+    >>> rows = [[1, -1, 1], [0, 1, 0]]
+    >>> table = Table.from_codes(["a", "b", "c"], [["0", "1"]] * 3, rows)
+    >>> [part.nodes for part in independent_parts(network, table)]
+    [('c',), ('a',)]
+    """
+    codes = binary_codes(table, network.names)
+    factors = network.factors
+    owner = list(range(len(factors)))
+    tied: set[int] = set()
+    patterns, _ = distinct_rows((codes < 0).astype(np.int8))
+    for mask in patterns:
+        for _, touched in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
+            tied.update(touched)
+            together = {owner[f] for f in touched}
+            first = min(together)
+            owner = [first if group in together else group for group in owner]
+    parts = []
+    for group in sorted(set(owner)):
+        members = tuple(f for f in range(len(factors)) if owner[f] == group)
+        nodes = _with_parameters(network, members)
+        if nodes:
+            parts.append(Part(nodes, members, tied.isdisjoint(members)))
+    place = {name: k for k, name in enumerate(network.names)}
+    return sorted(parts, key=lambda part: place[part.nodes[0]])
+
+
+def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> LogisticLikelihood:
+    """The share of the likelihood that depends on the part's parameters."""
+    labels = {node: network.coefficients(node) for node in part.nodes}
+
+    def check(thetas: Mapping[str, ArrayLike]) -> tuple[dict[str, NDArray[np.float64]], int | None]:
+        return check_thetas(thetas, labels, network.roots)
+
+    return LogisticLikelihood(network.names, [network.factors[f] for f in part.factors], check, table)
+
+
+def family_regression(
+    factor: LogisticFactor, codes: Bits, counts: NDArray[np.int64], prior: GaussianPrior
+) -> LogisticRegressionProblem:
+    """The regression of a child on its parents in the rows in which its family, ``codes`` (n, family), is complete."""
+    whole = (codes >= 0).all(axis=1)
+    configurations, index = distinct_rows(codes[whole])
+    cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
+    design, offset = factor.design(configurations[:, :-1])
+    sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
+    return LogisticRegressionProblem(design, sign, cases, offset, *prior)
+
+
+def part_regression(network: LogisticNetwork, part: Part, table: Table) -> LogisticRegressionProblem:
+    """The regression that a complete part with parents is."""
+    (f,) = part.factors
+    factor = network.factors[f]
+    assert isinstance(factor, LogisticFactor)
+    codes = binary_codes(table, [network.names[v] for v in factor.scope])
+    return family_regression(factor, codes, table.counts, network.prior(factor.node))
+
+
+def root_counts(network: LogisticNetwork, node: str, table: Table) -> tuple[int, int]:
+    """How many cases a root is observed to be 1 and 0 in: with the prior Beta(1, 1) it is Beta(1 + ones, 1 + zeros)."""
+    codes = binary_codes(table, network.names)[:, network.names.index(node)]
+    return int(table.counts[codes == 1].sum()), int(table.counts[codes == 0].sum())
+
+
+def _with_parameters(network: LogisticNetwork, members: Sequence[int]) -> tuple[str, ...]:
+    factors: list[Any] = [network.factors[f] for f in members]
+    named = {factor.node for factor in factors if isinstance(factor, LogisticFactor) or factor.node is not None}
+    return tuple(node for node in network.parameters if node in named)

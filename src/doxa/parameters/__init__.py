@@ -1,0 +1,1 @@
+"""Questions about parameters: their posterior given a network and a table."""
