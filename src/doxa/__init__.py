@@ -24,21 +24,25 @@ if TYPE_CHECKING:
     from doxa.estimates.stopping import Until as Until
     from doxa.models import Dag as Dag
     from doxa.models import LogisticNetwork as LogisticNetwork
+    from doxa.parameters import ParameterPosterior as ParameterPosterior
+    from doxa.parameters import fit as fit
+    from doxa.run_files import load as load
+    from doxa.run_files import resume as resume
     from doxa.structure import StructurePosterior as StructurePosterior
     from doxa.structure import learn as learn
-    from doxa.structure import load as load
-    from doxa.structure import resume as resume
 
 __all__ = [
     "Dag",
     "DoxaError",
     "Estimate",
     "LogisticNetwork",
+    "ParameterPosterior",
     "StructurePosterior",
     "Table",
     "Until",
     "__version__",
     "datasets",
+    "fit",
     "learn",
     "load",
     "read_table",
@@ -53,13 +57,15 @@ _HOMES = {
     "DoxaError": "doxa.errors",
     "Estimate": "doxa.estimates.estimate",
     "LogisticNetwork": "doxa.models",
+    "ParameterPosterior": "doxa.parameters",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
     "Until": "doxa.estimates.stopping",
     "datasets": "doxa.datasets",
+    "fit": "doxa.parameters",
     "learn": "doxa.structure",
-    "load": "doxa.structure",
-    "resume": "doxa.structure",
+    "load": "doxa.run_files",
+    "resume": "doxa.run_files",
     "read_table": "doxa.data",
     "structure": "doxa.structure",
 }

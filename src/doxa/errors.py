@@ -7,7 +7,7 @@ the rule, and the way out.
 
 from __future__ import annotations
 
-__all__ = ["ArgumentError", "ArgumentTypeError", "DoxaError", "FileError", "TableError"]
+__all__ = ["ArgumentError", "ArgumentTypeError", "DoxaError", "FileError", "MissingExtraError", "TableError"]
 
 
 class DoxaError(Exception):
@@ -28,3 +28,7 @@ class TableError(ArgumentError):
 
 class FileError(ArgumentError, OSError):
     """A file named by an argument cannot be opened, read or written."""
+
+
+class MissingExtraError(DoxaError, ImportError):
+    """A package that an extra of doxa installs is not there."""

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 import doxa
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, MissingExtraError
 from doxa.report import plot_consensus, plot_edge_probabilities, plot_n_edges
 from doxa.report.layers import layered_layout
-from doxa.structure.export import MissingExtraError
 from support.tables import skewed_table
 
 PLOTS = (plot_n_edges, plot_edge_probabilities, plot_consensus)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import doxa
-from doxa.structure.export import MissingExtraError
+from doxa.errors import MissingExtraError
 from support.tables import skewed_table
 
 

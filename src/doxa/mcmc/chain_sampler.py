@@ -7,7 +7,7 @@ run in whole chunks of a fixed number of steps, and what a block has not asked f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class ChainSampler:
     start: Proposal
     walkers: int = 1
     thin: int = 1
+    is_compiled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse numbers below one."""
@@ -71,9 +72,15 @@ class ChainSampler:
         check_whole("thin", self.thin, 1)
 
     @property
+    def state_type(self) -> type[ChainState]:
+        """The type of its states."""
+        return ChainState
+
+    @property
     def chunk(self) -> int:
         """Steps that the kernel makes at a time; a matter of sizes alone, so that draws do not depend on blocks."""
-        return max(1, min(_CHUNK, _NUMBERS // (self.walkers * self.target.n_dimensions)))
+        most = max(1, min(_CHUNK, _NUMBERS // (self.walkers * self.target.n_dimensions)))
+        return 1 << (most.bit_length() - 1)  # a power of two, as `doxa.mcmc.parts_sampler` wants
 
     def init(self, rng: np.random.Generator) -> ChainState:
         """Walkers at draws from ``start`` that lie in the support."""

@@ -272,7 +272,12 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain, report: Reporter) -> None:
-    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long."""
+    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long.
+
+    A sampler of arrays and matrix products says ``is_compiled = False``: there is nothing to wait for.
+    """
+    if not getattr(sampler, "is_compiled", True):
+        return
     with _when_compiling(report):
         sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
 

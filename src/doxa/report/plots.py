@@ -195,7 +195,7 @@ def _axes(ax: Axes | None, caller: str, size: tuple[float, float]) -> Axes:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        from doxa.structure.export import MissingExtraError
+        from doxa.errors import MissingExtraError
 
         raise MissingExtraError(f"{caller} needs the package matplotlib: pip install 'doxa[plot]'") from error
     return Figure(figsize=size, layout="constrained").add_subplot()

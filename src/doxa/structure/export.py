@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import DoxaError
+from doxa.errors import MissingExtraError
 from doxa.models.bits import unpack_rows
 
 if TYPE_CHECKING:
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
     from doxa.structure.posterior import StructurePosterior
 
-__all__ = ["MissingExtraError", "draws_frame", "draws_to_arviz"]
-
-
-class MissingExtraError(DoxaError, ImportError):
-    """A package that an extra of doxa installs is not there."""
+__all__ = ["draws_frame", "draws_to_arviz"]
 
 
 def draws_to_arviz(posterior: StructurePosterior) -> Any:

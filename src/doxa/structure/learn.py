@@ -16,6 +16,7 @@ from doxa.checks import check_whole
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
 from doxa.structure.cache import FamilyScores
@@ -27,7 +28,6 @@ from doxa.structure.posterior import StructurePosterior
 from doxa.structure.priors import StructurePrior, make_prior
 from doxa.structure.runs import RunPlan, begin, go_on
 from doxa.structure.sampler import StructureMove
-from doxa.structure.saving import keep_stop
 from doxa.structure.scores import Score
 
 if TYPE_CHECKING:

@@ -15,13 +15,23 @@ from typing import Any, NamedTuple
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import StopReport, Until
-from doxa.estimates.store import RunFileError, RunHeader, RunReader, RunWriter, create_run, open_reader, open_writer
+from doxa.estimates.store import (
+    RunFileError,
+    RunHeader,
+    RunReader,
+    RunWriter,
+    check_can_go_on,
+    create_run,
+    open_reader,
+    open_writer,
+    stored_stop,
+)
 from doxa.mcmc.driver import Schedule
 from doxa.structure.moves import move_from_settings, move_settings
 from doxa.structure.options import RunOptions
 from doxa.structure.posterior import StructurePosterior
 from doxa.structure.sampler import StructureMove
-from doxa.structure.saving import KIND, check_can_go_on, stored_stop
+from doxa.structure.saving import KIND
 
 __all__ = ["FREE", "RunPlan", "begin", "go_on", "load"]
 
@@ -81,7 +91,7 @@ def go_on(
     """
     with open_reader(path, check=False) as reader:
         header, options, move, _ = _checked(reader)
-    check_can_go_on(path, header)
+    check_can_go_on(path, header, "doxa.learn(table")
     stored = header.options
     if table is None:
         table = _read_again(path, stored["source"])

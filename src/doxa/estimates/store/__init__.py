@@ -12,6 +12,8 @@ from doxa.estimates.store.lease import LeaseHeldError
 from doxa.estimates.store.opening import MAX_RUN_BYTES, create_run, open_reader, open_writer
 from doxa.estimates.store.reader import RunReader
 from doxa.estimates.store.rounds import ChainRound, Round
+from doxa.estimates.store.saving import check_can_go_on, write_trace
+from doxa.estimates.store.stops import keep_stop, stop_as_json, stored_stop
 from doxa.estimates.store.writer import RunWriter
 
 __all__ = [
@@ -23,7 +25,12 @@ __all__ = [
     "RunHeader",
     "RunReader",
     "RunWriter",
+    "check_can_go_on",
     "create_run",
+    "keep_stop",
     "open_reader",
     "open_writer",
+    "stop_as_json",
+    "stored_stop",
+    "write_trace",
 ]

@@ -1,0 +1,150 @@
+"""Approximations of the parts of a posterior, by name: what the kernels propose from.
+
+A complete family has a Gaussian; a complete root its exact Beta, in the logit of its probability; parts with hidden
+values a mixture of t distributions around the modes that were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from doxa.errors import ArgumentError
+from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.student import Student
+from doxa.models.logistic_factors import log_logistic
+from doxa.models.logistic_parts import Part, part_regression, root_counts
+from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.modes import Mode, find_modes
+from doxa.parameters.population import fit_mixture, mixture_at
+from doxa.parameters.regression_target import RegressionTarget
+from doxa.variational.batch import batch_posterior
+from doxa.variational.gaussian import Gaussian, GaussianPosterior
+from doxa.variational.laplace import laplace_posterior
+from doxa.variational.optimal import optimal_posterior
+from doxa.variational.sequential import sequential_posterior
+from doxa.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+
+if TYPE_CHECKING:
+    from doxa.data import Table
+    from doxa.models import LogisticNetwork
+
+__all__ = ["APPROXIMATIONS", "Approximated", "RootPosterior", "approximate"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterior]] = {
+    "optimal": optimal_posterior,
+    "laplace": laplace_posterior,
+    "jaakkola_jordan": batch_posterior,
+    "sequential": sequential_posterior,
+    "spiegelhalter_lauritzen": spiegelhalter_lauritzen_posterior,
+}
+
+_FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
+_WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
+_WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every climb begins on a plateau
+
+
+@dataclass(frozen=True)
+class RootPosterior:
+    """Posterior of a root observed in every row that tells of it: Beta(1 + ones, 1 + zeros), as a law of the logit.
+
+    Examples
+    --------
+    >>> root = RootPosterior(3, 1)
+    >>> root.sample(4, np.random.default_rng(1)).shape, round(root.log_evidence, 4)  # 1 / 20
+    ((4, 1), -2.9957)
+    """
+
+    ones: int
+    zeros: int
+    n_dimensions: int = 1
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability (nats) of the observed cells."""
+        return float(betaln(1 + self.ones, 1 + self.zeros))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Floats:
+        """``n`` independent logits, shape (n, 1)."""
+        one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
+        tiny = np.finfo(np.float64).tiny
+        return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Normalised log density (nats) of logits (n, 1)."""
+        logits = thetas[:, 0]
+        return (1 + self.ones) * log_logistic(logits) + (1 + self.zeros) * log_logistic(-logits) - self.log_evidence
+
+
+class Approximated(NamedTuple):
+    """One part of the posterior with its approximation."""
+
+    part: Part
+    target: Any  # RegressionTarget, JointTarget or RootPosterior
+    proposal: Proposal  # GaussianPosterior, Mixture or RootPosterior
+    modes: tuple[Mode, ...] = ()  # of a joint part
+
+
+def approximate(
+    network: LogisticNetwork, part: Part, table: Table, name: str | None, rng: np.random.Generator
+) -> Approximated:
+    """Approximate one part of the posterior.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    part : Part
+    table : Table
+    name : str, optional
+        A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.
+    rng : numpy.random.Generator
+        Advanced: starts of climbs, and draws by which mixtures are fitted.
+
+    Raises
+    ------
+    ArgumentError
+        If ``name`` is unknown.
+    """
+    if name is not None and name not in APPROXIMATIONS:
+        raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}")
+    if not part.complete:
+        return _approximate_jointly(JointTarget(network, part, table), rng)
+    (node,) = part.nodes
+    if node in network.roots:
+        root = RootPosterior(*root_counts(network, node, table))
+        return Approximated(part, root, root)
+    problem = part_regression(network, part, table)
+    return Approximated(part, RegressionTarget(problem), APPROXIMATIONS[name or "optimal"](problem))
+
+
+def _approximate_jointly(target: JointTarget, rng: np.random.Generator) -> Approximated:
+    modes = find_modes(target, _starts(target, rng))
+    if len(modes) > 1:
+        mixture, _ = fit_mixture(target, mixture_at(modes), rng)
+        return Approximated(target.part, target, mixture, tuple(modes))
+    mixture, _ = fit_mixture(target, mixture_at(modes, df=np.inf), rng)
+    (only,) = mixture.components
+    assert isinstance(only, Student)
+    return Approximated(target.part, target, Gaussian(only.mean, only.cholesky), tuple(modes))
+
+
+def _starts(target: JointTarget, rng: np.random.Generator) -> Floats:
+    """Draws from the prior, made narrower where it is wide; half of them narrow, near its mean."""
+    work = max(1, target.likelihood.n_configurations) * target.n_dimensions
+    n_climbs = max(_FEWEST_CLIMBS, min(_MOST_CLIMBS, _WORK // work))
+    starts = rng.standard_normal((n_climbs, target.n_dimensions))
+    starts[::2] *= 0.3
+    for node, place in target.packing.place.items():
+        if node not in target.packing.roots:
+            prior = target.network.prior(node)
+            widths = np.minimum(np.sqrt(np.diag(prior.covariance)), _WIDEST)
+            starts[:, place] = prior.mean + widths * starts[:, place]
+    return starts

@@ -1,0 +1,341 @@
+"""`fit`: from a network and a table to the posterior of the network's parameters."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from doxa.checks import check_whole
+from doxa.data import Table, read_table
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.store import create_run, keep_stop
+from doxa.estimates.trace import Trace
+from doxa.mcmc.chain_sampler import ChainSampler
+from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
+from doxa.mcmc.importance_proposals import Mixture
+from doxa.mcmc.parts_sampler import PartsSampler
+from doxa.mcmc.targets import values_at
+from doxa.models import LogisticNetwork
+from doxa.models.logistic_parts import independent_parts
+from doxa.models.logistic_rows import binary_codes
+from doxa.parameters.approximate import APPROXIMATIONS, Approximated, RootPosterior, approximate
+from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
+from doxa.parameters.evidence import bridge
+from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.ladder import Rung
+from doxa.parameters.methods import METHODS, choose
+from doxa.parameters.posterior import ParameterPosterior
+from doxa.parameters.report import FitReport, PartReport
+from doxa.parameters.runs import FitPlan, go_on, report_as_json
+from doxa.parameters.symmetry import find_symmetries
+from doxa.variational.gaussian import GaussianPosterior
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+    from doxa.estimates.store import RunWriter
+    from doxa.mcmc.importance_proposals import Proposal
+
+__all__ = ["fit", "make_plan", "resume", "run_plan"]
+
+_MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
+_POINTS = 8  # at which a symmetry must hold
+
+
+def fit(
+    network: LogisticNetwork,
+    table: Table | IntoDataFrame | str | os.PathLike[str],
+    *,
+    method: str = "auto",
+    approximation: str | None = None,
+    chains: int = 4,
+    draws: int | None = None,
+    warmup: int | None = None,
+    until: Until | None = None,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> ParameterPosterior:
+    """Draw from the posterior of a network's parameters, missing cells and hidden nodes summed out.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    table : Table, data frame or path
+        As `doxa.read_table` takes it.  Nodes without a column are hidden; columns that are no nodes are ignored.
+    method : str, default="auto"
+        How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
+        from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
+        the approximation) and ``"hmc"``.  Others by name: ``"block"``, ``"mixture"`` (with a random walk) and
+        ``"random_walk"`` after de Freitas et al. 2001; ``"variational"`` draws from the approximation itself.
+    approximation : str, optional
+        Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
+        ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.
+    chains : int, default=4
+        Independent chains; where steps need gradients, each is a group of eight that move in lockstep.
+    draws : int, optional
+        Kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
+    warmup : int, optional
+        Draws discarded before that.  When left out: half of ``draws`` if these are given, else until the chains agree.
+    until : Until, optional
+        R-hat and effective draws of every coefficient at which to stop, and limits; ``Until()`` when neither it nor
+        ``draws`` is given.  Its ``quantities`` are named as ``"systol: smoke"``.
+    seed : int, optional
+        The same seed and options give the same draws.  Fresh when left out, and kept in the trace.
+    store : path, optional
+        Keep the fit in this new file as it goes, so that `doxa.resume` can go on with it after a crash or for more
+        draws, and `doxa.load` can read it.
+    workers : int, optional
+        Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
+        each core.
+    progress : bool, optional
+        Show a progress bar on standard error; when left out, if that is a terminal.
+
+    Returns
+    -------
+    ParameterPosterior
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read, has no rows, or a node's column has more than two states.
+    ArgumentError, ArgumentTypeError
+        If an option is out of range or of the wrong type, or the missing cells are too many to sum out.
+
+    Notes
+    -----
+    Parameters that share no missing cell are independent a posteriori and drawn apart: each complete family by its
+    regression, each complete root from its Beta distribution.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
+    >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+    >>> fit.method
+    {'systol': 'independence', 'smoke': 'exact', 'phys': 'exact'}
+    """
+    source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    plan = make_plan(
+        network,
+        table if isinstance(table, Table) else read_table(table),
+        source,
+        method=method,
+        approximation=approximation,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        until=until,
+        seed=seed,
+    )
+    return run_plan(plan, None if store is None else lambda: create_run(store, plan.header()), workers, progress)
+
+
+def make_plan(
+    network: LogisticNetwork,
+    table: Table,
+    source: dict[str, Any] | None,
+    *,
+    method: str,
+    approximation: str | None,
+    chains: int,
+    draws: int | None,
+    warmup: int | None,
+    until: Until | None,
+    seed: int | None,
+) -> FitPlan:
+    """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
+    _check(network, table, method, approximation)
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    if until is not None and not isinstance(until, Until):
+        raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(ess=1000)")
+    if draws is not None and warmup is None:
+        warmup = check_whole("draws", draws, 4) // 2
+    return FitPlan(
+        network,
+        table,
+        method,
+        approximation,
+        Schedule(check_whole("chains", chains, 1), draws, warmup),
+        Until() if until is None else until,
+        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        source,
+    )
+
+
+def resume(
+    path: str | os.PathLike[str],
+    table: Table | IntoDataFrame | str | os.PathLike[str] | None = None,
+    *,
+    draws: int | None = None,
+    until: Until | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> ParameterPosterior:
+    """Go on with a fit that is kept in a file; see `doxa.resume`."""
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    data = table if table is None or isinstance(table, Table) else read_table(table)
+    plan, writer = go_on(path, data, draws, until)
+    return run_plan(plan, lambda: writer, workers, progress)
+
+
+def run_plan(
+    plan: FitPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
+) -> ParameterPosterior:
+    """Run a plan, and keep it in a file if there is one."""
+    if plan.schedule.draws is None:  # else nothing is diagnosed before it is asked for
+        _load_diagnostics_meanwhile()
+    parts = _plan_parts(plan)
+    labels = [[f"{node}: {label}" for node, label in part.labels(plan.network)] for part in parts]
+    check_quantities(plan.until, labels)
+
+    def assess(trace: Trace) -> Shortfall | None:
+        return missing(trace, labels, plan.until)
+
+    report = _report(plan, parts)
+    with nullcontext() if open_store is None else open_store() as store:
+        _keep_report(store, report)
+        run = run_chains(
+            PartsSampler([part.sampler for part in parts]),
+            plan.schedule,
+            until=plan.until,
+            assess=assess,
+            settled=has_settled,
+            store=store,
+            seed=plan.entropy,
+            workers=workers,
+            progress=progress,
+        )
+        complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
+        approximations = tuple(part.found.proposal for part in parts)
+        posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
+        if store is not None:
+            _keep_report(store, posterior.completed_report)
+            keep_stop(store, run.stop)
+    return posterior
+
+
+def _keep_report(store: RunWriter | None, report: FitReport) -> None:
+    if store is not None:
+        store.change_header(replace(store.header, options={**store.header.options, "report": report_as_json(report)}))
+
+
+class _PlannedPart(NamedTuple):
+    """One part of the posterior, and what will draw from it."""
+
+    found: Approximated
+    rung: Rung
+    sampler: ChainSampler
+
+    def labels(self, network: LogisticNetwork) -> list[tuple[str, str]]:
+        return [(node, label) for node in self.found.part.nodes for label in network.coefficients(node)]
+
+
+def _plan_parts(plan: FitPlan) -> list[_PlannedPart]:
+    chosen = []
+    for k, part in enumerate(independent_parts(plan.network, plan.table)):
+        rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 0)))  # chains: keys of length 1
+        found = approximate(plan.network, part, plan.table, plan.approximation, rng)
+        chosen.append((found, choose(found, plan.method, rng)))
+    walkers = max((rung.walkers for _, rung in chosen), default=1)
+    return [
+        _PlannedPart(found, rung, ChainSampler(_drawn_from(found, rung), rung.kernel, rung.start, walkers))
+        for found, rung in chosen
+    ]
+
+
+def _drawn_from(found: Approximated, rung: Rung) -> Any:
+    """The posterior; or its approximation, where that was asked for."""
+    return found.target if rung.method != "variational" else _AsTarget(found.proposal, found.target.n_dimensions)
+
+
+class _AsTarget(NamedTuple):
+    """A proposal as a target."""
+
+    proposal: Proposal
+    n_dimensions: int
+
+    def log_density(self, thetas: np.ndarray) -> np.ndarray:
+        return self.proposal.log_density(thetas)
+
+
+def _report(plan: FitPlan, planned: list[_PlannedPart]) -> FitReport:
+    """All that is known before the chains start: methods and why, symmetries, and what the table holds."""
+    table = plan.table
+    codes = binary_codes(table, plan.network.names)
+    hidden = tuple(name for j, name in enumerate(plan.network.names) if (codes[:, j] < 0).all())
+    symmetries = []
+    for k, part in enumerate(planned):
+        if isinstance(part.found.target, JointTarget):
+            rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 2)))
+            points = np.asarray(part.found.proposal.sample(_POINTS, rng))
+            symmetries += [found.text for found in find_symmetries(part.found.target, hidden, points)]
+    n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
+    parts = tuple(_part_report(part.found, part.rung) for part in planned)
+    return FitReport(plan.method, parts, tuple(symmetries), table.n_rows, n_missing, table.digest)
+
+
+def _part_report(found: Approximated, rung: Rung) -> PartReport:
+    nodes = found.part.nodes
+    if isinstance(found.target, RootPosterior):
+        exact = found.target.log_evidence
+        return PartReport(nodes, "exact", rung.why, "Beta", 1.0, -np.inf, exact, 0.0, exact)
+    proposal = found.proposal
+    bound = np.nan
+    if isinstance(proposal, GaussianPosterior) and proposal.evidence_kind == "lower bound":
+        bound = proposal.log_evidence
+    name = getattr(proposal, "method", "mixture of t" if isinstance(proposal, Mixture) else "Gaussian at the mode")
+    return PartReport(nodes, rung.method, rung.why, name, rung.pilot.efficiency, rung.pilot.tail, bound=bound)
+
+
+def _with_evidence(report: FitReport, plan: list[_PlannedPart], trace: Trace, entropy: int) -> FitReport:
+    """The report, with the log evidence of each part that was drawn from the posterior itself."""
+    parts = []
+    for k, (part, planned) in enumerate(zip(report.parts, plan, strict=True)):
+        if part.method in ("exact", "variational"):
+            parts.append(part)
+            continue
+        rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(k, 1)))
+        proposal = planned.found.proposal
+        thetas, inside = chains_of(trace[f"{k}.theta"]), chains_of(trace[f"{k}.log_density"])
+        inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
+        sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))
+        found = bridge(inside, values_at(planned.found.target, sample) - proposal.log_density(sample))
+        parts.append(replace(part, log_evidence=found.value, log_evidence_mcse=found.mcse))
+    return replace(report, parts=tuple(parts))
+
+
+def _check(network: object, table: Table, method: str, approximation: str | None) -> None:
+    if not isinstance(network, LogisticNetwork):
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
+            "doxa.LogisticNetwork({'heart': ['smokes']})"
+        )
+    if method not in METHODS:
+        raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
+    if approximation is not None and approximation not in APPROXIMATIONS:
+        raise ArgumentError(
+            f"approximation is {approximation!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}"
+        )
+    if not network.parameters:
+        raise ArgumentError("network has no parameters: it has no node with parents, and all roots are given")
+    if not table.n_rows:
+        raise ArgumentError("table has no rows; there is nothing to learn from")
+
+
+def _load_diagnostics_meanwhile() -> None:
+    """Import arviz-stats, which takes seconds, while the chains run."""
+    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()

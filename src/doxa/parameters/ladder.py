@@ -1,0 +1,71 @@
+"""The ladder of methods: from an approximation to a kernel that draws from the posterior itself.
+
+Pilot draws decide.  Where independent proposals from the approximation are good, nothing beats them; else flips (both
+ends of a step), which cancel skewness; else Hamiltonian steps that rotate under the approximation and are kicked by
+what it lacks; and where the posterior is far from any Gaussian, Hamiltonian steps with a metric of their own.
+Decisions rest on counted draws, never on time, so that one seed gives one rung.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.kernels.flip import Flip, draw_pairs
+from doxa.mcmc.kernels.gaussians import GaussianProposal
+from doxa.mcmc.kernels.hamiltonian import warmed_up
+from doxa.mcmc.kernels.independence import Independence
+from doxa.mcmc.kernels.kernel import Kernel, start_at
+from doxa.mcmc.kernels.split import tuned_split
+from doxa.mcmc.targets import SmoothTarget
+from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
+
+__all__ = ["WALKERS", "Rung", "climb"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+WALKERS = 8  # chains in lockstep where steps need gradients
+_TUNING_WALKERS = 32
+_FLIP_EFFICIENCY = 0.4  # each flip costs two evaluations
+_SPLIT_ACCEPTANCE = 0.6
+
+
+class Rung(NamedTuple):
+    """A kernel for one part, and why it was chosen."""
+
+    method: str
+    kernel: Kernel
+    start: Proposal
+    walkers: int  # in each of the driver's chains
+    pilot: Pilot  # of the approximation's weights
+    why: str
+
+
+def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Generator) -> Rung:
+    """The first rung that will do for a posterior with one mode.
+
+    Parameters
+    ----------
+    target : SmoothTarget
+    gaussian : GaussianProposal
+        The approximation.
+    rng : numpy.random.Generator
+        Advanced; what is drawn here decides and tunes, and is never kept.
+    """
+    pilot = run_pilot(target, gaussian, rng)
+    if pilot.good:
+        return Rung("independence", Independence(gaussian), gaussian, 1, pilot, f"the approximation is good: {pilot}")
+    poor = f"the approximation alone is not good enough ({pilot})"
+    pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)
+    if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
+        return Rung("flip", Flip(gaussian), gaussian, 1, pilot, f"{poor}, but flips are: {pairs}")
+    walkers = start_at(target, np.asarray(gaussian.sample(_TUNING_WALKERS, rng)))
+    split, walkers, report = tuned_split(target, gaussian, walkers, rng)
+    accepted = f"Hamiltonian steps under it are accepted with probability {report.acceptance:.2f}"
+    if report.acceptance >= _SPLIT_ACCEPTANCE:
+        return Rung("split_hmc", split, gaussian, WALKERS, pilot, f"{poor}; {accepted}")
+    hamiltonian, walkers, _ = warmed_up(target, walkers, rng, gaussian=gaussian)
+    return Rung("hmc", hamiltonian, gaussian, WALKERS, pilot, f"{poor}; {accepted}, so they have a metric of their own")

@@ -1,0 +1,106 @@
+r"""A mixture of t distributions fitted to a target by weighted draws: population Monte Carlo.
+
+Draws from the mixture are weighted by target over mixture; one step of EM on them gives the next mixture (Cappe, Douc,
+Guillin, Marin & Robert 2008, with components of t: each draw counts the less for a component's scale, the farther off
+it lies).  Its expected log density under the target does not fall, but for noise.  The mixture with the most effective
+draws is kept, so a step that goes wrong is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from doxa.mcmc.importance_proposals import Mixture
+from doxa.mcmc.student import Student
+from doxa.mcmc.targets import Target, values_at
+from doxa.parameters.modes import Mode
+from doxa.parameters.pilot import Pilot, judge_pilot
+
+__all__ = ["fit_mixture", "mixture_at"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_DF = 5.0
+_LEAST_WEIGHT = 0.01  # a component is not given up: what it covers may only look empty
+
+
+def mixture_at(modes: Sequence[Mode], most: int = 16, df: float = _DF) -> Mixture:
+    """A component at each of the first modes, weighted by their masses; Gaussians if ``df`` is infinite."""
+    kept = list(modes)[:most]
+    mass = np.array([mode.log_mass for mode in kept])
+    weights = np.maximum(np.exp(mass - logsumexp(mass)), _LEAST_WEIGHT)
+    return Mixture([Student(mode.mean, mode.cholesky, df) for mode in kept], weights / weights.sum())
+
+
+def fit_mixture(
+    target: Target, mixture: Mixture, rng: np.random.Generator, *, draws: int = 2000, rounds: int = 10
+) -> tuple[Mixture, Pilot]:
+    """The best mixture of some rounds, and how its draws were weighted.
+
+    Parameters
+    ----------
+    target : Target
+    mixture : Mixture
+        Of `Student` components.
+    rng : numpy.random.Generator
+        Advanced.
+    draws : int, default=2000
+        Of each round, for each component.
+    rounds : int, default=10
+        Fewer are run once the weights are nearly equal.
+    """
+    best, found = mixture, Pilot(0, -1.0, np.inf)
+    for _ in range(rounds):
+        n = draws * len(mixture.components)
+        thetas = np.asarray(mixture.sample(n, rng))
+        log_weights = values_at(target, thetas) - mixture.log_density(thetas)
+        pilot = judge_pilot(log_weights)
+        if pilot.efficiency > found.efficiency:
+            best, found = mixture, pilot
+        if pilot.efficiency > 0.9 or not pilot.efficiency > 0:
+            break
+        mixture = _step(mixture, thetas, log_weights)
+    return best, found
+
+
+def _step(mixture: Mixture, thetas: Floats, log_weights: Floats) -> Mixture:
+    """One step of EM on weighted draws."""
+    weights = np.exp(log_weights - log_weights.max())
+    weights = np.minimum(weights, np.sqrt(weights.size) * weights.mean())  # one draw must not become a component
+    weights /= weights.sum()
+    terms = np.stack([component.log_density(thetas) for component in mixture.components])
+    terms += np.log(np.asarray(mixture.weights))[:, None]
+    shares = np.exp(terms - logsumexp(terms, axis=0)) * weights
+    mass = shares.sum(axis=1)
+    components = [
+        _refit(component, thetas, share) if total * len(thetas) > 2 * thetas.shape[1] else component
+        for component, share, total in zip(_components(mixture), shares, mass, strict=True)
+    ]
+    mass = np.maximum(mass, _LEAST_WEIGHT)
+    return Mixture(components, mass / mass.sum())
+
+
+def _components(mixture: Mixture) -> list[Student]:
+    components = [component for component in mixture.components if isinstance(component, Student)]
+    assert len(components) == len(mixture.components)
+    return components
+
+
+def _refit(component: Student, thetas: Floats, shares: Floats) -> Student:
+    d = thetas.shape[1]
+    scaled = shares * component.pulls(thetas)
+    mean = scaled @ thetas / scaled.sum()
+    residual = thetas - mean
+    scale = (residual * scaled[:, None]).T @ residual / shares.sum()
+    effective = shares.sum() ** 2 / (shares @ shares)
+    trust = effective / (effective + d)  # few draws know little of a covariance
+    scale = trust * scale + (1 - trust) * component.cholesky @ component.cholesky.T
+    try:
+        return Student(mean, np.linalg.cholesky(scale), component.df)
+    except np.linalg.LinAlgError:
+        return component

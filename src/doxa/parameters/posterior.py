@@ -1,0 +1,312 @@
+"""`ParameterPosterior`: what a fit says of the parameters, every number with its Monte Carlo error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table, read_table
+from doxa.errors import ArgumentError
+from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.trace import Trace
+from doxa.parameters.diagnosis import chains_of
+from doxa.parameters.joint_target import Packing
+from doxa.parameters.predict import predict_cells, recode
+from doxa.parameters.report import FitReport, PartReport
+from doxa.parameters.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.stopping import StopReport
+    from doxa.mcmc.importance_proposals import Proposal
+    from doxa.models import LogisticNetwork
+
+__all__ = ["ParameterPosterior"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_PREDICTED_WITH = 2000  # draws of all chains, evenly spaced; more would narrow errors that are small already
+
+
+class ParameterPosterior:
+    """The posterior of a network's parameters, as drawn by `doxa.fit`.
+
+    Attributes
+    ----------
+    network : LogisticNetwork
+    states : dict of str to tuple of str
+        Labels of each observed node's values; the second is 1.
+    trace : Trace
+        Draws of each part k of the posterior, ``k.theta`` (group, draw, walker, coefficient), with ``k.log_density``
+        (nats) and ``k.acceptance``; a learned root is represented by the logit of its probability.
+    report : FitReport
+        How each part was drawn, and why so.
+    stop : StopReport or None
+        Why the run stopped.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
+    >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+    >>> fit
+    ParameterPosterior(3 nodes, 4 chains of 1687 draws, auto)
+    >>> fit.draws("systol").shape, fit.converged
+    ((4, 1687, 3), True)
+    """
+
+    def __init__(
+        self,
+        network: LogisticNetwork,
+        states: Mapping[str, tuple[str, ...]],
+        trace: Trace,
+        report: FitReport,
+        stop: StopReport | None = None,
+        approximations: tuple[Proposal, ...] = (),
+        complete: Callable[[], FitReport] | None = None,
+    ) -> None:
+        self.network = network
+        self.states = dict(states)
+        self.trace = trace
+        self.report = report
+        self.stop = stop
+        self._approximations = approximations
+        self._complete = complete
+        self._packings = [Packing(network, part.nodes) for part in report.parts]
+        self._part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
+
+    def __repr__(self) -> str:
+        return (
+            f"ParameterPosterior({len(self.network.names)} nodes, {self.n_chains} chains of {self.n_draws} draws, "
+            f"{self.report.method})"
+        )
+
+    @property
+    def n_chains(self) -> int:
+        """Chains, walkers in lockstep counted each."""
+        theta = self.trace["0.theta"]
+        return int(theta.shape[0] * theta.shape[2])
+
+    @property
+    def n_draws(self) -> int:
+        """Kept draws of each chain."""
+        return self.trace.n_draws
+
+    @property
+    def method(self) -> dict[str, str]:
+        """For each node with parameters, how they were drawn."""
+        return {node: self.report.parts[k].method for node, k in self._part_of.items()}
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """For each node with parameters, the mean acceptance probability of its kernel's proposals."""
+        return {node: float(self.trace[f"{k}.acceptance"].mean()) for node, k in self._part_of.items()}
+
+    def draws(self, node: str) -> Floats:
+        """Draws of a node's parameters, shape (chain, draw, coefficient), in the order of `coefficients`.
+
+        For a learned root its probability.  ArgumentError if the node has no parameters.
+        """
+        k = self._part(node)
+        packing = self._packings[k]
+        vectors = chains_of(self.trace[f"{k}.theta"])[..., packing.place[node]]
+        if node in packing.roots:
+            from doxa.models.logistic_factors import expit
+
+            return expit(vectors)
+        return np.asarray(vectors)
+
+    def log_density(self, node: str) -> Floats:
+        """Log of prior times likelihood (nats) of the part that holds a node, at each draw, shape (chain, draw)."""
+        return chains_of(self.trace[f"{self._part(node)}.log_density"])
+
+    def approximation(self, node: str) -> Proposal:
+        """The approximation that the kernel of a node's part proposes from, over the part's packed parameters.
+
+        ArgumentError for a posterior that was loaded: a run file does not keep it.
+        """
+        k = self._part(node)
+        if not self._approximations:
+            raise ArgumentError("this posterior was loaded from a run file, which keeps no approximations; fit again")
+        return self._approximations[k]
+
+    def part(self, node: str) -> PartReport:
+        """How the part that holds a node was drawn."""
+        return self.report.parts[self._part(node)]
+
+    def summary(self) -> pd.DataFrame:
+        """Posterior of every parameter.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node, coefficient, mean, sd, lower, upper, mcse, ess, r_hat``, in node order: posterior mean and
+            standard deviation, the central 95%, the Monte Carlo standard error of the mean, its effective number of
+            draws, and rank R-hat.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
+        >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+        >>> fit.summary()[["node", "coefficient", "mean"]].round(2)
+             node coefficient  mean
+        0  systol        bias -0.35
+        1  systol       smoke -0.12
+        """
+        import pandas as pd
+
+        rows = []
+        for node, labels in self._coefficients():
+            draws = self.draws(node)
+            for j, label in enumerate(labels):
+                column = draws[..., j]
+                found = self._diagnoses[node][j]
+                lower, upper = np.quantile(column, (0.025, 0.975))
+                estimate = found.estimate
+                spread = float(column.std(ddof=1))
+                rows.append(
+                    (node, label, estimate.value, spread, lower, upper, estimate.mcse, estimate.ess, found.r_hat)
+                )
+        names = ["node", "coefficient", "mean", "sd", "lower", "upper", "mcse", "ess", "r_hat"]
+        return pd.DataFrame(rows, columns=names)
+
+    def coefficient(self, node: str, label: str) -> Estimate:
+        """Posterior mean of one parameter, such as ``("systol", "smoke")`` or ``("smoke", "probability")``.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such parameter.
+        """
+        labels = self.network.coefficients(node)
+        if label not in labels:
+            known = ", ".join(map(repr, labels)) or "none"
+            raise ArgumentError(f"{label!r} is no parameter of {node!r}; its parameters are {known}")
+        return self._diagnoses[node][labels.index(label)].estimate
+
+    def predict(self, rows: Table | Any | str | os.PathLike[str]) -> pd.DataFrame:
+        """Posterior predictive probabilities of the missing cells of rows.
+
+        Parameters
+        ----------
+        rows : Table, data frame or path
+            As `doxa.read_table` takes it.  What is missing is predicted given what is there; so is a node without a
+            column, in every row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``row, node, probability, mcse, sd, lower, upper``: the probability that the cell is 1 (the second
+            state), averaged over the posterior, its Monte Carlo error, and how it varies over the posterior.
+
+        Raises
+        ------
+        TableError
+            If no column is the network's, or a label is new.
+
+        Examples
+        --------
+        >>> import doxa, pandas as pd
+        >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
+        >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+        >>> fit.predict(pd.DataFrame({"smoke": ["yes", "no"]}))[["row", "node", "probability"]].round(2)
+           row    node  probability
+        0    0  systol         0.39
+        1    1  systol         0.44
+        """
+        table = rows if isinstance(rows, Table) else read_table(rows)
+        return predict_cells(self.network, self._thinned(), recode(table, self.network, self.states))
+
+    @property
+    def log_marginal_likelihood(self) -> Estimate:
+        """Log probability (nats) of the table, parameters and missing cells averaged over; by bridge sampling.
+
+        Its value is nan for draws of an approximation, which do not tell it.
+        """
+        return self.completed_report.log_evidence
+
+    @property
+    def log_marginal_likelihood_bound(self) -> float:
+        """Lower bound (nats) of the same by the variational approximations; nan where a part has none."""
+        return self.report.bound
+
+    @cached_property
+    def completed_report(self) -> FitReport:
+        """`report` with the log evidence, which is estimated when it is first asked for."""
+        return self.report if self._complete is None else self._complete()
+
+    @cached_property
+    def _judged(self) -> Verdict:
+        return judge(self)
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the run can be trusted; None where that cannot be told."""
+        return self._judged.converged
+
+    @property
+    def verdict(self) -> str:
+        """Whether the run can be trusted, in words, with the reason and what to do."""
+        return self._judged.text
+
+    def to_arviz(self) -> Any:
+        """Draws as an ArviZ DataTree, a variable for each node with dimensions (chain, draw, coefficient).
+
+        Raises
+        ------
+        MissingExtraError
+            If arviz-base is not installed (``pip install 'doxa[arviz]'``).
+        """
+        from doxa.parameters.export import draws_to_arviz
+
+        return draws_to_arviz(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Draws as a plain frame: ``chain, draw``, and a column ``node: coefficient`` for each parameter."""
+        import pandas as pd
+
+        n_chains, n_draws = self.n_chains, self.n_draws
+        columns: dict[str, Any] = {
+            "chain": np.repeat(np.arange(n_chains), n_draws),
+            "draw": np.tile(np.arange(n_draws), n_chains),
+        }
+        for node, labels in self._coefficients():
+            draws = self.draws(node)
+            columns |= {f"{node}: {label}": draws[..., j].ravel() for j, label in enumerate(labels)}
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior to a new file, which `doxa.load` reads; see `doxa.parameters.runs.save_fit`."""
+        from doxa.parameters.runs import save_fit
+
+        save_fit(self, path)
+
+    @cached_property
+    def _diagnoses(self) -> dict[str, list[RealDiagnosis]]:
+        return {
+            node: [diagnose_real(self.draws(node)[..., j]) for j in range(len(labels))]
+            for node, labels in self._coefficients()
+        }
+
+    def _coefficients(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(node, self.network.coefficients(node)) for node in self.network.parameters]
+
+    def _part(self, node: str) -> int:
+        if node not in self._part_of:
+            known = ", ".join(map(repr, self._part_of)) or "none"
+            raise ArgumentError(f"{node!r} has no parameters here; nodes with parameters are {known}")
+        return self._part_of[node]
+
+    def _thinned(self) -> dict[str, Floats]:
+        """Some 2000 draws of all chains."""
+        step = max(1, self.n_chains * self.n_draws // _PREDICTED_WITH)
+        step = min(step, max(1, self.n_draws // 8))
+        return {node: self.draws(node)[:, ::step] for node in self._part_of}

@@ -1,0 +1,110 @@
+"""What a fit remembers of how it was made, as plain data: for people, for the verdict, for the run file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate
+
+__all__ = ["FitReport", "PartReport"]
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """How the parameters of one part were drawn.
+
+    Parameters
+    ----------
+    nodes : tuple of str
+    method : str
+        The rung of the ladder that was used.
+    why : str
+        What decided.
+    approximation : str
+        What the kernel proposes from.
+    efficiency, tail : float
+        Of the pilot's weights: effective draws a draw, and their Pareto k; nan where there was no pilot.
+    log_evidence, log_evidence_mcse : float
+        Of the part, nats; nan where it was not estimated.
+    bound : float
+        Lower bound of the log evidence, nats; nan where there is none.
+    """
+
+    nodes: tuple[str, ...]
+    method: str
+    why: str
+    approximation: str
+    efficiency: float
+    tail: float
+    log_evidence: float = math.nan
+    log_evidence_mcse: float = math.nan
+    bound: float = math.nan
+
+    def to_json(self) -> dict[str, Any]:
+        """Floats as hexadecimal text, so that every bit is kept, nan and infinity included."""
+        return {key: value.hex() if isinstance(value, float) else value for key, value in asdict(self).items()} | {
+            "nodes": list(self.nodes)
+        }
+
+    @classmethod
+    def from_json(cls, stored: Any) -> PartReport:
+        """Undo `to_json`, trusting nothing; ArgumentError if it is anything else."""
+        names = cls.__dataclass_fields__
+        if not isinstance(stored, Mapping) or set(stored) != set(names):
+            raise ArgumentError("a part of its report has other fields than it should")
+        texts = ("method", "why", "approximation")
+        nodes = stored["nodes"]
+        if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+            raise ArgumentError("a part of its report names no nodes")
+        if not all(isinstance(stored[key], str) for key in names if key != "nodes"):
+            raise ArgumentError("a part of its report has fields of another type")
+        try:
+            numbers = {key: float.fromhex(stored[key]) for key in names if key != "nodes" and key not in texts}
+        except (ValueError, OverflowError):
+            raise ArgumentError("a part of its report holds a number that cannot be read") from None
+        method, why, approximation = (stored[key] for key in texts)
+        return cls(tuple(nodes), method, why, approximation, **numbers)
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How a fit was made.
+
+    Parameters
+    ----------
+    method : str
+        As it was asked for.
+    parts : tuple of PartReport
+    symmetries : tuple of str
+        Exchanges of signs and labels that leave the posterior as it is.
+    n_rows, n_missing : int
+        Rows of the table, and missing cells of the network's nodes, hidden nodes included.
+    data_digest : str
+    """
+
+    method: str
+    parts: tuple[PartReport, ...]
+    symmetries: tuple[str, ...]
+    n_rows: int
+    n_missing: int
+    data_digest: str
+
+    @property
+    def log_evidence(self) -> Estimate:
+        """Sum over the parts; its error unknown where one is not estimated."""
+        value = math.fsum(part.log_evidence for part in self.parts)
+        if math.isnan(value):
+            return Estimate(value, math.nan, math.nan)
+        mcse = math.sqrt(math.fsum(part.log_evidence_mcse**2 for part in self.parts))
+        if mcse == 0:
+            return Estimate(value, 0.0, math.inf, exact=True)
+        return Estimate(value, mcse, math.nan)
+
+    @property
+    def bound(self) -> float:
+        """Sum of the parts' lower bounds, nats."""
+        return math.fsum(part.bound for part in self.parts)

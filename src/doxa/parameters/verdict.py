@@ -1,0 +1,85 @@
+"""Has a fit converged?  A verdict in words, with its reasons and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from doxa.parameters.posterior import ParameterPosterior
+
+__all__ = ["LEAST_ESS", "R_HAT_LIMIT", "Verdict", "judge"]
+
+R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
+LEAST_ESS = 100.0  # effective draws of the slowest coefficient below which agreement could be chance
+
+
+class Verdict(NamedTuple):
+    """Whether a fit can be trusted."""
+
+    converged: bool | None  # None: cannot tell
+    text: str
+
+
+def judge(posterior: ParameterPosterior) -> Verdict:
+    """Ask whether the chains agree in every parameter, and how many effective draws the slowest has."""
+    if posterior.report.method == "variational":
+        text = (
+            "Approximation: independent draws from the variational approximation, not from the posterior. "
+            f"{_pilots(posterior)} Fit with method='auto' to draw from the posterior itself."
+        )
+        return Verdict(False, text)
+    converged, reason, advice = _judge(posterior)
+    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
+    parts = [f"{word}: {reason}."]
+    if posterior.stop is not None and posterior.stop.text:
+        parts.append(posterior.stop.text)
+    if advice:
+        parts.append(advice)
+    if posterior.report.symmetries:
+        parts.append(
+            f"Not identified: {'; '.join(posterior.report.symmetries)}. Coefficients of these nodes have equal modes; "
+            "ask for what the exchange leaves alone, such as predictions."
+        )
+    return Verdict(converged, " ".join(parts))
+
+
+def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:
+    names = [(node, label) for node in posterior.network.parameters for label in posterior.network.coefficients(node)]
+    found = [diagnosis for node in posterior.network.parameters for diagnosis in posterior._diagnoses[node]]
+    if not found:
+        return True, "the network has no parameters", ""
+    if posterior.n_chains == 1:
+        return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+    r_hat = np.array([diagnosis.r_hat for diagnosis in found])
+    ess = np.array([diagnosis.bulk_ess for diagnosis in found])
+    if np.isnan(r_hat).any():
+        node, label = names[int(np.isnan(r_hat).argmax())]
+        return None, f"{node}: {label} never changed", "Run longer, or with another method."
+    worst, slowest = int(r_hat.argmax()), int(ess.argmin())
+    longer = f"Run longer: draws={4 * posterior.n_draws}."
+    if r_hat[worst] > R_HAT_LIMIT:
+        name = ": ".join(names[worst])
+        reason = f"the chains disagree about {name}: R-hat {r_hat[worst]:.3f} (limit {R_HAT_LIMIT})"
+        return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
+    if ess[slowest] < LEAST_ESS:
+        name = ": ".join(names[slowest])
+        reason = f"{name} has only {ess[slowest]:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        return False, reason, longer
+    reason = (
+        f"{posterior.n_chains} chains agree (largest R-hat {r_hat[worst]:.4f}); "
+        f"the slowest parameter has {ess[slowest]:.0f} effective draws"
+    )
+    return True, reason, ""
+
+
+def _pilots(posterior: ParameterPosterior) -> str:
+    tried = [part for part in posterior.report.parts if part.method == "variational"]
+    if not tried:
+        return "It is exact here."
+    worst = min(tried, key=lambda part: part.efficiency)
+    return (
+        f"Its weights against the posterior have an efficiency of at least {worst.efficiency:.2f} and a Pareto k of at "
+        f"most {max(part.tail for part in tried):.2f} (below 0.5 is good)."
+    )

@@ -1,0 +1,116 @@
+"""`load` and `resume` for every kind of run: the file says what it holds."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from doxa.estimates.store import open_reader
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+    from doxa.data import Table
+    from doxa.estimates.stopping import Until
+    from doxa.parameters import ParameterPosterior
+    from doxa.structure import StructurePosterior
+
+__all__ = ["load", "resume"]
+
+
+def load(path: str | os.PathLike[str]) -> StructurePosterior | ParameterPosterior:
+    """Read the posterior of a run file, finished or not, even while it is written.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `doxa.learn` or `doxa.fit` made with ``store=...``, or in which a posterior was saved.
+
+    Returns
+    -------
+    StructurePosterior or ParameterPosterior
+        Of the kind that the file holds.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, is damaged, or holds no draws yet.
+
+    Examples
+    --------
+    >>> import doxa, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = doxa.learn(doxa.datasets.load("reinis"), draws=100, seed=1, store=f"{folder}/run.doxa")
+    ...     doxa.load(f"{folder}/run.doxa").edges().equals(made.edges())
+    True
+    """
+    if _kind(path) == "parameters":
+        from doxa.parameters.runs import load as load_fit
+
+        return load_fit(path)
+    from doxa.structure import load as load_graphs
+
+    return load_graphs(path)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    table: Table | IntoDataFrame | str | os.PathLike[str] | None = None,
+    *,
+    draws: int | None = None,
+    until: Until | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> StructurePosterior | ParameterPosterior:
+    """Go on with a run that is kept in a file: one that was interrupted, or one that is to be longer.
+
+    Parameters
+    ----------
+    path : path
+        The file given to ``learn(..., store=path)`` or ``fit(..., store=path)``.
+    table : Table, data frame or path, optional
+        The same table as before; when left out it is read again from where it was read then.
+    draws : int, optional
+        Draws of each chain in all; as the run was started when left out.
+    until : Until, optional
+        When to stop instead.
+    workers, progress
+        As for `learn` and `fit`.
+
+    Returns
+    -------
+    StructurePosterior or ParameterPosterior
+        With the draws that a run never interrupted would have.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, is damaged, is being written, or was started with another table or other versions; every
+        difference is named.
+    ArgumentError
+        If both ``draws`` and ``until`` are given.
+
+    Examples
+    --------
+    >>> import doxa, tempfile
+    >>> table = doxa.datasets.load("reinis")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     part = doxa.learn(table, draws=50, warmup=10, seed=1, store=f"{folder}/run.doxa")
+    ...     more = doxa.resume(f"{folder}/run.doxa", table, draws=80)
+    >>> whole = doxa.learn(table, draws=80, warmup=10, seed=1)
+    >>> bool((more.trace["rows"] == whole.trace["rows"]).all())
+    True
+    """
+    options: dict[str, Any] = {"draws": draws, "until": until, "workers": workers, "progress": progress}
+    if _kind(path) == "parameters":
+        from doxa.parameters.fit import resume as resume_fit
+
+        return resume_fit(path, table, **options)
+    from doxa.structure import resume as resume_graphs
+
+    return resume_graphs(path, table, **options)
+
+
+def _kind(path: str | os.PathLike[str]) -> str:
+    with open_reader(path, check=False) as reader:
+        return reader.header.kind
