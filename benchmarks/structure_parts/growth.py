@@ -81,6 +81,7 @@ def plot(found: list[dict[str, float]]) -> Path:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     rows = {"table": "table, CPU s", "rate": "million steps/s", "memory": "peak MiB", "apart": "largest difference"}
     columns = {
@@ -95,6 +96,12 @@ def plot(found: list[dict[str, float]]) -> Path:
                 axes[row, column].set_ylabel(label)
         axes[0, column].set_title("2000 records" if along == "nodes" else "50 nodes")
         axes[-1, column].set_xlabel(along)
+        axes[-1, column].set_xticks([case[along] for case in cases], [f"{case[along]:,.0f}" for case in cases])
+        axes[-1, column].minorticks_off()
+    for axis in axes[:, 0]:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
     path = Path(os.environ.get("BENCH_FOLDER", tempfile.gettempdir())) / "structure_growth.png"
     figure.savefig(path, dpi=120)
     return path
