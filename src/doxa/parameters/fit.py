@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from doxa.checks import check_whole
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.stopping import Until
 from doxa.estimates.store import create_run, keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.chain_sampler import ChainSampler
-from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
+from doxa.mcmc.driver import Schedule, fresh_entropy
 from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.parts_sampler import PartsSampler
-from doxa.mcmc.targets import values_at
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import independent_parts
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import APPROXIMATIONS, Approximated, RootPosterior, approximate
-from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
-from doxa.parameters.evidence import bridge
+from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.ladder import Rung
 from doxa.parameters.methods import METHODS, choose
@@ -44,11 +38,9 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from doxa.estimates.store import RunWriter
-    from doxa.mcmc.importance_proposals import Proposal
 
 __all__ = ["fit", "make_plan", "resume", "run_plan"]
 
-_MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
 _POINTS = 8  # at which a symmetry must hold
 
 
@@ -196,29 +188,15 @@ def run_plan(
     plan: FitPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
 ) -> ParameterPosterior:
     """Run a plan, and keep it in a file if there is one."""
-    if plan.schedule.draws is None:  # else nothing is diagnosed before it is asked for
-        _load_diagnostics_meanwhile()
     parts = _plan_parts(plan)
-    labels = [[f"{node}: {label}" for node, label in part.labels(plan.network)] for part in parts]
-    check_quantities(plan.until, labels)
-
-    def assess(trace: Trace) -> Shortfall | None:
-        return missing(trace, labels, plan.until)
-
+    labels = [
+        [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
+        for part in parts
+    ]
     report = _report(plan, parts)
     with nullcontext() if open_store is None else open_store() as store:
         _keep_report(store, report)
-        run = run_chains(
-            PartsSampler([part.sampler for part in parts]),
-            plan.schedule,
-            until=plan.until,
-            assess=assess,
-            settled=has_settled,
-            store=store,
-            seed=plan.entropy,
-            workers=workers,
-            progress=progress,
-        )
+        run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
         approximations = tuple(part.found.proposal for part in parts)
         posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
@@ -233,46 +211,16 @@ def _keep_report(store: RunWriter | None, report: FitReport) -> None:
         store.change_header(replace(store.header, options={**store.header.options, "report": report_as_json(report)}))
 
 
-class _PlannedPart(NamedTuple):
-    """One part of the posterior, and what will draw from it."""
-
-    found: Approximated
-    rung: Rung
-    sampler: ChainSampler
-
-    def labels(self, network: LogisticNetwork) -> list[tuple[str, str]]:
-        return [(node, label) for node in self.found.part.nodes for label in network.coefficients(node)]
-
-
-def _plan_parts(plan: FitPlan) -> list[_PlannedPart]:
+def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
     chosen = []
     for k, part in enumerate(independent_parts(plan.network, plan.table)):
         rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 0)))  # chains: keys of length 1
         found = approximate(plan.network, part, plan.table, plan.approximation, rng)
         chosen.append((found, choose(found, plan.method, rng)))
-    walkers = max((rung.walkers for _, rung in chosen), default=1)
-    return [
-        _PlannedPart(found, rung, ChainSampler(_drawn_from(found, rung), rung.kernel, rung.start, walkers))
-        for found, rung in chosen
-    ]
+    return plan_parts(chosen)
 
 
-def _drawn_from(found: Approximated, rung: Rung) -> Any:
-    """The posterior; or its approximation, where that was asked for."""
-    return found.target if rung.method != "variational" else _AsTarget(found.proposal, found.target.n_dimensions)
-
-
-class _AsTarget(NamedTuple):
-    """A proposal as a target."""
-
-    proposal: Proposal
-    n_dimensions: int
-
-    def log_density(self, thetas: np.ndarray) -> np.ndarray:
-        return self.proposal.log_density(thetas)
-
-
-def _report(plan: FitPlan, planned: list[_PlannedPart]) -> FitReport:
+def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
     """All that is known before the chains start: methods and why, symmetries, and what the table holds."""
     table = plan.table
     codes = binary_codes(table, plan.network.names)
@@ -301,7 +249,7 @@ def _part_report(found: Approximated, rung: Rung) -> PartReport:
     return PartReport(nodes, rung.method, rung.why, name, rung.pilot.efficiency, rung.pilot.tail, bound=bound)
 
 
-def _with_evidence(report: FitReport, plan: list[_PlannedPart], trace: Trace, entropy: int) -> FitReport:
+def _with_evidence(report: FitReport, plan: list[PlannedPart], trace: Trace, entropy: int) -> FitReport:
     """The report, with the log evidence of each part that was drawn from the posterior itself."""
     parts = []
     for k, (part, planned) in enumerate(zip(report.parts, plan, strict=True)):
@@ -309,11 +257,7 @@ def _with_evidence(report: FitReport, plan: list[_PlannedPart], trace: Trace, en
             parts.append(part)
             continue
         rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(k, 1)))
-        proposal = planned.found.proposal
-        thetas, inside = chains_of(trace[f"{k}.theta"]), chains_of(trace[f"{k}.log_density"])
-        inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
-        sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))
-        found = bridge(inside, values_at(planned.found.target, sample) - proposal.log_density(sample))
+        found = log_evidence(planned, trace, k, rng)
         parts.append(replace(part, log_evidence=found.value, log_evidence_mcse=found.mcse))
     return replace(report, parts=tuple(parts))
 
@@ -334,8 +278,3 @@ def _check(network: object, table: Table, method: str, approximation: str | None
         raise ArgumentError("network has no parameters: it has no node with parents, and all roots are given")
     if not table.n_rows:
         raise ArgumentError("table has no rows; there is nothing to learn from")
-
-
-def _load_diagnostics_meanwhile() -> None:
-    """Import arviz-stats, which takes seconds, while the chains run."""
-    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()

@@ -1,0 +1,107 @@
+"""Drawing from the parts of a posterior, each by its own kernel, in one run of the driver's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.trace import Trace
+from doxa.mcmc.chain_sampler import ChainSampler
+from doxa.mcmc.driver import Run, Schedule, run_chains
+from doxa.mcmc.parts_sampler import PartsSampler
+from doxa.mcmc.targets import values_at
+from doxa.parameters.approximate import Approximated
+from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
+from doxa.parameters.evidence import bridge
+from doxa.parameters.ladder import Rung
+
+if TYPE_CHECKING:
+    from doxa.estimates.store import RunWriter
+    from doxa.mcmc.importance_proposals import Proposal
+
+__all__ = ["PlannedPart", "draw", "log_evidence", "plan_parts"]
+
+_MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
+
+
+class PlannedPart(NamedTuple):
+    """One part of the posterior, and what will draw from it."""
+
+    found: Approximated
+    rung: Rung
+    sampler: ChainSampler
+
+
+def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]:
+    """Samplers of all parts, with as many walkers in lockstep as the part that needs most of them."""
+    walkers = max((rung.walkers for _, rung in chosen), default=1)
+    return [
+        PlannedPart(found, rung, ChainSampler(_drawn_from(found, rung), rung.kernel, rung.start, walkers))
+        for found, rung in chosen
+    ]
+
+
+def draw(
+    parts: Sequence[PlannedPart],
+    labels: Sequence[Sequence[str]],
+    schedule: Schedule,
+    until: Until,
+    entropy: int,
+    store: RunWriter | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Run:
+    """Run the chains; ``labels`` name the coefficients of each part, for `Until` and for what is said of it."""
+    if schedule.draws is None:  # else nothing is diagnosed before it is asked for
+        _load_diagnostics_meanwhile()
+    check_quantities(until, labels)
+
+    def assess(trace: Trace) -> Shortfall | None:
+        return missing(trace, labels, until)
+
+    return run_chains(
+        PartsSampler([part.sampler for part in parts]),
+        schedule,
+        until=until,
+        assess=assess,
+        settled=has_settled,
+        store=store,
+        seed=entropy,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Generator) -> Estimate:
+    """Log evidence (nats) of part k, by bridge sampling between its draws and those of its approximation."""
+    proposal = planned.found.proposal
+    thetas, inside = chains_of(trace[f"{k}.theta"]), chains_of(trace[f"{k}.log_density"])
+    inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
+    sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))
+    return bridge(inside, values_at(planned.found.target, sample) - proposal.log_density(sample))
+
+
+def _drawn_from(found: Approximated, rung: Rung) -> Any:
+    """The posterior; or its approximation, where that was asked for."""
+    return found.target if rung.method != "variational" else _AsTarget(found.proposal, found.target.n_dimensions)
+
+
+class _AsTarget(NamedTuple):
+    """A proposal as a target."""
+
+    proposal: Proposal
+    n_dimensions: int
+
+    def log_density(self, thetas: np.ndarray) -> np.ndarray:
+        return self.proposal.log_density(thetas)
+
+
+def _load_diagnostics_meanwhile() -> None:
+    """Import arviz-stats, which takes seconds, while the chains run."""
+    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()
