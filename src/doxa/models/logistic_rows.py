@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -121,17 +120,16 @@ class _Component:
     weights: NDArray[np.float64]  # (n_local,), cases
     factors: tuple[int, ...]
     index: tuple[NDArray[np.int32], ...]  # for each factor (n_local, 2**n_missing), its configurations
-    sizes: tuple[int, ...]  # of each factor, the number of its configurations
 
     @cached_property
-    def _adders(self) -> list[Any]:
-        """For each factor a sparse matrix that adds up what belongs to one of its configurations."""
-        from scipy.sparse import csr_matrix
-
-        return [
-            csr_matrix((np.ones(index.size), index.ravel(), np.arange(index.size + 1)), shape=(index.size, size))
-            for index, size in zip(self.index, self.sizes, strict=True)
-        ]
+    def _groups(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32]]]:
+        """For each factor: an order that puts equal configurations together, where each begins, and which it is."""
+        found = []
+        for index in self.index:
+            order = np.argsort(index, axis=None, kind="stable")
+            configurations, starts = np.unique(index.ravel()[order], return_index=True)
+            found.append((order, starts, configurations))
+        return found
 
     def log_sums(self, values: Sequence[NDArray[np.float64]], n_batch: int) -> NDArray[np.float64]:
         """Logarithm of the sum over the missing cells, shape (n_batch, n_local)."""
@@ -170,8 +168,8 @@ class _Component:
                 sums[start:stop] = (np.log(total) + top)[..., 0]
                 terms *= self.weights[:, None] / total
             flat = terms.reshape(stop - start, -1)
-            for f, add in zip(self.factors, self._adders, strict=True):
-                shares[f][start:stop] += flat @ add
+            for f, (order, starts, configurations) in zip(self.factors, self._groups, strict=True):
+                shares[f][start:stop, configurations] += np.add.reduceat(flat[:, order], starts, axis=1)
         return sums
 
 
@@ -211,7 +209,7 @@ class LogisticLikelihood:
             drafts.append((rows, local, weights, touched, (len(distinct), len(hidden))))
         self._bound: list[BoundFactor] = []
         self._complete: list[_Complete] = []
-        pieces, sizes = [], []
+        pieces = []
         for factor, rows, block in zip(factors, kept, blocks, strict=True):
             configurations, index = distinct_rows(np.concatenate(block))
             first, *rest = np.split(index, np.cumsum([len(part) for part in block])[:-1])
@@ -220,16 +218,8 @@ class LogisticLikelihood:
             self._bound.append(factor.bind(configurations))
             self._complete.append(_Complete(rows, first, occurring, weights[occurring]))
             pieces.append(iter(rest))
-            sizes.append(len(configurations))
         self._components = [
-            _Component(
-                rows,
-                local,
-                weights,
-                touched,
-                tuple(next(pieces[f]).reshape(shape) for f in touched),
-                tuple(sizes[f] for f in touched),
-            )
+            _Component(rows, local, weights, touched, tuple(next(pieces[f]).reshape(shape) for f in touched))
             for rows, local, weights, touched, shape in drafts
         ]
 

@@ -1,8 +1,10 @@
 """The ladder of methods: from an approximation to a kernel that draws from the posterior itself.
 
-Pilot draws decide.  Where independent proposals from the approximation are good, nothing beats them; else flips (both
-ends of a step), which cancel skewness; else Hamiltonian steps that rotate under the approximation and are kicked by
-what it lacks; and where the posterior is far from any Gaussian, Hamiltonian steps with a metric of their own.
+Pilot draws decide.  Where independent proposals from the approximation are good, nothing beats them; else perhaps those
+from a t distribution of the same shape, whose tails are longer than any such posterior's (the prior's are Gaussian), so
+that weights are bounded; else flips (both ends of a step), which cancel skewness; else Hamiltonian steps that rotate
+under the approximation and are kicked by what it lacks; and where the posterior is far from any Gaussian, Hamiltonian
+steps with a metric of their own.
 Decisions rest on counted draws, never on time, so that one seed gives one rung.
 """
 
@@ -20,6 +22,7 @@ from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Kernel, start_at
 from doxa.mcmc.kernels.split import tuned_split
+from doxa.mcmc.student import Student
 from doxa.mcmc.targets import SmoothTarget
 from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 
@@ -29,6 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 WALKERS = 8  # chains in lockstep where steps need gradients
 _TUNING_WALKERS = 32
+_DF = 8.0  # degrees of freedom; in more than some ten dimensions a t is no Gaussian any more, and its pilot says so
 _FLIP_EFFICIENCY = 0.4  # each flip costs two evaluations
 _SPLIT_ACCEPTANCE = 0.6
 
@@ -59,6 +63,11 @@ def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Gener
     if pilot.good:
         return Rung("independence", Independence(gaussian), gaussian, 1, pilot, f"the approximation is good: {pilot}")
     poor = f"the approximation alone is not good enough ({pilot})"
+    longer = Student(gaussian.mean, gaussian.cholesky, _DF)
+    tails = run_pilot(target, longer, rng)
+    if tails.good:
+        why = f"{poor}, but with longer tails it is ({tails})"
+        return Rung("independence", Independence(longer), longer, 1, pilot, why)
     pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)
     if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
         return Rung("flip", Flip(gaussian), gaussian, 1, pilot, f"{poor}, but flips are: {pairs}")

@@ -1,0 +1,321 @@
+r"""Graphs from files: who is a parent of whom, and nothing else.
+
+Three forms, told apart by the end of the name (each also with ``.gz``):
+
+- ``.bif``: the heads ``variable NAME`` and ``probability ( CHILD | A, B )`` of a network in the interchange format;
+  what stands in their blocks, states and tables, is passed over.
+- ``.csv``: edges, under a header that has ``source,target``, ``from,to`` or ``parent,child``.  Where there is a column
+  ``probability``, as in what ``doxa learn --output`` writes, edges above 0.5 are taken; every name is a node.
+- any other end: lines ``child: parent parent``.  A node alone has no parents; commas may stand between parents; a word
+  that begins with ``#`` begins a comment; names with blanks, colons or commas stand in double quotes, and a quote in
+  them is written twice.
+
+Time is linear in the size of the file, whatever it holds.  Cycles are found where a network is made of the graph.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import stat
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from doxa.errors import ArgumentTypeError, FileError
+
+__all__ = ["MAX_BYTES", "MAX_NODES", "read_parents"]
+
+MAX_BYTES = 2**24  # unpacked; the largest networks in circulation have a third of it
+MAX_NODES = 10_000  # whose adjacency matrix takes 100 MB
+
+_LINES = "write 'child: parent parent', and names with blanks, colons or commas in double quotes"
+_NAME = r'(?:"(?:[^"]|"")++"|[^\s:,"#][^\s:,"]*+)'
+_LINE = re.compile(
+    rf"\s*+(?:({_NAME})\s*+(?::\s*+({_NAME}(?:(?:\s*+,\s*+|\s++){_NAME})*+)?+)?+)?+\s*+(?:#.*+)?+\Z", re.DOTALL
+)
+_ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
+_HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
+_BIF = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
+_TOKEN = re.compile(r'(?:\s++|//[^\n]*+)*+(/\*|"[^"\n]++"|[{}()|,;]|(?:[^\s{}()|,;"/]|/(?![/*]))++|\Z)')
+_CUT_OFF = "the file ends in the block that begins here: it has been cut off"
+_IN_BLOCK = re.compile(r'[{}"]|//|/\*')  # what counts in a block that is passed over
+_OTHERS = frozenset({".parquet", ".json", ".xml", ".xmlbif", ".xdsl", ".net", ".dsc", ".uai", ".dot"})
+
+
+def read_parents(path: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """Read the parents of every node of a graph.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A ``.bif`` file, a ``.csv`` file of edges, or a text of lines ``child: parent parent``.
+
+    Returns
+    -------
+    dict of str to list of str
+        Parents of each node, in the order of the file; nodes that stand there as parents alone come last.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be opened, is cut off, is not of its form, names no node, or holds more than `MAX_BYTES` or
+        `MAX_NODES`; the message names the line and the way out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "heart.txt")
+    ...     n_characters = path.write_text('heart: smokes "blood pressure"  # two parents')
+    ...     read_parents(path)
+    {'heart': ['smokes', 'blood pressure'], 'smokes': [], 'blood pressure': []}
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"graph is {path!r}; it must be the name of a file")
+    name = Path(path)
+    end = Path(name.stem).suffix.lower() if name.suffix.lower() == ".gz" else name.suffix.lower()
+    if end in _OTHERS:
+        raise FileError(
+            f"graph {str(name)!r}: files that end in {end} are not read as graphs; give a .bif file, edges in a .csv "
+            "file, or lines 'child: parent parent' in a .txt file"
+        )
+    file = _File(name, _text(name))
+    read, rule = {".bif": (_read_bif, _BIF), ".csv": (_read_edges, _HEADER)}.get(end, (_read_lines, _LINES))
+    given = read(file)
+    nodes = dict.fromkeys([*given, *(parent for parents in given.values() for parent in parents)])
+    if not nodes:
+        raise FileError(f"graph {str(name)!r} names no nodes; {rule}")
+    file.check_number(len(nodes))
+    return {node: given.get(node, []) for node in nodes}
+
+
+class _File(NamedTuple):
+    """A text, and the name by which messages call it."""
+
+    name: Path
+    text: str
+
+    def refuse(self, line: int, what: str) -> NoReturn:
+        raise FileError(f"graph {str(self.name)!r}: line {line}: {what}")
+
+    def check_number(self, n_nodes: int) -> None:
+        if n_nodes > MAX_NODES:
+            raise FileError(f"graph {str(self.name)!r} has more than {MAX_NODES} nodes, the most that can be used")
+
+
+def _text(name: Path) -> str:
+    try:
+        mode = name.stat().st_mode
+        content = _beginning(name) if stat.S_ISREG(mode) else b""  # opening a pipe would wait for its writer
+    except FileNotFoundError:
+        raise FileError(f"graph: no file {name.name!r} in {str(name.parent.absolute())!r}") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise FileError(f"graph {str(name)!r} is not a gzip file, or is damaged: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise FileError(f"graph {str(name)!r} cannot be opened: {getattr(error, 'strerror', error)}") from error
+    if not stat.S_ISREG(mode):
+        kind = "a folder; name a file in it" if stat.S_ISDIR(mode) else "no regular file; save its content in one"
+        raise FileError(f"graph {str(name)!r} is {kind}")
+    if len(content) > MAX_BYTES:
+        raise FileError(f"graph {str(name)!r} holds more than {MAX_BYTES >> 20} MiB, far more than a graph needs")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise FileError(
+            f"graph {str(name)!r} is not UTF-8 text: line {line} contains the byte 0x{byte:02x}; convert it to UTF-8"
+        ) from None
+
+
+def _beginning(name: Path) -> bytes:
+    with gzip.open(name) if name.suffix.lower() == ".gz" else name.open("rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def _read_lines(file: _File) -> dict[str, list[str]]:
+    parents: dict[str, list[str]] = {}
+    lines: dict[str, int] = {}
+    for line, text in enumerate(file.text.split("\n"), start=1):
+        found = _LINE.match(text)
+        if found is None:
+            file.refuse(line, f"{text.strip()[:60]!r} cannot be read; {_LINES}")
+        if found[1] is None:
+            continue
+        child, *group = map(_unquoted, [found[1], *re.findall(_NAME, found[2] or "")])
+        if child in lines:
+            file.refuse(line, f"{child!r} has its parents on line {lines[child]} already; name all of them there")
+        if twice := _repeated(group):
+            file.refuse(line, f"{child!r} has the parent {twice!r} more than once; name it once")
+        lines[child], parents[child] = line, group
+        file.check_number(len(parents))
+    return parents
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _repeated(names: list[str]) -> str | None:
+    return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
+def _read_edges(file: _File) -> dict[str, list[str]]:
+    first = file.text.partition("\n")[0]
+    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+    rows = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
+    parents: dict[str, list[str]] = {}
+    lines: dict[tuple[str, str], int] = {}
+    try:
+        header = [cell.strip().casefold() for cell in next(rows, [])]
+        ends = next((ends for ends in _ENDS if header.count(ends[0]) == header.count(ends[1]) == 1), None)
+        if ends is None:
+            file.refuse(1, _HEADER)
+        for row in filter(None, rows):
+            line = rows.line_num
+            if len(row) != len(header):
+                file.refuse(line, f"there are {len(row)} cells, and the header has {len(header)}")
+            cells = dict(zip(header, row, strict=True))
+            source, target = cells[ends[0]], cells[ends[1]]
+            if not source or not target:
+                file.refuse(line, "an end of the edge is empty; name both nodes")
+            if (source, target) in lines:
+                file.refuse(line, f"the edge {source!r} -> {target!r} is on line {lines[source, target]} already")
+            lines[source, target] = line
+            for node in (source, target):
+                parents.setdefault(node, [])
+            file.check_number(len(parents))
+            if _probability(file, line, cells.get("probability", "1")) > 0.5:
+                parents[target].append(source)
+    except csv.Error as error:
+        file.refuse(rows.line_num, f"{error}; put names that hold a separator or a quote in double quotes")
+    return parents
+
+
+def _probability(file: _File, line: int, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        file.refuse(line, f"the probability is {cell!r}; it must be a number from 0 to 1 (edges above 0.5 are taken)")
+    return value
+
+
+def _read_bif(file: _File) -> dict[str, list[str]]:
+    words = _BifWords(file)
+    declared: dict[str, int] = {}  # where
+    heads: dict[str, int] = {}
+    parents: dict[str, list[str]] = {}
+    while kind := words.take():
+        begin = words.place
+        if kind == "network":
+            words.take_until("{")
+        elif kind == "variable":
+            name = words.take_name()
+            if name in declared:
+                words.refuse(f"variable {name!r} is declared twice; take one of the two away")
+            declared[name] = begin
+            words.expect("{")
+        elif kind == "probability":
+            words.expect("(")
+            child, *group = words.take_family()
+            if child in parents:
+                words.refuse(f"{child!r} has a second block 'probability'; take one of the two away")
+            if twice := _repeated(group):
+                words.refuse(f"{child!r} has the parent {twice!r} more than once; name it once")
+            heads[child], parents[child] = begin, group
+            words.expect("{")
+        else:
+            words.refuse(f"{kind[:40]!r} begins no block; {_BIF}")
+        words.pass_block(begin)
+        file.check_number(max(len(declared), len(parents)))
+    for child, group in parents.items():
+        for node in (child, *group):
+            if node not in declared:
+                words.refuse(f"{node!r} is not declared; add its block 'variable {node} {{ ... }}'", heads[child])
+    for name, place in declared.items():
+        if name not in parents:
+            words.refuse(f"variable {name!r} has no block 'probability'; has the file been cut off?", place)
+    return {name: parents[name] for name in declared}
+
+
+class _BifWords:
+    """The words of a BIF text, taken one after the other."""
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+        self.place = 0
+
+    def refuse(self, what: str, place: int | None = None) -> NoReturn:
+        """Raise, naming the line of a place: of the last word if left out."""
+        place = self.place if place is None else place
+        self._file.refuse(self._file.text.count("\n", 0, place) + 1, what)
+
+    def take(self) -> str:
+        """The next word, a name in quotes with its quotes; empty at the end."""
+        while True:
+            found = _TOKEN.match(self._file.text, self.place)
+            if found is None:
+                self.refuse("a quote is not closed on its line, or holds no name")
+            self.place = found.end()
+            if found[1] != "/*":
+                return found[1]
+            self._pass("*/", "a comment")
+
+    def expect(self, mark: str) -> None:
+        """Take a mark that has to stand here."""
+        word = self.take()
+        if word != mark:
+            self.refuse(f"{word[:40] or 'the end of the file'!r} stands where {mark!r} should; {_BIF}")
+
+    def take_until(self, mark: str) -> list[str]:
+        """Words before a mark."""
+        begin, words = self.place, []
+        while (word := self.take()) != mark:
+            if not word:
+                self.refuse(_CUT_OFF, begin)
+            words.append(word)
+        return words
+
+    def take_name(self) -> str:
+        """The next word, which has to be a name."""
+        return self._name(self.take())
+
+    def take_family(self) -> list[str]:
+        """Child and parents of a head ``( CHILD | A, B )`` whose first mark is taken."""
+        child, *rest = self.take_until(")") or [")"]
+        marks = rest[::2]
+        if rest and (marks[0] != "|" or set(marks[1:]) - {","} or len(rest) % 2):
+            self.refuse(f"the head of a probability is not of the form '( CHILD | A, B )'; {_BIF}")
+        return [self._name(word) for word in (child, *rest[1::2])]
+
+    def pass_block(self, begin: int) -> None:
+        """Leave the block whose first brace is taken."""
+        depth = 1
+        while depth:
+            found = _IN_BLOCK.search(self._file.text, self.place)
+            if found is None:
+                self.refuse(_CUT_OFF, begin)
+            self.place = found.end()
+            if found[0] in "{}":
+                depth += 1 if found[0] == "{" else -1
+            elif found[0] == "//":
+                self.place = self._file.text.find("\n", self.place) + 1 or len(self._file.text)
+            else:
+                self._pass("*/" if found[0] == "/*" else '"', "a comment" if found[0] == "/*" else "a quote")
+
+    def _pass(self, mark: str, what: str) -> None:
+        end = self._file.text.find(mark, self.place)
+        if end < 0:
+            self.refuse(f"{what} that begins here is not closed: has the file been cut off?")
+        self.place = end + len(mark)
+
+    def _name(self, word: str) -> str:
+        if not word or word in "{}()|,;":
+            self.refuse(f"{word or 'the end of the file'!r} stands where a name should; {_BIF}")
+        return word.strip('"')

@@ -1,0 +1,123 @@
+"""`sample_regression`: the posterior of one logistic regression, whatever its explanatory values are.
+
+A `LogisticNetwork` has binary nodes; a regression on real numbers is the same posterior without the network around it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.stopping import StopReport, Until
+from doxa.estimates.trace import Trace
+from doxa.mcmc.driver import Schedule, fresh_entropy
+from doxa.models.logistic_parts import Part
+from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.parameters.approximate import APPROXIMATIONS, Approximated
+from doxa.parameters.diagnosis import chains_of
+from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
+from doxa.parameters.methods import METHODS, choose
+from doxa.parameters.regression_target import RegressionTarget
+
+__all__ = ["RegressionSample", "sample_regression"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class RegressionSample:
+    """Draws of a regression's coefficients, and how they were made.
+
+    Attributes
+    ----------
+    planned : PlannedPart
+        Target, approximation, and the rung of the ladder that was used.
+    trace : Trace
+    stop : StopReport
+    """
+
+    def __init__(self, planned: PlannedPart, trace: Trace, stop: StopReport) -> None:
+        self.planned, self.trace, self.stop = planned, trace, stop
+
+    @cached_property
+    def draws(self) -> Floats:
+        """Coefficients, shape (chain, draw, d)."""
+        return chains_of(self.trace["0.theta"])
+
+    @property
+    def method(self) -> str:
+        """The rung that was used."""
+        return self.planned.rung.method
+
+    @property
+    def why(self) -> str:
+        """What decided."""
+        return self.planned.rung.why
+
+    @property
+    def acceptance(self) -> float:
+        """Mean acceptance probability."""
+        return float(self.trace["0.acceptance"].mean())
+
+    @cached_property
+    def log_evidence(self) -> Estimate:
+        """Log marginal likelihood of the outcomes (nats), by bridge sampling."""
+        rng = np.random.default_rng(np.random.SeedSequence(self.trace.entropy, spawn_key=(0, 1)))
+        return log_evidence(self.planned, self.trace, 0, rng)
+
+
+def sample_regression(
+    problem: LogisticRegressionProblem,
+    *,
+    method: str = "auto",
+    approximation: str | None = None,
+    chains: int = 4,
+    draws: int | None = None,
+    warmup: int | None = None,
+    until: Until | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> RegressionSample:
+    """Draw from the posterior of a logistic regression; the options are those of `doxa.fit`.
+
+    Parameters
+    ----------
+    problem : LogisticRegressionProblem
+        From `doxa.models.logistic_regression.make_problem`.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is out of range; the message names it.
+
+    Examples
+    --------
+    >>> from doxa.models.logistic_regression import make_problem
+    >>> problem = make_problem([[1.0, 0.3], [1.0, -1.2], [1.0, 0.1]], [1, -1, 1], prior_covariance=4.0)
+    >>> sample = sample_regression(problem, draws=100, seed=1)
+    >>> sample.draws.shape, sample.method
+    ((4, 100, 2), 'independence')
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
+    name = approximation or "optimal"
+    if name not in APPROXIMATIONS:
+        raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}")
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    if draws is not None and warmup is None:
+        warmup = check_whole("draws", draws, 4) // 2
+    entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
+    rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
+    found = Approximated(Part(("y",), (0,), complete=True), RegressionTarget(problem), APPROXIMATIONS[name](problem))
+    parts = plan_parts([(found, choose(found, method, rng))])
+    schedule = Schedule(check_whole("chains", chains, 1), draws, warmup)
+    labels = [[f"y: {j}" for j in range(problem.design.shape[1])]]
+    run = draw(parts, labels, schedule, until or Until(), entropy, None, workers, progress)
+    return RegressionSample(parts[0], run.trace, run.stop)
