@@ -46,8 +46,8 @@ class ChainSampler:
         What is drawn from.
     kernel : Kernel
         What moves the walkers.
-    start : Proposal
-        Where walkers begin: ``start.sample(walkers, rng)``.  Independence samplers begin at draws of their own
+    starts : Proposal
+        Where walkers begin: ``starts.sample(walkers, rng)``.  Independence samplers begin at draws of their own
         proposal, as an over-dispersed start would stick; others do well with a wide one.
     walkers : int, default=1
         Chains in lockstep; the driver's chain is a group of so many.
@@ -61,7 +61,7 @@ class ChainSampler:
 
     target: Target
     kernel: Kernel
-    start: Proposal
+    starts: Proposal
     walkers: int = 1
     thin: int = 1
     is_compiled: ClassVar[bool] = False
@@ -84,16 +84,16 @@ class ChainSampler:
 
     def init(self, rng: np.random.Generator) -> ChainState:
         """Walkers at draws from ``start`` that lie in the support."""
-        walkers = start_at(self.target, np.asarray(self.start.sample(self.walkers, rng), dtype=np.float64))
+        walkers = start_at(self.target, np.asarray(self.starts.sample(self.walkers, rng), dtype=np.float64))
         for _ in range(_TRIES):
             outside = np.isneginf(walkers.log_density)
             if not outside.any():
                 n, d = walkers.thetas.shape
                 return ChainState(*walkers, np.empty((0, n, d)), np.empty((0, n)), np.empty((0, n)))
-            again = start_at(self.target, np.asarray(self.start.sample(self.walkers, rng), dtype=np.float64))
+            again = start_at(self.target, np.asarray(self.starts.sample(self.walkers, rng), dtype=np.float64))
             walkers = take(outside, again, walkers)
         raise TargetError(
-            f"no start in the target's support in {_TRIES} draws from {self.start!r}; give a start that lies where the "
+            f"no start in the target's support in {_TRIES} draws from {self.starts!r}; give starts that lie where the "
             "log density is finite"
         )
 

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.estimates.stopping import Assess, StopReport, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.fleet import STEPS_PER_BLOCK, Fleet, Sampler, run_block
+from doxa.mcmc.fleet import STEPS_PER_BLOCK, Fleet, Sampler, is_compiled, run_block
 from doxa.mcmc.progress import reporter
-from doxa.mcmc.workers import run_in_parallel
+from doxa.mcmc.workers import run_in_parallel, single_threaded_products
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
@@ -124,6 +125,7 @@ def run_chains(
     block = max(1, STEPS_PER_BLOCK // thin) if block is None else check_whole("block", block, 1)
     until = Until() if until is None else until
     with (
+        nullcontext() if is_compiled(sampler) else single_threaded_products(),
         reporter(progress, chains * ((warmup or 0) + (draws or 0))) as report,
         run_in_parallel(run_block, chains, workers) as run_all,
     ):

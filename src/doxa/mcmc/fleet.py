@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,8 +20,9 @@ from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError,
 from doxa.estimates.store import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter
+from doxa.mcmc.workers import single_threaded_products
 
-__all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "run_block"]
+__all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "is_compiled", "run_block"]
 
 logger = logging.getLogger("doxa")
 
@@ -272,11 +273,8 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain, report: Reporter) -> None:
-    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long.
-
-    A sampler of arrays and matrix products says ``is_compiled = False``: there is nothing to wait for.
-    """
-    if not getattr(sampler, "is_compiled", True):
+    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long."""
+    if not is_compiled(sampler):
         return
     with _when_compiling(report):
         sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
@@ -304,8 +302,14 @@ def _when_compiling(report: Reporter) -> Iterator[None]:
 
 def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
     """One block of one chain: the task of a worker."""
-    state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
+    with nullcontext() if is_compiled(sampler) else single_threaded_products():
+        state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
     return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info
+
+
+def is_compiled(sampler: Sampler[Any]) -> bool:
+    """Whether a sampler is a compiled loop; one of arrays and matrix products says ``is_compiled = False``."""
+    return bool(getattr(sampler, "is_compiled", True))
 
 
 def _add(totals: dict[str, int], info: dict[str, int]) -> None:

@@ -1,12 +1,17 @@
-"""Run one block of every chain, on as many threads, processes or machines as there are: joblib."""
+"""Run one block of every chain, on as many threads, processes or machines as there are: joblib.
+
+Matrix products run on one thread each: chains already keep the cores busy, and a product that is shared out between
+threads may round differently, so that draws would depend on how many there are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any
 
-__all__ = ["run_in_parallel"]
+__all__ = ["run_in_parallel", "single_threaded_products"]
 
 
 @contextmanager
@@ -23,6 +28,19 @@ def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) 
             return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in fleet))
 
         yield run_all
+
+
+def single_threaded_products() -> AbstractContextManager[Any]:
+    """A context in which matrix products of this process run on one thread."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # takes some milliseconds to look at the libraries that are loaded
 
 
 def _joblib_is_configured() -> bool:

@@ -20,6 +20,7 @@ from doxa.estimates.store import create_run, keep_stop
 from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule, fresh_entropy
 from doxa.mcmc.importance_proposals import Mixture
+from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import independent_parts
 from doxa.models.logistic_rows import binary_codes
@@ -188,12 +189,13 @@ def run_plan(
     plan: FitPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
 ) -> ParameterPosterior:
     """Run a plan, and keep it in a file if there is one."""
-    parts = _plan_parts(plan)
+    with single_threaded_products():
+        parts = _plan_parts(plan)
+        report = _report(plan, parts)
     labels = [
         [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
         for part in parts
     ]
-    report = _report(plan, parts)
     with nullcontext() if open_store is None else open_store() as store:
         _keep_report(store, report)
         run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.kernels.block import BlockIndependence, block
+from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import mixture
 from doxa.mcmc.kernels.flip import Flip
@@ -92,10 +92,10 @@ def _block(found: Approximated, rng: np.random.Generator) -> Rung:
 
 def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
     """VarMixMCMC: a sweep over blocks of the approximation, or one of random-walk blocks (section 4.2, figure 7)."""
-    walk, _ = _walk(found, rng)
     d = found.target.n_dimensions
     blocks = [list(range(k, min(k + _BLOCK, d))) for k in range(0, d, _BLOCK)]
-    kernel = mixture(BlockIndependence(_gaussian(found), blocks), block(walk, blocks))
+    walk, _ = calibrated(block(RandomWalk(), blocks), found.target, _walkers(found, rng), rng)
+    kernel = mixture(BlockIndependence(_gaussian(found), blocks), walk)
     return _independence(found, rng)._replace(method="mixture", kernel=kernel)
 
 

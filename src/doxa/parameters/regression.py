@@ -17,6 +17,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule, fresh_entropy
+from doxa.mcmc.workers import single_threaded_products
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.approximate import APPROXIMATIONS, Approximated
@@ -115,8 +116,10 @@ def sample_regression(
         warmup = check_whole("draws", draws, 4) // 2
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
-    found = Approximated(Part(("y",), (0,), complete=True), RegressionTarget(problem), APPROXIMATIONS[name](problem))
-    parts = plan_parts([(found, choose(found, method, rng))])
+    with single_threaded_products():
+        target, approximated = RegressionTarget(problem), APPROXIMATIONS[name](problem)
+        found = Approximated(Part(("y",), (0,), complete=True), target, approximated)
+        parts = plan_parts([(found, choose(found, method, rng))])
     schedule = Schedule(check_whole("chains", chains, 1), draws, warmup)
     labels = [[f"y: {j}" for j in range(problem.design.shape[1])]]
     run = draw(parts, labels, schedule, until or Until(), entropy, None, workers, progress)

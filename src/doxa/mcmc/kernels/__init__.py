@@ -1,6 +1,34 @@
 """Kernels: transitions that leave a continuous target invariant, as values that combine."""
 
+from doxa.mcmc.kernels.blocks import BlockIndependence, block
+from doxa.mcmc.kernels.calibrate import Calibration, calibrated
+from doxa.mcmc.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
+from doxa.mcmc.kernels.flip import Flip, flip_weights
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers, start_at
+from doxa.mcmc.kernels.random_walk import RandomWalk
+from doxa.mcmc.kernels.tempered_target import Tempered, at_power
+from doxa.mcmc.kernels.tempered_transitions import TemperedTransitions, tempered
 
-__all__ = ["Independence", "Kernel", "Path", "Walkers", "start_at"]
+__all__ = [
+    "BlockIndependence",
+    "Calibration",
+    "CycleKernel",
+    "Flip",
+    "Independence",
+    "Kernel",
+    "MixtureKernel",
+    "Path",
+    "RandomWalk",
+    "Tempered",
+    "TemperedTransitions",
+    "Walkers",
+    "at_power",
+    "block",
+    "calibrated",
+    "cycle",
+    "flip_weights",
+    "mixture",
+    "start_at",
+    "tempered",
+]

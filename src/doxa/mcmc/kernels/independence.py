@@ -15,7 +15,7 @@ from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.kernels.kernel import Path, Walkers
 from doxa.mcmc.targets import Target, values_at
 
-__all__ = ["Independence"]
+__all__ = ["Independence", "accept_in_turn"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Independence:
         proposed = np.asarray(self.proposal.sample(n_steps * n, rng), dtype=np.float64)
         values = values_at(target, proposed)
         weights = (values - self.proposal.log_density(proposed)).reshape(n_steps, n)
-        ratios, source = _scan(weights, walkers.log_density - self.proposal.log_density(walkers.thetas), rng)
+        ratios, source = accept_in_turn(weights, walkers.log_density - self.proposal.log_density(walkers.thetas), rng)
         begun = source < 0  # no proposal accepted yet: still where the walker began
         thetas = np.where(begun[..., None], walkers.thetas, proposed[source])
         log_density = np.where(begun, walkers.log_density, values[source])
@@ -65,7 +65,7 @@ class Independence:
         return Walkers(thetas[-1], log_density[-1]), path
 
 
-def _scan(
+def accept_in_turn(
     weights: NDArray[np.float64], first: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Accept or reject in turn: log ratios, and the number of the proposal each walker stands on (-1: none yet).

@@ -1,0 +1,111 @@
+r"""Tempered targets: a density to a power, flat where the power is small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from doxa.errors import ArgumentError
+from doxa.mcmc.kernels.gaussians import GaussianProposal, check_gaussian
+from doxa.mcmc.targets import SmoothTarget, Target, ValueAndGradient, values_at
+
+__all__ = ["SmoothTempered", "Tempered", "at_power"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tempered:
+    r"""The target :math:`r(\theta)^{1 - \beta} p(\theta)^\beta`, up to a constant.
+
+    Parameters
+    ----------
+    target : Target
+        p.
+    beta : float
+        From 0 to 1; 0 needs a reference.
+    reference : GaussianProposal, optional
+        r: the Gaussian with this ``mean`` and ``cholesky``, which the target becomes at beta = 0. Constant when left
+        out.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If ``beta`` is out of range, or ``reference`` is no Gaussian over the target's coordinates.
+
+    Notes
+    -----
+    Where p is 0 the tempered target is 0 too, at beta = 0 as well.
+
+    Examples
+    --------
+    >>> from doxa.mcmc.targets import Function
+    >>> Tempered(Function(lambda x: -(x[:, 0] ** 2), 1), 0.25).log_density(np.array([[2.0]]))
+    array([-1.])
+    """
+
+    target: Target
+    beta: float
+    reference: GaussianProposal | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse powers that make no distribution."""
+        least = "above 0 (0 needs a reference)" if self.reference is None else "at least 0"
+        if not 0 <= self.beta <= 1 or (self.beta == 0 and self.reference is None):
+            raise ArgumentError(f"beta is {self.beta!r}; it must be {least} and at most 1")
+        if self.reference is not None:
+            check_gaussian("reference", self.reference)
+            if len(self.reference.mean) != self.n_dimensions:
+                raise ArgumentError(
+                    f"reference has {len(self.reference.mean)} coordinates; the target has {self.n_dimensions}"
+                )
+
+    @property
+    def n_dimensions(self) -> int:
+        """The number of coordinates, d."""
+        return self.target.n_dimensions
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Log density at each row of ``thetas``, shape (n, d)."""
+        return self.at_energy(self.energy(thetas, values_at(self.target, thetas)), thetas)
+
+    def energy(self, thetas: Floats, values: Floats) -> Floats:
+        """log p - log r at each row, from the values of log p: what the power multiplies."""
+        return values - self.log_reference(thetas)
+
+    def at_energy(self, energy: Floats, thetas: Floats) -> Floats:
+        """Log density at each row, from `energy`."""
+        log_density = self.beta * np.maximum(energy, -1e300) + self.log_reference(thetas)  # 0 * inf is no number
+        return np.where(np.isneginf(energy), -np.inf, log_density)
+
+    def log_reference(self, thetas: Floats) -> Floats:
+        """log r at each row, up to a constant; 0 without a reference."""
+        if self.reference is None:
+            return np.zeros(len(thetas))
+        noise = solve_triangular(self.reference.cholesky, (thetas - self.reference.mean).T, lower=True)
+        return np.asarray(-0.5 * (noise**2).sum(axis=0))
+
+
+class SmoothTempered(Tempered):
+    """A tempered target whose log density has a gradient."""
+
+    def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
+        """Log density and gradient at each row of ``thetas``, shape (n, d)."""
+        value, gradient = cast(SmoothTarget, self.target).value_and_gradient(thetas)
+        value = self.at_energy(self.energy(thetas, value), thetas)
+        if self.reference is None:
+            return ValueAndGradient(value, self.beta * gradient)
+        factor = self.reference.cholesky
+        noise = solve_triangular(factor, (thetas - self.reference.mean).T, lower=True)
+        pull = solve_triangular(factor, noise, lower=True, trans="T").T
+        return ValueAndGradient(value, self.beta * gradient - (1 - self.beta) * pull)
+
+
+def at_power(target: Target, beta: float, reference: GaussianProposal | None = None) -> Tempered:
+    """The tempered target; with a gradient if ``target`` has one."""
+    kind = SmoothTempered if isinstance(target, SmoothTarget) else Tempered
+    return kind(target, beta, reference)

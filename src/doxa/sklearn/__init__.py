@@ -1,0 +1,15 @@
+"""Estimators with the face of scikit-learn (extra ``sklearn``): fit, predict, transform, pipelines, searches."""
+
+from doxa.errors import MissingExtraError
+
+try:
+    from sklearn.utils.validation import validate_data  # noqa: F401  # new in 1.6
+except ImportError as error:
+    raise MissingExtraError(
+        "doxa.sklearn needs the package scikit-learn, 1.6 or later: pip install 'doxa[sklearn]'"
+    ) from error
+
+from doxa.sklearn.factor_analysis import BinaryFactorAnalysis
+from doxa.sklearn.variational_logistic import VariationalLogisticRegression
+
+__all__ = ["BinaryFactorAnalysis", "VariationalLogisticRegression"]
