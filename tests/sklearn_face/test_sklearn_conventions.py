@@ -16,14 +16,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from doxa.sklearn import BinaryFactorAnalysis, VariationalLogisticRegression
+from doxa.sklearn import BayesianLogisticRegression, BinaryFactorAnalysis, VariationalLogisticRegression
 from support.checks import SEED
 
 ESTIMATORS = [
     VariationalLogisticRegression(),
-    VariationalLogisticRegression(method="optimal", fit_intercept=False),
+    VariationalLogisticRegression(method="batch", fit_intercept=False),
     VariationalLogisticRegression(method="laplace", prior_scale=1.0),
     VariationalLogisticRegression(method="sequential"),
+    BayesianLogisticRegression(draws=100, chains=2, n_jobs=1),
     BinaryFactorAnalysis(),
     BinaryFactorAnalysis(n_components=1, binarize=0.5, prior_scale=2.0),
 ]

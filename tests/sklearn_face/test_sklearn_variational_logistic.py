@@ -168,7 +168,7 @@ def test_the_tag_says_two_classes():
 def test_a_search_that_was_cut_is_said():
     X, y = rows()
     with pytest.warns(ConvergenceWarning, match=r"batch variational did not converge in 2 iterations; raise max_iter"):
-        VariationalLogisticRegression(max_iter=2).fit(X, y)
+        VariationalLogisticRegression(method="batch", max_iter=2).fit(X, y)
 
 
 @pytest.mark.parametrize("method", ["batch", "optimal", "laplace", "sequential"])

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from doxa.errors import ArgumentError
-from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
+from doxa.sklearn.binary_classifier import BinaryClassifier, check_labels, check_two_classes
 from doxa.variational.batch import batch_posterior
 from doxa.variational.expectations import expected_log_logistic
 from doxa.variational.gaussian import GaussianPosterior
@@ -37,7 +35,7 @@ _METHODS: dict[str, Callable[..., GaussianPosterior]] = {
 }
 
 
-class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class VariationalLogisticRegression(BinaryClassifier):
     """Logistic regression with a Gaussian prior and a Gaussian approximate posterior; two classes.
 
     Parameters
@@ -46,10 +44,10 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
         Standard deviation of the prior of every coefficient, the intercept among them; the prior mean is 0.
     fit_intercept : bool, default=True
         Add a column of ones.
-    method : {"batch", "sequential", "optimal", "laplace"}, default="batch"
-        "batch": the bound of Jaakkola & Jordan with all xi optimised together. "sequential": their single pass over
-        the rows, whose result depends on the order. "optimal": the Gaussian closest to the posterior, the most accurate
-        of the four. "laplace": the Gaussian at the posterior's mode.
+    method : {"optimal", "batch", "sequential", "laplace"}, default="optimal"
+        "optimal": the Gaussian closest to the posterior, the most accurate of the four. "batch": the bound of Jaakkola
+        & Jordan with all xi optimised together; on few rows and many features it is too sure. "sequential": their
+        single pass over the rows, whose result depends on the order. "laplace": the Gaussian at the posterior's mode.
     max_iter : int, default=2000
         Limit of the iterations; "sequential" has none.
     tol : float, default=1e-8
@@ -81,13 +79,12 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
     >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["no", "no", "yes", "yes"]
     >>> model = VariationalLogisticRegression(prior_scale=2.0).fit(X, y)
     >>> model.coef_.round(3), model.posterior_.sd.round(3)
-    (array([[2.094]]), array([0.836, 1.119]))
+    (array([[2.408]]), array([1.144, 1.378]))
     >>> model.predict_proba([[0.5], [5.0]]).round(3)  # nearer to 1/2 than at the mean coefficients
-    array([[0.306, 0.694],
-           [0.013, 0.987]])
+    array([[0.297, 0.703],
+           [0.025, 0.975]])
     """
 
-    classes_: NDArray[Any]
     posterior_: GaussianPosterior
     log_evidence_: float
     evidence_kind_: str
@@ -97,7 +94,7 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
         self,
         prior_scale: float = 10.0,
         fit_intercept: bool = True,
-        method: str = "batch",
+        method: str = "optimal",
         max_iter: int = 2000,
         tol: float = 1e-8,
     ) -> None:
@@ -124,19 +121,17 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
         VariationalLogisticRegression
             Itself.
         """
-        rows, labels = validate_data(self, X, y, dtype=np.float64)
-        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        classes = np.unique(_checked_labels(labels))
-        _check_two_classes(classes)
         if self.method != "sequential" and self.method not in _METHODS:
             raise ArgumentError(f"method is {self.method!r}; it must be one of {[*sorted(_METHODS), 'sequential']}")
-        self.classes_ = classes
         if self.method == "sequential":
+            rows, labels = validate_data(self, X, y, dtype=np.float64)
+            weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+            classes = np.unique(check_labels(labels))
+            check_two_classes(classes)
+            self.classes_ = classes
             self._set(self._pass(rows, labels, weight, None))
             return self
-        design, sign = self._design(rows), self._sign(labels)
-        order = _canonical_order(np.column_stack([design, sign]))
-        problem = self._problem(design[order], sign[order], weight[order], None, collapse=True)
+        problem = self._whole_problem(X, y, sample_weight)
         posterior = _METHODS[self.method](problem, tolerance=self.tol, max_iterations=self.max_iter)
         self._set(posterior)
         if not posterior.converged:
@@ -179,10 +174,10 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
         rows, labels = validate_data(self, X, y, dtype=np.float64, reset=first)
         weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         known = np.unique(np.asarray(classes)) if classes is not None else self.classes_
-        _check_two_classes(known)
+        check_two_classes(known)
         if not first and not np.array_equal(known, self.classes_):
             raise ArgumentError(f"classes is {known.tolist()}; earlier calls said {self.classes_.tolist()}")
-        strange = np.setdiff1d(_checked_labels(labels), known)
+        strange = np.setdiff1d(check_labels(labels), known)
         if strange.size:
             raise ArgumentError(f"y holds the label {strange[0]!r}, which is none of the classes {known.tolist()}")
         self.classes_ = known
@@ -206,36 +201,20 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
             odds = np.log1p(-small) - np.log(small)
         return np.where(mean > 0, odds, -odds)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The more probable class of each row, shape (n_samples,)."""
-        decision = self.decision_function(X)
-        return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
-
     def predict_proba(self, X: ArrayLike) -> _Floats:
         """Probabilities of both classes, averaged over the posterior by quadrature, shape (n_samples, 2)."""
         mean, small = self._averaged(X)
         second = np.where(mean > 0, 1 - small, small)
         return np.column_stack([np.where(mean > 0, small, 1 - small), second])
 
-    def predict_log_proba(self, X: ArrayLike) -> _Floats:
-        """Logarithms of `predict_proba`, nats; shape (n_samples, 2)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
     def predictive_log_bound(self, X: ArrayLike) -> _Floats:
         """Lower bounds (nats) of the logarithms of `predict_proba` (Jaakkola & Jordan, eq. 14); shape (n_samples, 2).
 
         They are bounds under the approximate posterior, not under the true one.
         """
-        check_is_fitted(self)
-        design = self._design(validate_data(self, X, dtype=np.float64, reset=False))
+        design = self._new_design(X)
         ones = np.ones(len(design))
         return np.column_stack([predictive_bound(self.posterior_, design, sign * ones) for sign in (-1, 1)])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def _pass(
         self, X: _Floats, y: NDArray[Any], weight: _Floats, before: GaussianPosterior | None
@@ -243,22 +222,6 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
         problem = self._problem(self._design(X), self._sign(y), weight, before, collapse=False)
         whole = bool((weight == np.round(weight)).all())
         return sequential_posterior(problem, repeats="each" if whole else "weighted")
-
-    def _problem(
-        self, design: _Floats, sign: _Floats, weight: _Floats, before: GaussianPosterior | None, *, collapse: bool
-    ) -> LogisticRegressionProblem:
-        if not 0 < self.prior_scale < np.inf:
-            raise ArgumentError(f"prior_scale is {self.prior_scale!r}; it must be above 0 and finite")
-        mean, covariance = (0.0, float(self.prior_scale) ** 2) if before is None else (before.mean, before.covariance)
-        return make_problem(
-            design, sign, counts=weight, prior_mean=mean, prior_covariance=covariance, collapse=collapse
-        )
-
-    def _design(self, X: _Floats) -> _Floats:
-        return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-
-    def _sign(self, y: NDArray[Any]) -> _Floats:
-        return np.where(y == self.classes_[1], 1.0, -1.0)
 
     def _set(self, posterior: GaussianPosterior) -> None:
         n = self.n_features_in_
@@ -272,32 +235,9 @@ class VariationalLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ig
 
     def _averaged(self, X: ArrayLike) -> tuple[_Floats, _Floats]:
         """Mean of each row's logit, and the averaged probability of the class that is less probable."""
-        check_is_fitted(self)
-        design = self._design(validate_data(self, X, dtype=np.float64, reset=False))
+        design = self._new_design(X)
         mean, spread = design @ self.posterior_.mean, design @ self.posterior_.cholesky
         size = np.abs(mean)
         sd = np.sqrt(np.einsum("ij,ij->i", spread, spread))
         # averaging moves a probability towards 1/2, which bounds what quadrature's absolute error of 1e-9 could spoil
         return mean, np.clip(expected_log_logistic(size, sd).slope, expit(-size), 0.5)
-
-
-def _checked_labels(y: NDArray[Any]) -> NDArray[Any]:
-    check_classification_targets(y)
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind != "binary":
-        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-    return y
-
-
-def _check_two_classes(classes: NDArray[Any]) -> None:
-    if classes.size != 2:
-        raise ArgumentError(
-            f"there are {classes.size} classes ({', '.join(map(str, classes[:5]))}); there must be two: "
-            "one class alone cannot be told from nothing"
-        )
-
-
-def _canonical_order(table: _Floats) -> NDArray[np.intp]:
-    """An order of the rows that depends on their values alone."""
-    values = np.ascontiguousarray(table + 0.0)  # -0.0 and 0.0 are one value
-    return np.argsort(values.view(np.dtype((np.void, values.dtype.itemsize * values.shape[1]))).ravel(), kind="stable")
