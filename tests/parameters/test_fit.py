@@ -13,7 +13,7 @@ from scipy.special import betaln, expit
 import doxa
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
-from doxa.models.logistic_parts import independent_parts, part_regression
+from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, part_regression
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.methods import METHODS
 from doxa.parameters.regression_target import RegressionTarget
@@ -42,7 +42,9 @@ def test_every_method_draws_from_the_posterior(method):
     error = np.sqrt(spread / (summary["ess"] / 2))  # of the variance
     assert (np.abs(draws.var(axis=0) - grid.sd**2) < z_limit(2) * error).all()
     evidence = fit.log_marginal_likelihood
-    assert abs(evidence.value - grid.log_mass) < z_limit(1) * evidence.mcse < 0.1
+    fixed = fixed_log_likelihood(network, table)  # of the given roots
+    assert fixed < -10
+    assert abs(evidence.value - grid.log_mass - fixed) < z_limit(1) * evidence.mcse < 0.1
     assert fit.log_marginal_likelihood_bound <= evidence.value + 5 * evidence.mcse
 
 
@@ -53,7 +55,7 @@ def test_the_variational_method_says_what_it_is():
     assert fit.converged is False
     assert "approximation" in fit.verdict
     assert np.isnan(fit.log_marginal_likelihood.value)
-    assert fit.log_marginal_likelihood_bound < grid.log_mass
+    assert fit.log_marginal_likelihood_bound < grid.log_mass + fixed_log_likelihood(network, table)
     assert (fit.draws("y").std(axis=(0, 1)) < 0.99 * grid.sd).any()  # its standard deviations are too small
 
 
@@ -100,8 +102,24 @@ def test_both_modes_of_a_hidden_parent_get_their_mass(seed):
     assert abs(found.value - exact) < z_limit(1) * found.mcse
     assert found.mcse < 0.1 * exact
     evidence = fit.log_marginal_likelihood
-    assert abs(evidence.value - grid.log_mass) < z_limit(1) * evidence.mcse < 0.2
+    assert fit.report.fixed == pytest.approx(50 * np.log(0.5))  # of x, which is given and observed
+    exact = grid.log_mass + fit.report.fixed
+    assert abs(evidence.value - exact) < z_limit(1) * evidence.mcse < 0.2
+    assert fit.log_marginal_likelihood_bound < exact
     assert fit.converged
+
+
+@pytest.mark.parametrize("form", ["unconstrained", "structured", "mean_field"])
+def test_variational_forms_can_be_proposed_from(form):
+    rng = np.random.default_rng(12)
+    network, table = two_parents(rng, n=80)
+    holed = blanked(table, 0.25, rng)
+    (part,) = independent_parts(network, holed)
+    grid = grid_of(JointTarget(network, part, holed), (-8.0, -8.0), (8.0, 8.0), 401)
+    fit = doxa.fit(network, holed, approximation=form, draws=2000, seed=2)
+    summary = fit.summary()
+    assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
+    assert fit.log_marginal_likelihood_bound < grid.log_mass + fit.report.fixed
 
 
 def test_chains_in_one_mode_alone_would_be_seen(monkeypatch):

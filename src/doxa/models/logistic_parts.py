@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 Bits = NDArray[np.int8]
 
-__all__ = ["Part", "family_regression", "independent_parts", "part_likelihood", "part_regression", "root_counts"]
+__all__ = [
+    "Part",
+    "family_regression",
+    "fixed_log_likelihood",
+    "independent_parts",
+    "part_likelihood",
+    "part_regression",
+    "root_counts",
+]
 
 
 class Part(NamedTuple):
@@ -48,25 +56,27 @@ def independent_parts(network: LogisticNetwork, table: Table) -> list[Part]:
     >>> [part.nodes for part in independent_parts(network, table)]
     [('c',), ('a',)]
     """
-    codes = binary_codes(table, network.names)
-    factors = network.factors
-    owner = list(range(len(factors)))
-    tied: set[int] = set()
-    patterns, _ = distinct_rows((codes < 0).astype(np.int8))
-    for mask in patterns:
-        for _, touched in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
-            tied.update(touched)
-            together = {owner[f] for f in touched}
-            first = min(together)
-            owner = [first if group in together else group for group in owner]
-    parts = []
-    for group in sorted(set(owner)):
-        members = tuple(f for f in range(len(factors)) if owner[f] == group)
-        nodes = _with_parameters(network, members)
-        if nodes:
-            parts.append(Part(nodes, members, tied.isdisjoint(members)))
+    parts = [Part(nodes, members, complete) for nodes, members, complete in _groups(network, table) if nodes]
     place = {name: k for k, name in enumerate(network.names)}
     return sorted(parts, key=lambda part: place[part.nodes[0]])
+
+
+def fixed_log_likelihood(network: LogisticNetwork, table: Table) -> float:
+    """Log probability (nats) of what the factors without parameters say that no part has: given roots, mostly.
+
+    Examples
+    --------
+    >>> from doxa.data import Table
+    >>> from doxa.models import LogisticNetwork
+    >>> network = LogisticNetwork({"b": ["a"]}, roots={"a": 0.25})
+    >>> table = Table.from_codes(["a", "b"], [["0", "1"]] * 2, [[1, 0], [1, 1]])
+    >>> round(float(np.exp(fixed_log_likelihood(network, table))), 4)
+    0.0625
+    """
+    members = [f for nodes, group, _ in _groups(network, table) if not nodes for f in group]
+    if not members:
+        return 0.0
+    return float(part_likelihood(network, Part((), tuple(members), complete=True), table).log_likelihood({}))
 
 
 def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> LogisticLikelihood:
@@ -110,3 +120,23 @@ def _with_parameters(network: LogisticNetwork, members: Sequence[int]) -> tuple[
     factors: list[Any] = [network.factors[f] for f in members]
     named = {factor.node for factor in factors if isinstance(factor, LogisticFactor) or factor.node is not None}
     return tuple(node for node in network.parameters if node in named)
+
+
+def _groups(network: LogisticNetwork, table: Table) -> list[tuple[tuple[str, ...], tuple[int, ...], bool]]:
+    """Factors that share missing cells: nodes whose parameters they have, the factors, and whether nothing is missing."""
+    codes = binary_codes(table, network.names)
+    factors = network.factors
+    owner = list(range(len(factors)))
+    tied: set[int] = set()
+    patterns, _ = distinct_rows((codes < 0).astype(np.int8))
+    for mask in patterns:
+        for _, touched in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
+            tied.update(touched)
+            together = {owner[f] for f in touched}
+            first = min(together)
+            owner = [first if group in together else group for group in owner]
+    found = []
+    for group in sorted(set(owner)):
+        members = tuple(f for f in range(len(factors)) if owner[f] == group)
+        found.append((_with_parameters(network, members), members, tied.isdisjoint(members)))
+    return found

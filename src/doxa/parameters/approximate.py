@@ -20,6 +20,7 @@ from doxa.mcmc.student import Student
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.parameters.hidden_forms import HIDDEN_FORMS, approximate_by_form
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
 from doxa.parameters.population import fit_mixture, mixture_at
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["APPROXIMATIONS", "Approximated", "RootPosterior", "approximate"]
+__all__ = ["APPROXIMATIONS", "Approximated", "RootPosterior", "approximate", "check_approximation"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -104,7 +105,8 @@ def approximate(
     part : Part
     table : Table
     name : str, optional
-        A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.
+        A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.  One of `HIDDEN_FORMS`
+        for parts with hidden values; complete families then have Jaakkola & Jordan's.
     rng : numpy.random.Generator
         Advanced: starts of climbs, and draws by which mixtures are fitted.
 
@@ -113,16 +115,26 @@ def approximate(
     ArgumentError
         If ``name`` is unknown.
     """
-    if name is not None and name not in APPROXIMATIONS:
-        raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}")
+    check_approximation(name)
     if not part.complete:
-        return _approximate_jointly(JointTarget(network, part, table), rng)
+        target = JointTarget(network, part, table)
+        if name in HIDDEN_FORMS:
+            return Approximated(part, target, approximate_by_form(target, table, name, rng))
+        return _approximate_jointly(target, rng)
     (node,) = part.nodes
     if node in network.roots:
         root = RootPosterior(*root_counts(network, node, table))
         return Approximated(part, root, root)
     problem = part_regression(network, part, table)
-    return Approximated(part, RegressionTarget(problem), APPROXIMATIONS[name or "optimal"](problem))
+    method = "jaakkola_jordan" if name in HIDDEN_FORMS else name or "optimal"
+    return Approximated(part, RegressionTarget(problem), APPROXIMATIONS[method](problem))
+
+
+def check_approximation(name: str | None) -> None:
+    """Raise ArgumentError unless there is an approximation of this name, or none is named."""
+    known = [*APPROXIMATIONS, *HIDDEN_FORMS]
+    if name is not None and name not in known:
+        raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, known))}")
 
 
 def _approximate_jointly(target: JointTarget, rng: np.random.Generator) -> Approximated:

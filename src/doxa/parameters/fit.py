@@ -22,10 +22,11 @@ from doxa.mcmc.driver import Schedule, fresh_entropy
 from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
-from doxa.models.logistic_parts import independent_parts
+from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.approximate import APPROXIMATIONS, Approximated, RootPosterior, approximate
+from doxa.parameters.approximate import Approximated, RootPosterior, approximate, check_approximation
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
+from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.ladder import Rung
 from doxa.parameters.methods import METHODS, choose
@@ -74,7 +75,8 @@ def fit(
         ``"random_walk"`` after de Freitas et al. 2001; ``"variational"`` draws from the approximation itself.
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
-        ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.
+        ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
+        a form for what is hidden: ``"unconstrained"``, ``"structured"`` or ``"mean_field"``.
     chains : int, default=4
         Independent chains; where steps need gradients, each is a group of eight that move in lockstep.
     draws : int, optional
@@ -234,8 +236,14 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
             points = np.asarray(part.found.proposal.sample(_POINTS, rng))
             symmetries += [found.text for found in find_symmetries(part.found.target, hidden, points)]
     n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
-    parts = tuple(_part_report(part.found, part.rung) for part in planned)
-    return FitReport(plan.method, parts, tuple(symmetries), table.n_rows, n_missing, table.digest)
+    parts = [_part_report(part.found, part.rung) for part in planned]
+    joint = [k for k, part in enumerate(planned) if isinstance(part.found.target, JointTarget)]
+    if joint:  # they share one bound
+        bound = joint_bound(plan.network, table)
+        parts = [replace(part, bound=0.0) if k in joint else part for k, part in enumerate(parts)]
+        parts[joint[0]] = replace(parts[joint[0]], bound=bound)
+    fixed = fixed_log_likelihood(plan.network, table)
+    return FitReport(plan.method, tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed)
 
 
 def _part_report(found: Approximated, rung: Rung) -> PartReport:
@@ -272,10 +280,7 @@ def _check(network: object, table: Table, method: str, approximation: str | None
         )
     if method not in METHODS:
         raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
-    if approximation is not None and approximation not in APPROXIMATIONS:
-        raise ArgumentError(
-            f"approximation is {approximation!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}"
-        )
+    check_approximation(approximation)
     if not network.parameters:
         raise ArgumentError("network has no parameters: it has no node with parents, and all roots are given")
     if not table.n_rows:

@@ -33,6 +33,7 @@ Floats: TypeAlias = NDArray[np.float64]
 WALKERS = 8  # chains in lockstep where steps need gradients
 _TUNING_WALKERS = 32
 _DF = 8.0  # degrees of freedom; in more than some ten dimensions a t is no Gaussian any more, and its pilot says so
+_LEAST_WITH_TAILS = 0.4  # effective draws a draw below which flips or kicks are tried
 _FLIP_EFFICIENCY = 0.4  # each flip costs two evaluations
 _SPLIT_ACCEPTANCE = 0.6
 
@@ -65,7 +66,7 @@ def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Gener
     poor = f"the approximation alone is not good enough ({pilot})"
     longer = Student(gaussian.mean, gaussian.cholesky, _DF)
     tails = run_pilot(target, longer, rng)
-    if tails.good:
+    if tails.good_with_long_tails and tails.efficiency > _LEAST_WITH_TAILS:
         why = f"{poor}, but with longer tails it is ({tails})"
         return Rung("independence", Independence(longer), longer, 1, pilot, why)
     pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)

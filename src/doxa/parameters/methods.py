@@ -63,7 +63,7 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
         return climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
     modes = f"{len(found.modes)} modes were found"
-    if rung.pilot.good:
+    if rung.pilot.good_with_long_tails:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
     local = _hmc(found, rng)
     why = f"{modes}, and the mixture of their approximations alone is not good enough ({rung.pilot})"

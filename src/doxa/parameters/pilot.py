@@ -22,6 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 PILOT_DRAWS = 512
 _GOOD_EFFICIENCY = 0.3  # a chain of independent proposals then moves in more than half of its steps
+_FAIR_EFFICIENCY = 0.15  # a draw in seven; each still costs less than a tenth of a Hamiltonian step
 _EXCELLENT = 0.95  # weights so nearly equal that a heavy tail of what is left over one does not matter
 _GOOD_TAIL = 0.5  # below it the weights have a variance
 _LONGER = 8  # times as many draws where weights differ: the tail of a few dozen is known to +/- 0.15 only
@@ -38,6 +39,14 @@ class Pilot(NamedTuple):
     def good(self) -> bool:
         """Whether independent proposals from the approximation will do."""
         return self.efficiency >= _EXCELLENT or (self.efficiency >= _GOOD_EFFICIENCY and self.tail <= _GOOD_TAIL)
+
+    @property
+    def good_with_long_tails(self) -> bool:
+        """The same for a t distribution or a mixture of such: the weights are bounded, whatever their tail looks like.
+
+        The posterior's tails are those of its Gaussian prior at most, so a few large weights are not the first of many.
+        """
+        return self.efficiency >= _FAIR_EFFICIENCY
 
     def __str__(self) -> str:
         return f"efficiency {self.efficiency:.2f}, Pareto k {self.tail:.2f}"

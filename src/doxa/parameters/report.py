@@ -84,6 +84,8 @@ class FitReport:
     n_rows, n_missing : int
         Rows of the table, and missing cells of the network's nodes, hidden nodes included.
     data_digest : str
+    fixed : float
+        Log probability (nats) of what factors without parameters say, such as given roots.
     """
 
     method: str
@@ -92,11 +94,12 @@ class FitReport:
     n_rows: int
     n_missing: int
     data_digest: str
+    fixed: float = 0.0
 
     @property
     def log_evidence(self) -> Estimate:
         """Sum over the parts; its error unknown where one is not estimated."""
-        value = math.fsum(part.log_evidence for part in self.parts)
+        value = math.fsum([self.fixed, *(part.log_evidence for part in self.parts)])
         if math.isnan(value):
             return Estimate(value, math.nan, math.nan)
         mcse = math.sqrt(math.fsum(part.log_evidence_mcse**2 for part in self.parts))
@@ -107,4 +110,4 @@ class FitReport:
     @property
     def bound(self) -> float:
         """Sum of the parts' lower bounds, nats."""
-        return math.fsum(part.bound for part in self.parts)
+        return math.fsum([self.fixed, *(part.bound for part in self.parts)])

@@ -177,6 +177,7 @@ def report_as_json(report: FitReport) -> dict[str, Any]:
         "n_rows": report.n_rows,
         "n_missing": report.n_missing,
         "data_digest": report.data_digest,
+        "fixed": report.fixed.hex(),
     }
 
 
@@ -186,10 +187,10 @@ def _report_from_json(stored: Any) -> FitReport | None:
             return None
         case {
             "method": str(method), "parts": list(parts), "symmetries": list(symmetries), "n_rows": int(n_rows),
-            "n_missing": int(n_missing), "data_digest": str(digest),
+            "n_missing": int(n_missing), "data_digest": str(digest), "fixed": str(fixed),
         } if all(isinstance(text, str) for text in symmetries):  # fmt: skip
             made = tuple(PartReport.from_json(part) for part in parts)
-            return FitReport(method, made, tuple(symmetries), n_rows, n_missing, digest)
+            return FitReport(method, made, tuple(symmetries), n_rows, n_missing, digest, float.fromhex(fixed))
         case _:
             raise ArgumentError("its option 'report' has no such form")
 
