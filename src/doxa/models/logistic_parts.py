@@ -123,7 +123,7 @@ def _with_parameters(network: LogisticNetwork, members: Sequence[int]) -> tuple[
 
 
 def _groups(network: LogisticNetwork, table: Table) -> list[tuple[tuple[str, ...], tuple[int, ...], bool]]:
-    """Factors that share missing cells: nodes whose parameters they have, the factors, and whether nothing is missing."""
+    """Factors that share missing cells: whose parameters they have, which they are, and whether all is observed."""
     codes = binary_codes(table, network.names)
     factors = network.factors
     owner = list(range(len(factors)))

@@ -1,0 +1,187 @@
+"""Fits on disk: kept as they go, gone on with to the same draws, saved and read back; strangers' files refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from parameter_cases import blanked, two_parents
+
+import doxa
+from doxa import LogisticNetwork
+from doxa.errors import ArgumentError
+from doxa.estimates.store import RunFileError, RunHeader, create_run, open_reader
+from doxa.models.logistic_json import network_from_json, network_to_json
+from doxa.parameters import runs
+
+
+def holed(n=80):
+    rng = np.random.default_rng(9)
+    network, table = two_parents(rng, n=n)
+    return network, blanked(table, 0.2, rng)
+
+
+def same_draws(one, other):
+    return all(np.array_equal(one.trace[name], other.trace[name]) for name in one.trace.names)
+
+
+def test_a_fit_that_goes_on_is_the_fit_that_was_never_interrupted(tmp_path):
+    network, table = holed()
+    whole = doxa.fit(network, table, draws=600, warmup=50, seed=5)
+    doxa.fit(network, table, draws=130, warmup=50, seed=5, store=tmp_path / "run.doxa")
+    more = doxa.resume(tmp_path / "run.doxa", table, draws=600)
+    assert same_draws(whole, more)
+    assert more.summary().equals(whole.summary())
+    loaded = doxa.load(tmp_path / "run.doxa")
+    assert same_draws(whole, loaded)
+    assert loaded.report == more.completed_report
+    assert loaded.log_marginal_likelihood == whole.log_marginal_likelihood
+    assert loaded.verdict == more.verdict
+    assert loaded.states == whole.states
+
+
+def test_gradient_kernels_go_on_too(tmp_path):
+    network, table = holed()
+    whole = doxa.fit(network, table, method="hmc", draws=300, warmup=20, seed=5)
+    doxa.fit(network, table, method="hmc", draws=70, warmup=20, seed=5, store=tmp_path / "run.doxa")
+    assert same_draws(whole, doxa.resume(tmp_path / "run.doxa", table, draws=300))
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_fit_runs import holed
+import doxa
+network, table = holed()
+doxa.fit(network, table, method="hmc", draws=2000, warmup=20, seed=5, store={run!r}, workers=1)
+"""
+
+
+def test_a_fit_that_was_killed_goes_on_to_the_same_draws(tmp_path):
+    run = str(tmp_path / "run.doxa")
+    code = KILLED.format(folder=os.path.dirname(__file__), run=run)  # noqa: PTH120
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            time.sleep(0.2)
+            if os.path.exists(run) and _draws_in(run) > 0:  # noqa: PTH110
+                break
+            if process.poll() is not None:
+                break
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    network, table = holed()
+    n = _draws_in(run)
+    assert n > 0
+    resumed = doxa.resume(run, table, draws=2000)
+    whole = doxa.fit(network, table, method="hmc", draws=2000, warmup=20, seed=5)
+    assert same_draws(whole, resumed)
+
+
+def _draws_in(run):
+    try:
+        with open_reader(run, check=False) as reader:
+            return reader.n_draws
+    except RunFileError:
+        return 0
+
+
+def test_a_saved_fit_is_read_back_and_not_gone_on_with(tmp_path):
+    network, table = holed()
+    fit = doxa.fit(network, table, draws=100, seed=5)
+    fit.save(tmp_path / "saved.doxa")
+    loaded = doxa.load(tmp_path / "saved.doxa")
+    assert same_draws(fit, loaded)
+    assert loaded.verdict == fit.verdict
+    assert loaded.log_marginal_likelihood == fit.log_marginal_likelihood
+    assert loaded.predict(table).equals(fit.predict(table))
+    with pytest.raises(RunFileError, match="not gone on with"):
+        doxa.resume(tmp_path / "saved.doxa", table, draws=200)
+    with pytest.raises(RunFileError, match="exists already"):
+        fit.save(tmp_path / "saved.doxa")
+    with pytest.raises(ArgumentError, match="loaded from a run file"):
+        loaded.approximation("y")
+
+
+def test_another_table_is_named(tmp_path):
+    network, table = holed()
+    doxa.fit(network, table, draws=50, seed=5, store=tmp_path / "run.doxa")
+    _, other = holed(n=81)
+    with pytest.raises(RunFileError, match="the data are others"):
+        doxa.resume(tmp_path / "run.doxa", other, draws=100)
+    with pytest.raises(ArgumentError, match="give the table again"):
+        doxa.resume(tmp_path / "run.doxa", draws=100)
+    with pytest.raises(ArgumentError, match="give one of them"):
+        doxa.resume(tmp_path / "run.doxa", table, draws=100, until=doxa.Until())
+
+
+def test_a_table_is_read_again_from_where_it_was(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y\n" + "1,1\n0,0\n1,0\n" * 20)
+    network = LogisticNetwork({"y": ["a"]}, prior_scale=2.0)
+    doxa.fit(network, tmp_path / "rows.csv", draws=50, seed=5, store=tmp_path / "run.doxa")
+    assert doxa.resume(tmp_path / "run.doxa", draws=90).n_draws == 90
+
+
+NETWORKS = [
+    LogisticNetwork({"b": ["a"]}),
+    LogisticNetwork(
+        {"c": ["a", "b", "h"], "e": ["h", "c"]}, prior_scale={"c": 2.0}, prior_mean={"e": {"bias": 1.0}},
+        bias={"c": 0.3}, roots={"a": 0.25, ("b", "h"): [[0.1, 0.2], [0.3, 0.4]]}, coding="01",
+    ),
+    LogisticNetwork({"c": ["a", "b"]}, prior_covariance={"c": [[2, 0.5, 0], [0.5, 1, 0], [0, 0, 3]]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", range(len(NETWORKS)))
+def test_a_network_survives_the_file(k):
+    stored = json.loads(json.dumps(network_to_json(NETWORKS[k]), sort_keys=True))
+    again = network_from_json(stored)
+    assert network_to_json(again) == network_to_json(NETWORKS[k])
+    assert again.names == NETWORKS[k].names
+
+
+def _header(**changes):
+    network, table = holed()
+    posterior = doxa.fit(network, table, draws=20, seed=1)
+    options = {
+        "network": network_to_json(network), "states": {"a": ["0", "1"]}, "method": "auto", "approximation": None,
+        "warmup": 5, "draws": 20, "until": {}, "source": None, "report": runs.report_as_json(posterior.report),
+        "stop": None,
+    }  # fmt: skip
+    return RunHeader("parameters", options | changes, table.digest, {}, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"network": {}}, "its network cannot be made again"),
+        ({"network": 3}, "its option 'network' has no such form"),
+        ({"network": {"parents": [["b", ["b"]]], "variances": {}, "covariances": {}}}, "cannot be made again"),
+        ({"method": "magic"}, "its method or states have no such form"),
+        ({"states": {"a": [1]}}, "its method or states have no such form"),
+        ({"report": {"method": "auto"}}, "its option 'report' has no such form"),
+        ({"report": None}, "has not begun to draw"),
+        ({"draws": "many"}, "its option 'draws' has no such form"),
+    ],
+)
+def test_a_stranger_s_file_is_refused_in_words(tmp_path, changes, said):
+    with create_run(tmp_path / "run.doxa", _header(**changes)):
+        pass
+    with pytest.raises(RunFileError, match=said):
+        doxa.load(tmp_path / "run.doxa")
+
+
+def test_a_run_of_graphs_is_no_fit(tmp_path):
+    doxa.learn(doxa.datasets.load("reinis"), draws=20, seed=1, store=tmp_path / "graphs.doxa")
+    with pytest.raises(RunFileError, match="not of parameters"):
+        runs.load(tmp_path / "graphs.doxa")
+    assert doxa.load(tmp_path / "graphs.doxa").n_edges.shape == (4, 20)
