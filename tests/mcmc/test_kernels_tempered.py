@@ -17,8 +17,8 @@ from doxa.mcmc.kernels.combined import cycle
 from doxa.mcmc.kernels.kernel import Path, Walkers, start_at
 from doxa.mcmc.kernels.lockstep import run_lockstep
 from doxa.mcmc.kernels.random_walk import RandomWalk
-from doxa.mcmc.kernels.tempered_transitions import TemperedTransitions, tempered
 from doxa.mcmc.kernels.tempered_target import SmoothTempered, Tempered, at_power
+from doxa.mcmc.kernels.tempered_transitions import TemperedTransitions, tempered
 from doxa.mcmc.targets import Function, SmoothTarget, ValueAndGradient
 from doxa.variational.gaussian import Gaussian
 from support.checks import SEED, z_limit

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from parameter_cases import blanked
-from support.checks import z_limit
 
 from doxa import LogisticNetwork, Table
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.augmentation import AugmentationSampler, AugmentationState
+from support.checks import SEED, z_limit
 
 
 class Case(NamedTuple):
@@ -89,8 +89,12 @@ def batch_z(draws, exact, n_batches=20):
 
 
 def paired_z(before, after):
-    """Largest z of the mean changes of statistics (replicate, statistic), which are zero; and its limit."""
+    """Largest z of the mean changes of statistics (replicate, statistic), which are zero; and its limit.
+
+    Statistics that change in fewer than 20 replicates are left out: the normal limit is not for them.
+    """
     change = after - before
+    change = change[:, (change != 0).sum(axis=0) >= 20]
     errors = change.std(axis=0, ddof=1) / np.sqrt(len(change))
     return float(np.abs(change.mean(axis=0) / errors).max()), z_limit(change.shape[1])
 
@@ -103,3 +107,16 @@ def truth_of(sampler, codes) -> np.ndarray:
 
 def table_of(network, codes) -> Table:
     return Table.from_codes(network.names, [("0", "1")] * len(network.names), codes)
+
+
+def part_of(node, network, table):
+    return next(part for part in independent_parts(network, table) if node in part.nodes)
+
+
+def mirrored(coding="pm1", rows=150, **options):
+    """Two observed children of a hidden node, in a table that leaves no doubt but about the signs."""
+    network = LogisticNetwork({"x": ["h"], "y": ["h"], "z": ["h"]}, prior_scale=2.0, coding=coding, **options)
+    thetas = {name: [0.3, 1.5] if coding == "pm1" else [-1.2, 3.0] for name in "xyz"} | {"h": [0.4]}
+    table = network.simulate(rows, thetas, np.random.default_rng([SEED, 4])).select(["x", "y", "z"])
+    (part,) = independent_parts(network, table)
+    return AugmentationSampler(network, part, table)

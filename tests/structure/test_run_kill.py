@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 import doxa
-from doxa import cli
+from doxa.cli.graphs import show_graphs
 from doxa.estimates.store import RunFileError, open_reader
 from doxa.mcmc import driver, fleet
 from doxa.structure import MarkovBlanket
@@ -248,7 +248,7 @@ def test_a_write_that_fails_is_said_and_the_run_goes_on(tmp_path, monkeypatch, e
 
 COMMAND = """
 import os, time
-from doxa import cli
+from doxa.cli.graphs import show_graphs
 from doxa.mcmc import driver, fleet
 from doxa.structure import learn, runs
 
@@ -315,7 +315,7 @@ def test_the_command_line_goes_on_with_what_was_stopped(tmp_path, capsys):
     )
     code, out, err = doxa_command(tmp_path, "learn", "--resume", "run.doxa")
     assert (code, err) == (0, "")
-    cli._show(doxa.learn(table, **options), cli._EDGES_SHOWN)
+    show_graphs(doxa.learn(table, **options), cli._EDGES_SHOWN)
     assert without_cache(out) == without_cache(capsys.readouterr().out)
 
 

@@ -191,14 +191,14 @@ def run_plan(
     plan: FitPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
 ) -> ParameterPosterior:
     """Run a plan, and keep it in a file if there is one."""
-    with single_threaded_products():
-        parts = _plan_parts(plan)
-        report = _report(plan, parts)
-    labels = [
-        [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
-        for part in parts
-    ]
     with nullcontext() if open_store is None else open_store() as store:
+        with single_threaded_products():
+            parts = _plan_parts(plan)
+            report = _report(plan, parts)
+        labels = [
+            [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
+            for part in parts
+        ]
         _keep_report(store, report)
         run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)

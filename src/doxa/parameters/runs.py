@@ -113,7 +113,9 @@ def go_on(
         header.entropy,  # type: ignore[arg-type]
         stored["source"],
     )
-    return plan, open_writer(path, plan.header(), free=FREE)
+    expected = plan.header()
+    kept = {name: stored.get(name) for name in ("report", "stop")}  # until there are new ones
+    return plan, open_writer(path, dataclasses.replace(expected, options={**expected.options, **kept}), free=FREE)
 
 
 def load(path: str | os.PathLike[str]) -> ParameterPosterior:

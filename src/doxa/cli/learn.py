@@ -1,115 +1,20 @@
-"""The command line: parse, call, print.
-
-Exit code 0 means that an answer was given, 2 that the input was at fault (one line says how), 130 that the run was
-interrupted.  Answers go to standard output; progress, notices and errors to standard error.
-"""
+"""`doxa learn`: the posterior over graphs of a table."""
 
 from __future__ import annotations
 
-import io
-import logging
-import math
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import doxa
-from doxa.errors import DoxaError
-from doxa.text import printable
+from doxa.cli.app import check_kind, interruptible
+from doxa.cli.graphs import show_graphs, write_edges
 from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
-if TYPE_CHECKING:
-    from doxa.structure import StructurePosterior
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Bayesian belief networks: what depends on what in a table, how strongly, and how sure that is.",
-)
-
-_EDGES_SHOWN = 20
+__all__ = ["learn"]
 
 
-def main() -> None:
-    """Run the command line; the entry point of the ``doxa`` command."""
-    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is escaped, not fatal
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    notices = logging.getLogger("doxa")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("doxa: %(message)s"))
-    notices.addHandler(handler)
-    notices.setLevel(logging.INFO)
-    try:
-        code = _run()
-    finally:
-        notices.removeHandler(handler)
-    sys.exit(code)
-
-
-def _run() -> int:
-    """Run the command that was typed and return the exit code."""
-    try:
-        outcome = app(prog_name="doxa", standalone_mode=False)
-        sys.stdout.flush()  # so that a full disk is noticed here
-    except DoxaError as error:
-        return _fail(printable(str(error)))
-    except BrokenPipeError:  # the reader of our output, such as head, has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        return _fail(f"the answer could not be printed: {error.strerror or error}")
-    except Exception as error:
-        if not hasattr(error, "format_message"):  # Typer's own, for words it cannot parse
-            raise
-        message = error.format_message().rstrip(".")
-        return _fail(f"{message}; see doxa --help") if message else 2  # no words at all: the help was shown
-    return outcome if isinstance(outcome, int) else 0
-
-
-@contextmanager
-def _interruptible(kept: Path | None = None) -> Iterator[None]:
-    """Turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
-    try:
-        yield
-    except KeyboardInterrupt as interruption:
-        told = getattr(interruption, "__notes__", None) or ["interrupted"]
-        after = (
-            "nothing was written" if kept is None else f"go on with it by: doxa learn --resume {printable(str(kept))}"
-        )
-        print(f"doxa: {told[0]}; {after}", file=sys.stderr)
-        raise typer.Exit(130) from None
-
-
-def _fail(message: str) -> int:
-    print(f"doxa: {message}", file=sys.stderr)
-    return 2
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"doxa {doxa.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[  # noqa: ARG001 (the callback has dealt with it)
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
-) -> None:
-    return
-
-
-@app.command()
 def learn(
     data: Annotated[
         Path | None,
@@ -221,6 +126,7 @@ def learn(
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.output import check_output
     from doxa.structure.learn import exact_answer, make_plan, run_plan
+    from doxa.structure.learn import resume as go_on
     from doxa.structure.limits import make_limits
     from doxa.structure.options import check_score
     from doxa.structure.priors import make_prior
@@ -231,16 +137,17 @@ def learn(
         for needed in (data, kept):
             check_output(output, needed)
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
-    with _interruptible(kept):
+    with interruptible("learn", kept):
         if resume is not None:
             if store is not None:
                 raise typer.BadParameter(
                     "--resume goes on with a run and --store begins one; give one of them", param_hint="--store"
                 )
+            check_kind(resume, "structure")
             asked = (r_hat, mcse, ess, max_draws, max_seconds)
             until = None if asked == (1.01, 0.01, 400.0, None, None) else doxa.Until(*asked)
             table = None if data is None else doxa.read_table(data, **read)
-            posterior = doxa.resume(resume, table, draws=draws, until=until, workers=workers)
+            posterior = go_on(resume, table, draws=draws, until=until, workers=workers)
         else:
             if data is None:
                 raise typer.BadParameter("name the file with the table, or give --resume RUN", param_hint="DATA")
@@ -273,88 +180,6 @@ def learn(
             if answer is None:
                 answer = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, None)
             posterior = answer
-    _show(posterior, _EDGES_SHOWN)
+    show_graphs(posterior)
     if output is not None:
-        _write_edges(posterior, output)
-
-
-@app.command()
-def show(
-    run: Annotated[Path, typer.Argument(help="A run file, finished or under way.", metavar="RUN")],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write all edges to this file, too: .csv, .json or .parquet.", show_default=False),
-    ] = None,
-    draws: Annotated[
-        Path | None,
-        typer.Option(help="Write every sampled graph to this file, too: .csv, .json or .parquet.", show_default=False),
-    ] = None,
-) -> None:
-    """Show what is in a run file that `doxa learn --store` made."""
-    from doxa.output import check_output, write_frame
-
-    for path in (output, draws):
-        if path is not None:
-            check_output(path, run)
-    posterior = doxa.load(run)
-    _show(posterior, _EDGES_SHOWN)
-    if output is not None:
-        _write_edges(posterior, output)
-    if draws is not None:
-        write_frame(posterior.to_frame(), draws)
-        print(f"\nAll {posterior.n_edges.size} draws are in {printable(str(draws))}.")
-
-
-@app.command()
-def demo() -> None:
-    """Learn the structure of a real data set that comes with doxa, and explain what is seen."""
-    from doxa import datasets
-
-    print(datasets.describe("reinis"))
-    print()
-    with _interruptible():
-        posterior = doxa.learn(datasets.load("reinis"), sampler="single_edge", seed=1)
-    _show(posterior, 15)
-    print()
-    print("'joined' is the probability of an edge in either direction. Where it is near 1 and the two directions share")
-    print("it, the data show that the two are connected, but not which way. Next, try a file of your own:")
-    print("  doxa learn FILE.csv --output edges.csv")
-
-
-def _write_edges(posterior: StructurePosterior, path: Path) -> None:
-    from doxa.output import write_frame
-
-    write_frame(posterior.edges(), path)
-    print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(path))}.")
-
-
-def _show(posterior: StructurePosterior, most: int) -> None:
-    """Print the run, the edge table and the verdict."""
-    from doxa.structure.summary import cache_text, ranked_edges, run_text
-
-    print(run_text(posterior))
-    if posterior.cache is not None:
-        print(cache_text(posterior))
-    print()
-    rows = [("source", "target", "probability", "95% interval", "ess", "r_hat", "joined")]
-    for edge in ranked_edges(posterior, most):
-        low, high = edge.estimate.interval()
-        r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
-        ess = "-" if math.isinf(edge.estimate.ess) else f"{edge.estimate.ess:.0f}"
-        joined = f"{edge.joined.value:.3f}"
-        names = (printable(edge.source), printable(edge.target))
-        rows.append((*names, str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined))
-    # Columns as wide as their widest cell, whatever the terminal: a cut name or number is worse than a long line.
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(w) if column < 2 else cell.rjust(w)
-            for column, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
-    left = len(posterior.names) * (len(posterior.names) - 1) - most
-    if left > 0:
-        print(f"... and {left} less probable edges")
-    print()
-    print(f"edges in a graph: {posterior.expected_edges}")
-    print(printable(posterior.verdict))
+        write_edges(posterior, output)

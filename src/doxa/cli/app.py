@@ -1,0 +1,115 @@
+"""The application that the commands belong to: errors, exit codes, interruption.
+
+Exit code 0 means that an answer was given, 2 that the input was at fault (one line says how), 130 that the run was
+interrupted.  Answers go to standard output; progress, notices and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import doxa
+from doxa.errors import DoxaError
+from doxa.text import printable
+
+__all__ = ["app", "check_kind", "interruptible", "main"]
+
+_KINDS = {"structure": ("a run over graphs", "learn"), "parameters": ("a fit of parameters", "fit")}
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bayesian belief networks: what depends on what in a table, how strongly, and how sure that is.",
+)
+
+
+def main() -> None:
+    """Run the command line; the entry point of the ``doxa`` command."""
+    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is escaped, not fatal
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    notices = logging.getLogger("doxa")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("doxa: %(message)s"))
+    notices.addHandler(handler)
+    notices.setLevel(logging.INFO)
+    try:
+        code = _run()
+    finally:
+        notices.removeHandler(handler)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command that was typed and return the exit code."""
+    try:
+        outcome = app(prog_name="doxa", standalone_mode=False)
+        sys.stdout.flush()  # so that a full disk is noticed here
+    except DoxaError as error:
+        return _fail(printable(str(error)))
+    except BrokenPipeError:  # the reader of our output, such as head, has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(f"the answer could not be printed: {error.strerror or error}")
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # Typer's own, for words it cannot parse
+            raise
+        message = error.format_message().rstrip(".")
+        return _fail(f"{message}; see doxa --help") if message else 2  # no words at all: the help was shown
+    return outcome if isinstance(outcome, int) else 0
+
+
+@contextmanager
+def interruptible(command: str, kept: Path | None = None) -> Iterator[None]:
+    """Turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        told = getattr(interruption, "__notes__", None) or ["interrupted"]
+        after = "nothing was written"
+        if kept is not None and kept.exists():
+            after = f"go on with it by: doxa {command} --resume {printable(str(kept))}"
+        print(f"doxa: {told[0]}; {after}", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def check_kind(run: Path, kind: str) -> None:
+    """Raise `RunFileError` when the run in a file belongs to another command, and say to which."""
+    from doxa.estimates.store import RunFileError, open_reader
+
+    with open_reader(run, check=False) as reader:
+        found = reader.header.kind
+    if found != kind and found in _KINDS:
+        what, command = _KINDS[found]
+        raise RunFileError(f"'{run}' holds {what}; go on with it by: doxa {command} --resume {run}")
+
+
+def _fail(message: str) -> int:
+    print(f"doxa: {message}", file=sys.stderr)
+    return 2
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"doxa {doxa.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 (the callback has dealt with it)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    return

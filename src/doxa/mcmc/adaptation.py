@@ -1,0 +1,311 @@
+r"""Adaptation at regenerations: a chain that refits its own proposal and stays exact.
+
+A proposal that follows the chain's past disturbs its distribution (Gelfand & Sahu 1994).  At a regeneration the past
+may be used freely: the proposal q and the constant c may become anything that depends on complete tours, provided that
+the next tour begins with a draw from the new nu, and that both then stay until it ends (Gilks, Roberts & Sahu 1998; de
+Freitas et al. 2001, figures 9 and 10).  The draw that revealed the regeneration is no part of that past.
+
+The paper replaces the proposal by one with the past draws' moments, and c by half the weight at the mode.  Both fail as
+dimensions grow: in 20, moments of a short history spoil a good proposal, and c makes regenerations rare.  Here c is the
+one that makes regenerations most frequent; refits take place after 32, 64, 128, ... tours; each corrects the proposal
+by no more than the tours since the last one bear out (`doxa.mcmc.tour_moments`), or widens it; and a pilot has to show
+that the new one is accepted more often and covers the tails no worse (`doxa.mcmc.pilot`).  Otherwise all stays as it
+was.  A share of the proposals goes on being drawn from the start, so that no weight grows beyond twenty times what it
+was there: a chain that has not seen a tail yet would cut it off, and never see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.mcmc.atoms import Atom
+from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.kernels.gaussians import GaussianProposal
+from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
+from doxa.mcmc.normal import Guarded, Normal, normal_like
+from doxa.mcmc.pilot import choose_proposal
+from doxa.mcmc.regeneration import Steps, advance, check_local, check_share, chunk_of, first_step, join_steps
+from doxa.mcmc.targets import Target, TargetError
+from doxa.mcmc.tour_moments import LEAST_TOURS, TourMoments, add_draws, close_tour, correction, no_tours, sample_moments
+
+__all__ = ["AdaptiveSampler", "AdaptiveState"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_WIDER = 1.1  # standard deviations of the candidate that is merely wider
+
+
+class AdaptiveState(NamedTuple):
+    """Where the chain stands, its proposal, the tours since the last refit, and steps made beyond what was asked."""
+
+    theta: Floats  # (1, d), at the end of the chunk
+    log_density: Floats  # (1,)
+    mean: Floats  # (d,), of the proposal
+    cholesky: Floats  # (d, d)
+    log_c: float
+    n_tours: int  # complete ones since the start
+    next_refit: int  # tours at which to try
+    mode: Floats  # (1, d), the highest point of complete tours
+    mode_log_density: Floats  # (1,)
+    tours_total: Floats  # these five are the fields of TourMoments
+    tours_weighted: Floats
+    tours_squares: Floats
+    tours_number: int
+    tours_running: Floats
+    ahead_theta: Floats
+    ahead_log_density: Floats
+    ahead_acceptance: Floats
+    ahead_regenerated: NDArray[np.bool_]
+    ahead_refitted: NDArray[np.bool_]  # (steps, 1), whether this draw is the first under a new proposal
+
+
+class _Now(NamedTuple):
+    """The state without what lies ahead."""
+
+    walker: Walkers
+    normal: Normal
+    log_c: float
+    n_tours: int
+    next_refit: int
+    mode: Walkers
+    tours: TourMoments
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveSampler:
+    r"""Independence Metropolis-Hastings whose Gaussian proposal learns at regenerations, for `doxa.mcmc.driver`.
+
+    Parameters
+    ----------
+    target : Target
+        What is drawn from.
+    proposal : GaussianProposal
+        Where it begins: the best approximation at hand, such as `doxa.variational.optimal.optimal_posterior`'s.
+    local : Kernel, optional
+        Makes a share of the steps, drawn at random; these never regenerate.
+    local_share : float, default=0.0
+        Probability of such a step, in [0, 1).
+    wide : Proposal, optional
+        Mixed into every proposal with probability ``wide_share``: ``proposal`` itself when left out, nothing in the
+        published scheme. With the prior of a posterior, weights are bounded whatever the fit, and tours have moments
+        of all orders. Normalised.
+    wide_share : float, default=0.05
+        In [0, 1).
+    shrinkage : bool, default=True
+        False is the published scheme: after ``first`` tours, every regeneration gives the proposal the plain moments of
+        all complete tours, and c half the weight at the highest of their draws. For comparison: beyond few dimensions
+        it ruins good proposals.
+    first : int, default=32
+        Complete tours before the first refit, at least 8.
+    pilot : int, default=256
+        Draws from each candidate at a refit, at least 32.
+    thin : int, default=1
+        Steps between kept draws.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If an argument is not as above.
+    TargetError
+        When started: if no draw of the proposal lies in the target's support, or none is taken as a draw from nu.
+
+    Notes
+    -----
+    Draws are those of `doxa.mcmc.regeneration.RegenerativeSampler`, and ``refitted`` (n_kept, 1). Tours of all
+    proposals go into one regenerative estimate: whatever q and c a tour has, its sum has the expectation of its length
+    times the mean sought. So no draw need be discarded.
+
+    Where too few draws from a new nu are taken (one in 2^15), the tour goes on from the draw that revealed the
+    regeneration, with the proposal as it was: lawful, as that draw had no part in the decision.
+
+    The number of evaluations of the target is that of the steps, and up to three pilots a refit: about 3 pilot
+    (log2(tours / first) + 1) in all.
+
+    Examples
+    --------
+    >>> from doxa.mcmc.targets import Function
+    >>> def skewed(x):
+    ...     return -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * (x[:, 1] - np.tanh(x[:, 0] - 3)) ** 2 / 0.3
+    >>> sampler = AdaptiveSampler(Function(skewed, 2), Normal(np.zeros(2), 2 * np.eye(2)))
+    >>> rng = np.random.default_rng(1)
+    >>> state, draws, info = sampler.run(sampler.init(rng), 5000, rng)
+    >>> rate = draws["acceptance"]
+    >>> rate[:200].mean().round(2), rate[-2000:].mean().round(2), info["refits"]
+    (np.float64(0.08), np.float64(0.82), 5)
+    """
+
+    target: Target
+    proposal: GaussianProposal
+    local: Kernel | None = None
+    local_share: float = 0.0
+    wide: Proposal | None = None
+    wide_share: float = 0.05
+    shrinkage: bool = True
+    first: int = 32
+    pilot: int = 256
+    thin: int = 1
+    _start: Normal = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no Gaussian, no share or too small a number."""
+        object.__setattr__(self, "_start", normal_like(self.proposal, self.target))
+        check_local(self.local, self.local_share)
+        check_share("wide_share", self.wide_share)
+        check_whole("first", self.first, LEAST_TOURS, " (fewer tours do not say how exact they are)")
+        check_whole("pilot", self.pilot, 32, " (the comparison of proposals rests on their variance)")
+        check_whole("thin", self.thin, 1)
+
+    @property
+    def state_type(self) -> type[AdaptiveState]:
+        """The type of its states."""
+        return AdaptiveState
+
+    @property
+    def chunk(self) -> int:
+        """Steps made at a time; a matter of sizes alone, so that draws do not depend on blocks."""
+        return chunk_of(self.target)
+
+    def init(self, rng: np.random.Generator) -> AdaptiveState:
+        """Begin the first tour, with the proposal or a wider one."""
+        normal = self._start
+        mode = start_at(self.target, normal.mean[None])
+        if self.shrinkage:
+            candidates = [normal, normal.widened(_WIDER)]
+            choice = choose_proposal(self.target, [self._guarded(q) for q in candidates], self.pilot, rng)
+            normal, log_c = candidates[choice.number], choice.log_c
+        elif np.isneginf(mode.log_density[0]):
+            raise TargetError(
+                "the log density at proposal.mean is minus infinity; the published c needs a mean in the support"
+            )
+        else:
+            log_c = self._half_weight(normal, mode)
+        walker = Atom(self._guarded(normal), log_c).draw(self.target, rng)
+        if walker is None:
+            raise TargetError(
+                f"no draw from nu in 2^15 proposals: log_c = {log_c:.6g} lies far above the log weights; start from a "
+                "wider proposal"
+            )
+        start = first_step(walker)
+        now = _Now(walker, normal, log_c, -1, self.first, mode, no_tours(normal.mean.size))
+        return _pack(self._record(now, start), start, np.zeros((1, 1), dtype=np.bool_))
+
+    def run(
+        self, state: AdaptiveState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[AdaptiveState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` (a multiple of ``thin``) and keep every ``thin``-th."""
+        now, steps, refitted = _unpack(state)
+        parts, marks, n_ready = [steps], [refitted], len(refitted)
+        while n_ready < n_steps:
+            now, steps, refitted = self._run_chunk(now, rng)
+            parts.append(steps)
+            marks.append(refitted)
+            n_ready += self.chunk
+        steps, refitted = join_steps(parts), np.concatenate(marks)
+        after = _pack(now, Steps._make(part[n_steps:] for part in steps), refitted[n_steps:])
+        draws = {**steps._asdict(), "refitted": refitted}
+        info = {
+            "steps": n_steps,
+            "regenerations": int(steps.regenerated[:n_steps].sum()),
+            "refits": int(refitted[:n_steps].sum()),
+        }
+        return after, {name: values[self.thin - 1 : n_steps : self.thin] for name, values in draws.items()}, info
+
+    def _run_chunk(self, now: _Now, rng: np.random.Generator) -> tuple[_Now, Steps, NDArray[np.bool_]]:
+        parts: list[Steps] = []
+        refitted = np.zeros((self.chunk, 1), dtype=np.bool_)
+        done = 0
+        while done < self.chunk:
+            stop = now.next_refit - now.n_tours
+            atom = Atom(self._guarded(now.normal), now.log_c)
+            mixed = (self.local, self.local_share)
+            steps = advance(self.target, atom, now.walker, self.chunk - done, rng, *mixed, stop=stop)
+            done += len(steps.theta)
+            if steps.regenerated.sum() < stop:
+                now = self._record(now, steps)
+                parts.append(steps)
+                continue
+            before, last = (Steps._make(part[cut] for part in steps) for cut in (slice(-1), slice(-1, None)))
+            now = self._record(now, before)  # the last draw begins a tour: the refit must not know it
+            now, start, refitted[done - 1, 0] = self._refit(now, Walkers(last.theta[0], last.log_density[0]), rng)
+            last = last._replace(theta=start.thetas[None], log_density=start.log_density[None])
+            now = self._record(now, last)
+            parts += [before, last]
+        return now, join_steps(parts), refitted
+
+    def _record(self, now: _Now, steps: Steps) -> _Now:
+        """Put draws into the moments, and see whether the highest of them is a new mode."""
+        if not len(steps.theta):
+            return now
+        base = now.normal if self.shrinkage else self._start
+        tours = add_draws(now.tours, base.whiten(steps.theta[:, 0]), steps.regenerated[:, 0])
+        top = int(steps.log_density.argmax())
+        mode = Walkers(steps.theta[top], steps.log_density[top])
+        return now._replace(
+            walker=Walkers(steps.theta[-1], steps.log_density[-1]),
+            n_tours=now.n_tours + int(steps.regenerated.sum()),
+            mode=mode if mode.log_density[0] > now.mode.log_density[0] else now.mode,
+            tours=tours,
+        )
+
+    def _refit(self, now: _Now, start: Walkers, rng: np.random.Generator) -> tuple[_Now, Walkers, bool]:
+        """Between two tours: the proposal of the next, its first draw, and whether it is a new proposal."""
+        now = now._replace(tours=close_tour(now.tours))
+        new = self._corrected(now, rng) if self.shrinkage else self._published(now)
+        now = now._replace(next_refit=2 * now.next_refit if self.shrinkage else now.next_refit + 1)
+        drawn = None if new is None else Atom(self._guarded(new[0]), new[1]).draw(self.target, rng)
+        if new is None or drawn is None:
+            return now, start, False  # start is a draw from the nu of the old proposal, which stays
+        tours = no_tours(start.thetas.shape[1]) if self.shrinkage else now.tours
+        return now._replace(normal=new[0], log_c=new[1], tours=tours), drawn, True
+
+    def _corrected(self, now: _Now, rng: np.random.Generator) -> tuple[Normal, float] | None:
+        """The best of the proposal, its correction by the tours since the last refit, and a wider one; None: stay."""
+        change = correction(now.tours)
+        candidates = [now.normal, now.normal.widened(_WIDER)]
+        if change.shares.any():
+            candidates.append(now.normal.moved(change.mean, _factor(change.covariance)))
+        choice = choose_proposal(self.target, [self._guarded(q) for q in candidates], self.pilot, rng)
+        return (candidates[choice.number], choice.log_c) if choice.number else None
+
+    def _published(self, now: _Now) -> tuple[Normal, float] | None:
+        """The moments of all draws of complete tours; None while their covariance is singular."""
+        mean, covariance = sample_moments(now.tours)
+        try:
+            normal = self._start.moved(mean, _factor(covariance))
+        except np.linalg.LinAlgError:
+            return None
+        return normal, self._half_weight(normal, now.mode)
+
+    def _half_weight(self, normal: Normal, mode: Walkers) -> float:
+        weights = mode.log_density - self._guarded(normal).log_density(mode.thetas)
+        return float(weights[0]) - log(2)
+
+    def _guarded(self, normal: Normal) -> Proposal:
+        """What is proposed: the Gaussian, with the wide part if there is one."""
+        same = np.array_equal(normal.mean, self._start.mean) and np.array_equal(normal.cholesky, self._start.cholesky)
+        start = None if same or not self.shrinkage else self._start
+        wide = start if self.wide is None else self.wide
+        return normal if wide is None or not self.wide_share else Guarded(normal, wide, self.wide_share)
+
+
+def _factor(covariance: Floats) -> Floats:
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
+
+def _pack(now: _Now, ahead: Steps, refitted: NDArray[np.bool_]) -> AdaptiveState:
+    chain = (*now.walker, now.normal.mean, now.normal.cholesky, now.log_c, now.n_tours, now.next_refit)
+    return AdaptiveState._make((*chain, *now.mode, *now.tours, *ahead, refitted))
+
+
+def _unpack(state: AdaptiveState) -> tuple[_Now, Steps, NDArray[np.bool_]]:
+    normal = Normal(state.mean, state.cholesky)
+    counts = (float(state.log_c), int(state.n_tours), int(state.next_refit))
+    tours = TourMoments(*state[9:14])
+    now = _Now(Walkers(*state[:2]), normal, *counts, Walkers(*state[7:9]), tours)
+    return now, Steps(*state[14:18]), state.ahead_refitted

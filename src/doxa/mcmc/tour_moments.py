@@ -1,0 +1,172 @@
+r"""Moments of tours, in arrays of fixed size, and how far to trust them.
+
+Draws are in coordinates in which the proposal at hand is the standard normal, so that what moments say is how wrong it
+is.  Tours are independent, so their sums also say how exact the moments are, whatever the autocorrelation.
+A mean or a covariance that differs from the proposal's by less than its own error is no reason to move: a share
+
+.. math:: \lambda = \max(0, 1 - V / D)
+
+of each difference is taken, D being its square and V that square's expectation if there were nothing but error: the
+share with the least expected squared error, once V and D stand for their expectations (Ledoit & Wolf 2004; Schäfer &
+Strimmer 2005).  It is at most 1 - 1/R after R tours, as V is an estimate too: so covariances stay invertible.  Near the
+standard normal, half the square of a mean and a quarter of that of a covariance are the Kullback-Leibler divergence.
+The mean, the scale (the covariance's mean eigenvalue) and the shape (what remains) have a share each, for few tours
+tell a scale where hundreds do not tell a shape.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LEAST_TOURS",
+    "Correction",
+    "TourMoments",
+    "add_draws",
+    "close_tour",
+    "correction",
+    "no_tours",
+    "sample_moments",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LEAST_TOURS = 8  # fewer say nothing of their own variance
+
+
+class TourMoments(NamedTuple):
+    r"""Sums over tours; :math:`T = \sum (1, z)(1, z)^T` over a tour holds its length, its sum and its outer sum."""
+
+    total: Floats  # (d + 1, d + 1), sum of T over complete tours
+    weighted: Floats  # (d + 1, d + 1), sum of length * T
+    squares: Floats  # (3,), sums of |sum z|^2, |sum z z'|^2 and (sum |z|^2)^2, each within a tour
+    n_tours: int  # complete ones
+    running: Floats  # (d + 1, d + 1), T so far of the tour under way
+
+
+class Correction(NamedTuple):
+    """How to change the standard normal, and the shares of mean, scale and shape that were taken."""
+
+    mean: Floats  # (d,)
+    covariance: Floats  # (d, d)
+    shares: Floats  # (3,)
+
+
+def no_tours(n_dimensions: int) -> TourMoments:
+    """Before the first draw."""
+    empty = np.zeros((n_dimensions + 1, n_dimensions + 1))
+    return TourMoments(empty, empty, np.zeros(3), 0, empty)
+
+
+def add_draws(moments: TourMoments, draws: Floats, starts: NDArray[np.bool_]) -> TourMoments:
+    """Add draws (n, d); those that begin a tour close the one before.
+
+    Examples
+    --------
+    >>> moments = add_draws(no_tours(1), np.array([[1.0], [2.0], [5.0]]), np.array([True, False, True]))
+    >>> moments.n_tours, moments.total
+    (1, array([[2., 3.],
+           [3., 5.]]))
+    """
+    points = np.concatenate([np.ones((len(draws), 1)), draws], axis=1)
+    edges = np.flatnonzero(starts)
+    if not edges.size:
+        return moments._replace(running=moments.running + points.T @ points)
+    head, middle, tail = points[: edges[0]], points[edges[0] : edges[-1]], points[edges[-1] :]
+    moments = close_tour(moments._replace(running=moments.running + head.T @ head))
+    if middle.size:
+        moments = _add_tours(moments, middle, np.diff(edges))
+    return moments._replace(running=tail.T @ tail)
+
+
+def close_tour(moments: TourMoments) -> TourMoments:
+    """End the tour under way, if there is one."""
+    tour = moments.running
+    if not tour[0, 0]:
+        return moments
+    outer = tour[1:, 1:]
+    squares = np.array([(tour[0, 1:] ** 2).sum(), (outer**2).sum(), np.trace(outer) ** 2])
+    return TourMoments(
+        moments.total + tour,
+        moments.weighted + tour[0, 0] * tour,
+        moments.squares + squares,
+        moments.n_tours + 1,
+        np.zeros_like(tour),
+    )
+
+
+def _add_tours(moments: TourMoments, points: Floats, lengths: NDArray[np.intp]) -> TourMoments:
+    """Whole tours, all at once."""
+    first = np.cumsum(lengths) - lengths
+    of_draw = np.repeat(np.arange(lengths.size), lengths)
+    draws = points[:, 1:]
+    same = of_draw[:, None] == of_draw
+    sums = np.add.reduceat(draws, first)
+    traces = np.add.reduceat((draws**2).sum(axis=1), first)
+    # |sum z z'|^2 of a tour is the sum of (z_i . z_j)^2 over all its pairs
+    squares = np.array([(sums**2).sum(), ((draws @ draws.T) ** 2)[same].sum(), (traces**2).sum()])
+    return TourMoments(
+        moments.total + points.T @ points,
+        moments.weighted + (points * lengths[of_draw][:, None]).T @ points,
+        moments.squares + squares,
+        moments.n_tours + lengths.size,
+        moments.running,
+    )
+
+
+def sample_moments(moments: TourMoments) -> tuple[Floats, Floats]:
+    """Plain mean (d,) and covariance (d, d) of the draws of complete tours, however few."""
+    n = moments.total[0, 0]
+    mean = moments.total[0, 1:] / n
+    return mean, moments.total[1:, 1:] / n - np.outer(mean, mean)
+
+
+def correction(moments: TourMoments) -> Correction:
+    """The change of the standard normal that complete tours speak for; none if there are fewer than eight.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(1).normal(3.0, 1.0, (400, 2))
+    >>> moments = add_draws(no_tours(2), draws, np.ones(400, dtype=bool))
+    >>> correction(moments).mean.round(1), correction(moments).shares.round(2)
+    (array([2.9, 3. ]), array([1., 0., 0.]))
+    """
+    d = len(moments.total) - 1
+    if moments.n_tours < LEAST_TOURS:
+        return Correction(np.zeros(d), np.eye(d), np.zeros(3))
+    n = moments.total[0, 0]
+    mean, second = moments.total[0, 1:] / n, moments.total[1:, 1:] / n
+    noise, most = _noise(moments, mean, second), 1 - 1 / moments.n_tours
+    mean_share = min(most, _share(noise[0], float(mean @ mean)))
+    centre = mean_share * mean
+    around = second - np.outer(mean, centre) - np.outer(centre, mean) + np.outer(centre, centre)
+    size = float(np.trace(around)) / d
+    scale_share = min(most, _share(noise[2] / d, d * (size - 1) ** 2))
+    scale = 1 + scale_share * (size - 1)
+    shape_share = min(most, _share(noise[1] - noise[2] / d, float(((around - size * np.eye(d)) ** 2).sum())))
+    covariance = scale * ((1 - shape_share) * np.eye(d) + shape_share / size * around)
+    return Correction(centre, covariance, np.array([mean_share, scale_share, shape_share]))
+
+
+def _noise(moments: TourMoments, mean: Floats, second: Floats) -> Floats:
+    """Total sampling variance of the mean, of the second moments and of their trace, from how tours differ."""
+    n, lengths = moments.total[0, 0], moments.weighted[0, 0]
+    trace = float(np.trace(second))
+    products = np.array(
+        [
+            mean @ moments.weighted[0, 1:],
+            (second * moments.weighted[1:, 1:]).sum(),
+            trace * np.trace(moments.weighted[1:, 1:]),
+        ]
+    )
+    own = np.array([mean @ mean, (second**2).sum(), trace**2])
+    few = moments.n_tours / (moments.n_tours - 1)
+    return np.asarray(np.maximum(few * (moments.squares - 2 * products + lengths * own) / n**2, 0.0))
+
+
+def _share(noise: float, square: float) -> float:
+    """Part of a difference to take, given its square and the square that noise alone would make."""
+    return max(0.0, 1 - noise / square) if square > 0 else 0.0

@@ -1,0 +1,264 @@
+"""Data augmentation for logistic networks with missing cells and hidden nodes: a sampler for many hidden cells.
+
+A step draws the hidden cells given the parameters (`doxa.parameters.cell_blocks`), then each node's parameters given
+the completed table, exactly or by moves that keep their posterior (`doxa.parameters.completed_moves`), and offers every
+hidden node an exchange of its two labels (`doxa.parameters.label_exchange`).  Where hidden configurations are few,
+`doxa.parameters.joint_target` sums them out instead, which mixes better.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models import LogisticNetwork
+from doxa.models.logistic_parts import Part
+from doxa.parameters.cell_blocks import flip
+from doxa.parameters.completed_moves import find_centre, hamiltonian, try_ends
+from doxa.parameters.completed_table import CompletedTable
+from doxa.parameters.label_exchange import LabelExchange
+
+if TYPE_CHECKING:
+    from doxa.data import Table
+    from doxa.parameters.joint_target import Packing
+
+__all__ = ["AugmentationSampler", "AugmentationState"]
+
+Bits: TypeAlias = NDArray[np.int8]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class AugmentationState(NamedTuple):
+    """Where a chain stands."""
+
+    theta: Floats  # (d,), packed as by `Packing`
+    cells: Bits  # (n_cells,), values of the hidden cells
+
+
+@dataclass(frozen=True)
+class AugmentationSampler:
+    """The joint posterior of one part's parameters and the hidden cells that tie them, as a sampler for the driver.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    part : Part
+        From `doxa.models.logistic_parts.independent_parts`, of the same table.
+    table : Table
+    thin : int, default=1
+        Steps between kept draws.
+    keep_cells : bool, default=False
+        Keep the hidden cells' values too; ``cell_rows`` and ``cell_nodes`` say which cells they are.
+    tries : int, default=4
+        Proposals of which each independence step takes one.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, TableError
+        If an argument breaks its rule, or a row of the table has probability 0 under the given roots.
+
+    Notes
+    -----
+    Draws are ``theta`` of shape (n_kept, 1, d), ``log_density`` (n_kept, 1), which is that of parameters *and* hidden
+    cells (nats, normalised but for the evidence; not that of the parameters alone), ``acceptance`` (n_kept, 1), of the
+    independence steps and averaged over the nodes, and with ``keep_cells`` also ``cells`` (n_kept, n_cells).
+    The average of a cell's draws estimates the probability that it is 1.
+
+    The cost of a step is linear in the number of hidden cells; no sum over joint configurations is made.
+
+    Examples
+    --------
+    >>> from doxa.data import Table
+    >>> from doxa.mcmc.driver import Schedule, sample
+    >>> from doxa.models import LogisticNetwork
+    >>> from doxa.models.logistic_parts import independent_parts
+    >>> network = LogisticNetwork({"c": ["a", "b"]}, prior_scale=2.0)
+    >>> rows = [[1, -1, 1], [0, 1, 0], [-1, 0, 0], [1, 1, -1]]
+    >>> table = Table.from_codes(["a", "b", "c"], [["0", "1"]] * 3, rows)
+    >>> (part,) = independent_parts(network, table)
+    >>> sampler = AugmentationSampler(network, part, table)
+    >>> sampler.cell_rows.tolist(), sampler.cell_nodes  # c in the last row has no descendants: it sums to one
+    ([0, 2], ('b', 'a'))
+    >>> trace = sample(sampler, Schedule(chains=2, draws=500, warmup=100), seed=1, workers=1)
+    >>> trace["theta"].shape
+    (2, 500, 1, 5)
+    """
+
+    network: LogisticNetwork
+    part: Part
+    table: Table
+    thin: int = 1
+    keep_cells: bool = False
+    tries: int = 4
+
+    def __post_init__(self) -> None:
+        """Check the arguments, and lay out the table."""
+        _check_part(self.network, self.part)
+        check_whole("thin", self.thin, 1)
+        check_whole("tries", self.tries, 1)
+        if not isinstance(self.keep_cells, bool):
+            raise ArgumentTypeError(f"keep_cells is {self.keep_cells!r}; it must be True or False")
+        _ = self.completed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the settings only: what follows from them is made again."""
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
+    @cached_property
+    def completed(self) -> CompletedTable:
+        """The table as it is worked on."""
+        return CompletedTable(self.network, self.part, self.table)
+
+    @property
+    def packing(self) -> Packing:
+        """How parameters stand in ``theta``."""
+        return self.completed.packing
+
+    @property
+    def state_type(self) -> type[AugmentationState]:
+        """What `init` and `run` return."""
+        return AugmentationState
+
+    @property
+    def cell_rows(self) -> NDArray[np.intp]:
+        """Row of the source of every hidden cell, shape (n_cells,)."""
+        return self.completed.cells.rows
+
+    @property
+    def cell_nodes(self) -> tuple[str, ...]:
+        """Node of every hidden cell."""
+        return tuple(self.network.names[v] for v in self.completed.cells.nodes)
+
+    def log_density(self, theta: Floats, cells: Bits) -> float:
+        """Log of prior density times probability of the table with these hidden cells (nats)."""
+        return self.completed.log_density(theta, self.completed.cells.extended(cells))
+
+    def init(self, rng: np.random.Generator) -> AugmentationState:
+        """Parameters at twice the width of the posterior without hidden cells, and these at random."""
+        return AugmentationState(
+            self.completed.draw_start(rng), rng.integers(0, 2, self.completed.cells.n_cells).astype(np.int8)
+        )
+
+    def run(
+        self, state: AugmentationState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[AugmentationState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` (a multiple of ``thin``) and keep every ``thin``-th."""
+        n_kept, n_cells = n_steps // self.thin, self.completed.cells.n_cells
+        walk = _Walk(self.completed, state, self.tries)
+        draws: dict[str, NDArray[Any]] = {
+            "theta": np.empty((n_kept, 1, state.theta.size)),
+            "log_density": np.empty((n_kept, 1)),
+            "acceptance": np.empty((n_kept, 1)),
+        }
+        if self.keep_cells:
+            draws["cells"] = np.empty((n_kept, n_cells), dtype=np.int8)
+        for step in range(1, n_steps + 1):
+            walk.step(rng)
+            if step % self.thin == 0:
+                kept = step // self.thin - 1
+                draws["theta"][kept, 0] = walk.theta
+                draws["log_density"][kept, 0] = walk.log_density
+                draws["acceptance"][kept, 0] = walk.acceptance
+                if self.keep_cells:
+                    draws["cells"][kept] = walk.values[:n_cells]
+        after = AugmentationState(walk.theta.copy(), walk.values[:n_cells].astype(np.int8))
+        return after, draws, {"steps": n_steps, "exchanges": walk.exchanges}
+
+
+class _Walk:
+    """A chain under way."""
+
+    def __init__(self, table: CompletedTable, state: AugmentationState, tries: int) -> None:
+        self.table, self.tries = table, tries
+        self.theta = state.theta.copy()
+        self.values = table.cells.extended(state.cells)
+        self.completed = {f: family.complete(self.values) for f, family in table.families.items()}
+        self.family_densities: dict[int, float] = {}
+        self.root_density = self.given_density = 0.0
+        self.acceptance, self.exchanges = 1.0, 0
+        self._logits = np.empty(table.blocks.n_logits)
+
+    @property
+    def log_density(self) -> float:
+        """Of parameters and cells together (nats)."""
+        return sum(self.family_densities.values()) + self.root_density + self.given_density
+
+    def step(self, rng: np.random.Generator) -> None:
+        """Every cell, every parameter and every exchange of labels once."""
+        self._draw_cells(rng)
+        self._draw_parameters(rng)
+        for exchange in self.table.exchanges:
+            self._exchange(exchange, rng)
+
+    def _draw_cells(self, rng: np.random.Generator) -> None:
+        blocks = self.table.blocks
+        for f, family in self.table.families.items():
+            rows = slice(blocks.starts[f], blocks.starts[f] + len(family.share))
+            self._logits[rows] = family.logits(self.completed[f], self.theta[family.place])
+        theta = np.append(self.theta, 0.0)
+        steps = blocks.step * theta
+        for batch in blocks.batches:
+            uniforms: Floats = 1.0 - rng.random((batch.cells.shape[1],))
+            flip(batch, self.values, self._logits, steps, theta, uniforms)
+
+    def _draw_parameters(self, rng: np.random.Generator) -> None:
+        accepted = 0.0
+        for f, family in self.table.families.items():
+            completed = self.completed[f] = family.complete(self.values)
+            centre = find_centre(family, completed, self.table.starts[f])
+            moved = try_ends(family, completed, centre, self.theta[family.place], self.tries, rng)
+            accepted += moved.acceptance
+            moved = hamiltonian(family, completed, centre, moved, rng)
+            self.theta[family.place], self.family_densities[f] = moved.theta, moved.log_density
+        self.acceptance = accepted / max(1, len(self.table.families))
+        roots = self.table.roots
+        cases = roots.complete(self.values)
+        logits = self.theta[roots.places] = roots.draw(cases, rng)
+        self.root_density = roots.log_density(cases, logits)
+        self.given_density = self._given_density(self.values)
+
+    def _exchange(self, exchange: LabelExchange, rng: np.random.Generator) -> None:
+        propose, accept = rng.random(2)
+        if propose < 0.5:
+            return
+        theta, values = exchange.apply(self.theta, self.values)
+        families = {f: self.table.families[f] for f in exchange.families}
+        completed = {f: family.complete(values) for f, family in families.items()}
+        densities = {
+            f: float(family.log_density(completed[f], theta[None, family.place])[0]) for f, family in families.items()
+        }
+        given_density = self._given_density(values)  # that of learned roots stays: Beta(1, 1) is symmetric
+        ratio = given_density - self.given_density + sum(densities[f] - self.family_densities[f] for f in families)
+        if _is_accepted(ratio, accept):
+            self.theta, self.values, self.given_density = theta, values, given_density
+            self.completed.update(completed)
+            self.family_densities.update(densities)
+            self.exchanges += 1
+
+    def _given_density(self, values: Floats) -> float:
+        return sum(given.log_probability(values) for given in self.table.given.values())
+
+
+def _is_accepted(log_ratio: float, uniform: float) -> bool:
+    return uniform < math.exp(min(log_ratio, 0.0))
+
+
+def _check_part(network: LogisticNetwork, part: Part) -> None:
+    if not isinstance(network, LogisticNetwork):
+        raise ArgumentTypeError(f"network is {network!r}; it must be a LogisticNetwork")
+    if not isinstance(part, Part):
+        raise ArgumentTypeError(f"part is {part!r}; give one of independent_parts(network, table)")
+    known = all(0 <= f < len(network.factors) for f in part.factors)
+    named = {network.factors[f].node for f in part.factors} - {None} if known else set()
+    if not known or named != set(part.nodes):
+        raise ArgumentError(
+            f"part has nodes {part.nodes!r} and factors {part.factors!r}, which do not belong together in this "
+            f"network; give one of independent_parts(network, table)"
+        )

@@ -1,0 +1,222 @@
+r"""The factors of a network's joint probability on a table whose hidden cells have values.
+
+Given those, every node with parents is a logistic regression of its own.  Its rows are configurations of the parents,
+with the cases of each and the ones among them: all :math:`2^k` configurations of k parents, counted anew for every
+completion; or, where these are more than the rows, the distinct complete rows and one for each row with hidden cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError
+from doxa.models.logistic_factors import LogisticFactor, RootFactor, log_logistic
+from doxa.models.logistic_options import GaussianPrior
+from doxa.models.logistic_rows import distinct_rows
+
+_MOST_COUNTED = 16  # parents; above, tables of counts would not stay in the cache
+_TINY = float(np.finfo(np.float64).tiny)
+
+__all__ = ["Completed", "CompletedFamily", "GivenRoots", "LearnedRoots", "Slope"]
+
+Bits: TypeAlias = NDArray[np.int8]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.intp]
+
+
+class Completed(NamedTuple):
+    """A logistic regression with the cases and ones of each row; rows may have no cases."""
+
+    design: Floats  # (rows, d)
+    cases: Floats  # (rows,)
+    lean: Floats  # (d,), design' (ones - cases / 2)
+    total_lean: float
+    row: Ints  # (n_share,), in which row each row of the table with hidden cells is
+
+
+class Slope(NamedTuple):
+    """Log density at a point, and its derivatives."""
+
+    value: float  # nats
+    gradient: Floats  # (d,)
+    curvature: Floats  # (rows,); the negative Hessian is design' diag(curvature) design + precision
+
+
+class CompletedFamily:
+    """A node with parents: its coefficients' posterior given a completed table.
+
+    Parameters
+    ----------
+    factor : LogisticFactor
+    place : slice
+        Where the coefficients stand in the vector of all parameters.
+    prior : GaussianPrior
+    codes : ndarray of int8, shape (n_distinct, n_nodes)
+        With -1 where missing; rows in which the family is complete are counted here, once.
+    counts : ndarray of int, shape (n_distinct,)
+    share : ndarray of int, shape (n_share, n_scope)
+        Where each row with hidden cells has the values of the parents and the child.
+    """
+
+    def __init__(
+        self,
+        factor: LogisticFactor,
+        place: slice,
+        prior: GaussianPrior,
+        codes: Bits,
+        counts: NDArray[np.int64],
+        share: Ints,
+    ) -> None:
+        self.place, self.share = place, share
+        self.mean, self.offset = prior.mean, factor.bias or 0.0
+        self.precision = np.asarray(np.linalg.inv(prior.covariance), dtype=np.float64)
+        log_det = float(np.linalg.slogdet(self.precision)[1])
+        self._log_peak = 0.5 * log_det - 0.5 * self.mean.size * float(np.log(2 * np.pi))
+        family = codes[:, list(factor.scope)]
+        whole = (family >= 0).all(axis=1)
+        family, times = family[whole], counts[whole]
+        parents, index = distinct_rows(family[:, :-1])
+        n_parents = family.shape[1] - 1
+        self._digits = 2.0 ** np.arange(n_parents)
+        self._counted = n_parents < _MOST_COUNTED and 2**n_parents <= len(parents) + len(share)
+        if self._counted:
+            parents = (np.arange(2**n_parents)[:, None] >> np.arange(n_parents) & 1).astype(np.int8)
+            index = (family[:, :-1] @ self._digits).astype(np.int32)
+        self._cases = np.bincount(index, weights=times, minlength=len(parents)).astype(np.float64, copy=False)
+        ones = np.bincount(index, weights=times * (family[:, -1] == 1), minlength=len(parents))
+        self._ones = ones.astype(np.float64, copy=False)
+        self._code = factor.design
+        self._design = self._code(parents)[0]
+
+    def complete(self, values: Floats) -> Completed:
+        """The regression given the hidden cells' ``values`` (n_cells + 3,)."""
+        if not self._counted:
+            return self.complete_roughly(values)
+        hidden = values[self.share]
+        index = (hidden[:, :-1] @ self._digits).astype(np.intp)
+        cases = self._cases + np.bincount(index, minlength=self._cases.size)
+        ones = self._ones + np.bincount(index, weights=hidden[:, -1], minlength=self._cases.size)
+        return _completed(self._design, cases, ones, index)
+
+    def complete_roughly(self, values: Floats) -> Completed:
+        """The same row by row, where ``values`` may be from 0 to 1: expected ones."""
+        hidden = values[self.share]
+        design = np.concatenate([self._design, self._code(hidden[:, :-1])[0]])
+        cases = np.concatenate([self._cases, np.ones(len(hidden))])
+        ones = np.concatenate([self._ones, hidden[:, -1]])
+        return _completed(design, cases, ones, np.arange(len(self._design), len(design)))
+
+    def logits(self, completed: Completed, theta: Floats) -> Floats:
+        """Logits of the child in the rows with hidden cells, shape (n_share,)."""
+        return np.asarray((completed.design @ theta + self.offset)[completed.row])
+
+    def log_density(self, completed: Completed, thetas: Floats) -> Floats:
+        """Log prior density plus log likelihood (nats), shape (n,), of coefficients (n, d)."""
+        size = np.abs(thetas @ completed.design.T + self.offset)
+        value = thetas @ completed.lean - 0.5 * (size @ completed.cases)
+        value -= np.log1p(np.exp(np.negative(size, out=size), out=size), out=size) @ completed.cases
+        away = thetas - self.mean
+        value -= 0.5 * ((away @ self.precision) * away).sum(axis=1)
+        return np.asarray(value + (self.offset * completed.total_lean + self._log_peak))
+
+    def slope(self, completed: Completed, theta: Floats) -> Slope:
+        """Log density of one vector of coefficients, with its derivatives."""
+        logits = completed.design @ theta + self.offset
+        size = np.abs(logits)
+        value = theta @ completed.lean - 0.5 * (size @ completed.cases)
+        small = np.exp(np.negative(size, out=size), out=size)
+        away = theta - self.mean
+        pull = self.precision @ away
+        value -= np.log1p(small) @ completed.cases + 0.5 * (away @ pull)
+        tanh = np.copysign((1.0 - small) / (1.0 + small), logits)
+        gradient = completed.lean - 0.5 * ((completed.cases * tanh) @ completed.design) - pull
+        value += self.offset * completed.total_lean + self._log_peak
+        return Slope(float(value), gradient, completed.cases * small / (1.0 + small) ** 2)
+
+
+def _completed(design: Floats, cases: Floats, ones: Floats, index: Ints) -> Completed:
+    excess = ones - 0.5 * cases
+    return Completed(design, cases, excess @ design, float(excess.sum()), index)
+
+
+class LearnedRoots:
+    """Roots whose probabilities have the prior Beta(1, 1); their parameters are the logits.
+
+    Parameters
+    ----------
+    factors : sequence of RootFactor
+        One a root; there may be none.
+    places : sequence of int
+        Where each logit stands in the vector of all parameters.
+    codes, counts
+        As for `CompletedFamily`.
+    shares : sequence of ndarray of int, shape (n_share, 1)
+        Where rows have the values of each root, where they are hidden.
+    """
+
+    def __init__(
+        self,
+        factors: Sequence[RootFactor],
+        places: Sequence[int],
+        codes: Bits,
+        counts: NDArray[np.int64],
+        shares: Sequence[Ints],
+    ) -> None:
+        self.places = np.array(places, dtype=np.intp)
+        columns = codes[:, [factor.scope[0] for factor in factors]]
+        self.observed = np.stack([counts @ (columns == 1), counts @ (columns == 0)]).astype(np.float64)
+        sizes = [len(share) for share in shares]
+        self._cells = np.concatenate([np.empty(0, dtype=np.intp), *(share[:, 0] for share in shares)])
+        self._root = np.repeat(np.arange(len(shares)), sizes)
+        self._cases = self.observed.sum(axis=0) + sizes
+
+    def complete(self, values: Floats) -> Floats:
+        """Ones and zeros of each root, shape (2, n)."""
+        ones = self.observed[0] + np.bincount(self._root, weights=values[self._cells], minlength=self.places.size)
+        return np.stack([ones, self._cases - ones])
+
+    def draw(self, cases: Floats, rng: np.random.Generator) -> Floats:
+        """Logits (n,) of draws from Beta(1 + ones, 1 + zeros), which may be closer to 0 or 1 than numbers come."""
+        ones, zeros = np.log(np.maximum(rng.standard_gamma(1.0 + cases), _TINY))
+        return np.asarray(ones - zeros)
+
+    def log_density(self, cases: Floats, logits: Floats) -> float:
+        """Log prior density of the logits plus log probability of the roots' values (nats)."""
+        return float(((1.0 + cases) * log_logistic(np.stack([logits, -logits]))).sum())
+
+
+class GivenRoots:
+    """Roots whose distribution is given: no parameters, but a say in what is hidden.
+
+    Raises
+    ------
+    ArgumentError
+        If a row of the table has probability 0.
+    """
+
+    def __init__(
+        self, factor: RootFactor, codes: Bits, counts: NDArray[np.int64], share: Ints, names: Sequence[str]
+    ) -> None:
+        assert factor.probabilities is not None
+        self.share = share
+        with np.errstate(divide="ignore"):  # zeros of a joint table
+            self._log_probabilities = np.log(factor.probabilities)
+        family = codes[:, list(factor.scope)]
+        for row in np.unique(family, axis=0):
+            if not factor.probabilities[tuple(slice(None) if code < 0 else code for code in row)].any():
+                at = ", ".join(f"{names[v]} = {code}" for v, code in zip(factor.scope, row, strict=True) if code >= 0)
+                raise ArgumentError(
+                    f"table has a row with {at}, which roots gives probability 0; no parameters explain it: give it a "
+                    f"probability above 0, or leave the row out"
+                )
+        whole = (family >= 0).all(axis=1)
+        self._observed = float((counts[whole] * self._log_probabilities[tuple(family[whole].T)]).sum())
+
+    def log_probability(self, values: Floats) -> float:
+        """Log probability of the roots' values (nats)."""
+        hidden = values[self.share].astype(np.intp)
+        return self._observed + float(self._log_probabilities[tuple(hidden.T)].sum())

@@ -1,0 +1,33 @@
+"""The command line, called in the process of the test."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from doxa import cli
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Call the command in a folder of its own; return exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["doxa", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        out, err = capsys.readouterr()
+        lines = [line for line in err.splitlines() if "compiling the sampling kernels" not in line]
+        return left.value.code, out, "\n".join(lines)
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "weather.csv"
+    path.write_text("rain,wet,age\n" + "no,no,1.5\nyes,yes,2.5\nno,yes,3.5\nyes,yes,4.5\nno,no,5.5\n" * 6)
+    return path
