@@ -90,8 +90,14 @@ def _bent(x: Floats) -> Floats:
     return np.asarray(-0.5 * (x[:, 0] - 0.5) ** 2 / 1.3 - 0.5 * away**2 / 0.3)
 
 
+def _banana(x: Floats) -> Floats:
+    """With a tail beyond the reach of Gaussians that fit the bulk."""
+    return np.asarray(-0.5 * (x[:, 0] - 1) ** 2 / 1.3 - 0.5 * (x[:, 1] + 0.5 * x[:, 0] ** 2 - 1) ** 2 / 0.4)
+
+
 BUMPS = OnGrid(Function(lambda x: _two_bumps(x) + 3, 1), (np.linspace(-9, 12, 8401),))
 BENT = OnGrid(Function(_bent, 2), (np.linspace(-8, 9, 341), np.linspace(-6, 8, 421)))
+BANANA = OnGrid(Function(_banana, 2), (np.linspace(-7, 9, 321), np.linspace(-30, 6, 601)))
 WIDE = {1: Normal(np.zeros(1), np.array([[1.6]])), 2: Normal(np.array([0.3, 0.9]), np.array([[1.3, 0.0], [-0.3, 0.9]]))}
 
 BAD = {1: Normal(np.array([1.0]), np.array([[2.5]])), 2: Normal(np.array([0.0, 1.0]), 2.0 * np.eye(2))}

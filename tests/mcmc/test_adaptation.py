@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from regeneration_checks import (
     BAD,
+    BANANA,
     BENT,
     BUMPS,
     GRIDS,
@@ -200,6 +201,16 @@ def test_adaptive_chains_keep_the_target(kind):
 def test_an_adaptive_chain_keeps_a_target_with_two_modes(kind):
     _, marked = run_marked(adaptive(1, **KINDS[kind]), 4000 if kind == "published" else 30_000, SEED)
     assert target_z(BUMPS, marked) < LIMIT
+
+
+def test_a_tail_that_no_tour_has_seen_is_not_cut_off():
+    """Adapted to its own draws alone, a chain loses the tail for good: the start stays a part of the proposal."""
+
+    def worst(**options):
+        sampler = AdaptiveSampler(BANANA.target, BAD[2], **options)
+        return max(target_z(BANANA, run_marked(sampler, 15_000, [SEED, k])[1]) for k in range(3))
+
+    assert worst() < LIMIT < worst(wide_share=0.0)
 
 
 def test_tours_cut_at_other_times_are_seen(monkeypatch):

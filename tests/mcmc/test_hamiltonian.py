@@ -28,10 +28,11 @@ from split_checks import (
 )
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.kernels import hamiltonian as module
 from doxa.mcmc.kernels.hamiltonian import Hamiltonian, warmed_up
 from doxa.mcmc.kernels.kernel import Walkers, start_at
-from doxa.mcmc.kernels.trajectory import Whitening, leapfrog, mixing
-from doxa.mcmc.targets import Function
+from doxa.mcmc.kernels.trajectory import Whitening, leapfrog, mixing, palindrome, rotate_and_kick
+from doxa.mcmc.targets import Function, ValueAndGradient
 from doxa.models.logistic_regression import make_problem
 from doxa.variational.gaussian import Gaussian
 from doxa.variational.optimal import optimal_posterior
@@ -136,6 +137,37 @@ def test_lengths_vary_as_the_jitter_says_and_steps_are_never_longer_than_asked()
     assert abs(mean - 8.5) < 5 * np.sqrt(5.25 / 400)
 
 
+@pytest.mark.parametrize(("size", "shorter", "longer"), [(1.0, 1.0, 2.3), (1.7, 0.5, 1.2), (1 / 3, 3.0, 6.5)])
+def test_the_length_is_chosen_to_suit_a_metric_of_another_size(size, shorter, longer):
+    gaussian = Gaussian(np.zeros(4), np.eye(4))
+    target, rng = AsTarget(gaussian), np.random.default_rng(SEED)
+    kernel = Hamiltonian(size * np.eye(4), 0.4 / size, 1.6)
+    walkers = start_at(target, gaussian.sample(64, rng))
+    chosen, _, pilots = module._choose_length(kernel, target, walkers, rng, 30)
+    assert shorter <= chosen.length <= longer
+    assert {pilot.acceptance > 0.9 for pilot in pilots} == {True}
+
+
+@pytest.mark.parametrize("bound", [1e2, 1e8])
+def test_trajectories_that_leave_every_bound_are_lost_and_the_others_are_not(bound):
+    """Slopes of this size beyond 1."""
+
+    class Cliff(TwoSlopes):
+        def value_and_gradient(self, thetas):
+            return ValueAndGradient(np.zeros(len(thetas)), np.where(np.abs(thetas) > 1, bound, 0.0))
+
+    target, frame = Cliff(), Whitening(np.zeros(1), np.eye(1))
+    momenta = np.array([[0.1], [3.0]])
+    ends = [
+        leapfrog(target, frame, frame.begin(target, np.zeros((2, 1))), momenta, 0.5, 4),
+        rotate_and_kick(target, frame, frame.begin(target, np.zeros((2, 1))), momenta, 1.5, palindrome(4)),
+    ]
+    for end, final in ends:
+        assert np.isfinite(end.y).all()
+        assert np.isfinite(final).all()
+        assert end.value.tolist() == [0.0, 0.0 if bound == 1e2 else -np.inf]
+
+
 def separable(d=12, n=60):
     """Walls in a wide prior: no Gaussian is near."""
     rng = np.random.default_rng(7)
@@ -166,7 +198,7 @@ def test_warm_up_finds_a_metric_a_step_and_a_length():
 
 @pytest.mark.parametrize("given", [True, False])
 def test_the_tuned_kernel_draws_from_a_posterior_with_walls(given):
-    """Against importance sampling with a wide Student proposal would fail here: two tunings must agree instead."""
+    """Two tunings, from different walkers, give the same means."""
     problem = separable()
     target, near = LogisticPosterior(problem), optimal_posterior(problem)
     means, errors = [], []

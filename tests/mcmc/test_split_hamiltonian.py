@@ -30,8 +30,9 @@ from split_checks import (
 )
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.kernels import split as module
 from doxa.mcmc.kernels.kernel import start_at
-from doxa.mcmc.kernels.split import SplitHamiltonian, tuned_split
+from doxa.mcmc.kernels.split import SplitHamiltonian, SplitPilot, tuned_split
 from doxa.mcmc.kernels.trajectory import Palindrome, Whitening, mixing, palindrome, rotate_and_kick
 from doxa.mcmc.targets import Function
 from doxa.models.logistic_regression import make_problem
@@ -250,6 +251,27 @@ def test_tuning_depends_on_the_generator_alone():
 
 def test_same_seed_same_draws():
     check_reproducible(SplitHamiltonian(NEAR_TWO, 2), TWO, NEAR_TWO)
+
+
+def test_angles_vary_as_the_jitter_says(monkeypatch):
+    angles = []
+
+    def watched(target, frame, start, momenta, angle, steps):
+        angles.append(angle)
+        return rotate_and_kick(target, frame, start, momenta, angle, steps)
+
+    monkeypatch.setattr(module, "rotate_and_kick", watched)
+    SplitHamiltonian(NEAR_TWO, 1, 1.0, 0.3).run(TWO, start_at(TWO, np.zeros((1, 2))), 1000, np.random.default_rng(SEED))
+    assert 0.7 < min(angles) < 0.71
+    assert 1.29 < max(angles) < 1.3
+    assert abs(np.mean(angles) - 1) < 5 * 0.3 / np.sqrt(3 * 1000)
+
+
+def test_where_walkers_stick_acceptance_ranks_and_efficiency_only_where_they_move():
+    sticky, less, good, better = (
+        SplitPilot(*numbers) for numbers in [(1, 0.2, 0.5), (6, 0.5, 0.1), (4, 0.95, 0.15), (3, 0.8, 0.2)]
+    )
+    assert sorted([better, sticky, good, less], key=module._rank) == [sticky, less, good, better]
 
 
 def test_walkers_that_are_kicked_out_of_every_bound_stay_where_they_were():

@@ -19,7 +19,7 @@ from doxa.parameters.methods import METHODS
 from doxa.parameters.regression_target import RegressionTarget
 from support.checks import z_limit
 
-EXACT_METHODS = [name for name in METHODS if name != "variational"]
+EXACT_METHODS = [name for name in METHODS if name not in ("variational", "augmentation")]
 
 
 def regression_grid(network, table, node="y", reach=9.0):
@@ -120,6 +120,33 @@ def test_variational_forms_can_be_proposed_from(form):
     summary = fit.summary()
     assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
     assert fit.log_marginal_likelihood_bound < grid.log_mass + fit.report.fixed
+
+
+def test_hidden_values_can_be_drawn_with_the_parameters():
+    rng = np.random.default_rng(12)
+    network, table = two_parents(rng, n=80)
+    holed = blanked(table, 0.25, rng)
+    (part,) = independent_parts(network, holed)
+    grid = grid_of(JointTarget(network, part, holed), (-8.0, -8.0), (8.0, 8.0), 401)
+    fit = doxa.fit(network, holed, method="augmentation", draws=2000, warmup=100, seed=2)
+    summary = fit.summary()
+    assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
+    assert fit.method["y"] == "augmentation"
+    assert np.isnan(fit.log_marginal_likelihood.value)
+    with pytest.raises(ArgumentError, match="by data augmentation"):
+        fit.approximation("y")
+
+
+def test_too_many_hidden_values_are_drawn_and_not_refused():
+    rng = np.random.default_rng(13)
+    names = [f"x{j}" for j in range(24)]
+    network = LogisticNetwork({"y": names}, prior_scale=1.0, roots=dict.fromkeys(names, 0.5))
+    table = blanked(network.simulate(60, {"y": np.full(25, 0.5)}, rng), 0.9, rng)
+    fit = doxa.fit(network, table, draws=40, warmup=10, seed=2)
+    assert fit.method["y"] == "augmentation"
+    assert "too many to sum out" in fit.part("y").why
+    with pytest.raises(ArgumentError, match="hidden configurations"):
+        doxa.fit(network, table, method="independence", draws=40, seed=2)
 
 
 def test_chains_in_one_mode_alone_would_be_seen(monkeypatch):

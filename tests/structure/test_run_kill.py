@@ -315,7 +315,7 @@ def test_the_command_line_goes_on_with_what_was_stopped(tmp_path, capsys):
     )
     code, out, err = doxa_command(tmp_path, "learn", "--resume", "run.doxa")
     assert (code, err) == (0, "")
-    show_graphs(doxa.learn(table, **options), cli._EDGES_SHOWN)
+    show_graphs(doxa.learn(table, **options))
     assert without_cache(out) == without_cache(capsys.readouterr().out)
 
 

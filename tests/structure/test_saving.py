@@ -76,9 +76,8 @@ def test_a_posterior_that_came_from_a_store_saves_too(tmp_path):
 
 def test_what_is_worth_several_rounds_is_written_in_several(tmp_path, monkeypatch):
     made = learned(draws=30)
-    monkeypatch.setattr(
-        "doxa.estimates.store.saving._BYTES_OF_A_ROUND", 7 * 4 * (4 * 8 + 8 + 4)
-    )  # of four chains, seven draws
+    seven_draws = 7 * 4 * (4 * 8 + 8 + 4)  # of four chains
+    monkeypatch.setattr("doxa.estimates.store.saving._BYTES_OF_A_ROUND", seven_draws)
     save_run(made, tmp_path / "run.doxa")
     assert_equal(doxa.load(tmp_path / "run.doxa"), made)
     with open_reader(tmp_path / "run.doxa") as run:

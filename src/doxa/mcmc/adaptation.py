@@ -28,8 +28,8 @@ from doxa.mcmc.atoms import Atom
 from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.kernels.gaussians import GaussianProposal
 from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
-from doxa.mcmc.normal import Guarded, Normal, normal_like
-from doxa.mcmc.pilot import choose_proposal
+from doxa.mcmc.normal import Normal, guarded, normal_like
+from doxa.mcmc.pilot import choose_proposal, pilot_log_c
 from doxa.mcmc.regeneration import Steps, advance, check_local, check_share, chunk_of, first_step, join_steps
 from doxa.mcmc.targets import Target, TargetError
 from doxa.mcmc.tour_moments import LEAST_TOURS, TourMoments, add_draws, close_tour, correction, no_tours, sample_moments
@@ -124,8 +124,8 @@ class AdaptiveSampler:
     Where too few draws from a new nu are taken (one in 2^15), the tour goes on from the draw that revealed the
     regeneration, with the proposal as it was: lawful, as that draw had no part in the decision.
 
-    The number of evaluations of the target is that of the steps, and up to three pilots a refit: about 3 pilot
-    (log2(tours / first) + 1) in all.
+    The number of evaluations of the target is that of the steps, and three or four pilots a refit: less than 4 pilot
+    (log2(tours / first) + 2) in all.
 
     Examples
     --------
@@ -176,9 +176,7 @@ class AdaptiveSampler:
         normal = self._start
         mode = start_at(self.target, normal.mean[None])
         if self.shrinkage:
-            candidates = [normal, normal.widened(_WIDER)]
-            choice = choose_proposal(self.target, [self._guarded(q) for q in candidates], self.pilot, rng)
-            normal, log_c = candidates[choice.number], choice.log_c
+            normal, log_c = self._choose([normal, normal.widened(_WIDER)], rng)
         elif np.isneginf(mode.log_density[0]):
             raise TargetError(
                 "the log density at proposal.mean is minus infinity; the published c needs a mean in the support"
@@ -270,8 +268,15 @@ class AdaptiveSampler:
         candidates = [now.normal, now.normal.widened(_WIDER)]
         if change.shares.any():
             candidates.append(now.normal.moved(change.mean, _factor(change.covariance)))
-        choice = choose_proposal(self.target, [self._guarded(q) for q in candidates], self.pilot, rng)
-        return (candidates[choice.number], choice.log_c) if choice.number else None
+        normal, log_c = self._choose(candidates, rng)
+        return None if normal is now.normal else (normal, log_c)
+
+    def _choose(self, candidates: list[Normal], rng: np.random.Generator) -> tuple[Normal, float]:
+        """The best Gaussian, judged without the wide part, which would hide thin tails; and the c for both together."""
+        choice = choose_proposal(self.target, candidates, self.pilot, rng)
+        normal = candidates[choice.number]
+        proposal = self._guarded(normal)
+        return normal, choice.log_c if proposal is normal else pilot_log_c(self.target, proposal, self.pilot, rng)
 
     def _published(self, now: _Now) -> tuple[Normal, float] | None:
         """The moments of all draws of complete tours; None while their covariance is singular."""
@@ -287,11 +292,9 @@ class AdaptiveSampler:
         return float(weights[0]) - log(2)
 
     def _guarded(self, normal: Normal) -> Proposal:
-        """What is proposed: the Gaussian, with the wide part if there is one."""
-        same = np.array_equal(normal.mean, self._start.mean) and np.array_equal(normal.cholesky, self._start.cholesky)
-        start = None if same or not self.shrinkage else self._start
-        wide = start if self.wide is None else self.wide
-        return normal if wide is None or not self.wide_share else Guarded(normal, wide, self.wide_share)
+        """What is proposed: the Gaussian, with the wide part."""
+        start = self._start if self.shrinkage else None
+        return guarded(normal, start if self.wide is None else self.wide, self.wide_share)
 
 
 def _factor(covariance: Floats) -> Floats:

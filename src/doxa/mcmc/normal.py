@@ -1,4 +1,4 @@
-"""`Normal` and `Guarded`: Gaussian proposals for kernels that refit theirs, alone and guarded against thin tails."""
+"""`Normal`: a Gaussian proposal for kernels that refit theirs, alone or guarded against thin tails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.importance_proposals import Mixture, Proposal
 from doxa.mcmc.kernels.gaussians import GaussianProposal, check_gaussian
 from doxa.mcmc.targets import Target
 
-__all__ = ["Guarded", "Normal", "normal_like"]
+__all__ = ["Normal", "guarded", "normal_like"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,48 +64,18 @@ class Normal:
         return float(-np.log(np.diag(self.cholesky)).sum() - 0.5 * self.mean.size * np.log(2 * np.pi))
 
 
-@dataclass(frozen=True, eq=False)
-class Guarded:
-    """A Gaussian, and with probability ``share`` another proposal: no weight is above 1 / share times the other's.
+def guarded(normal: Normal, wide: Proposal | None, share: float) -> Proposal:
+    """The Gaussian, with a share of its draws from ``wide`` instead: no weight exceeds 1 / share times the other's.
 
-    A `doxa.mcmc.importance_proposals.Mixture` of two, but with one seed it draws what the Gaussian alone draws, except
-    for the share of the other; so that the two are compared with little noise.
-
-    Parameters
-    ----------
-    normal : Normal
-    wide : Proposal
-        Normalised.
-    share : float
-        In (0, 1).
-
-    Examples
-    --------
-    >>> q = Normal(np.zeros(1), np.eye(1))
-    >>> both = Guarded(q, q.widened(3.0), 0.1)
-    >>> np.exp(both.log_density(np.array([[0.0], [6.0]]))).round(4)
-    array([0.3723, 0.0018])
-    >>> one, other = (p.sample(1000, np.random.default_rng(1)) for p in (q, both))
-    >>> float((one == other).mean())
-    0.902
+    The Gaussian alone if there is nothing to mix, or it is ``wide`` itself.
     """
-
-    normal: Normal
-    wide: Proposal
-    share: float
-
-    def sample(self, n: int, rng: np.random.Generator) -> Floats:
-        """``n`` independent draws, shape (n, d)."""
-        thetas = self.normal.sample(n, rng)
-        others = rng.random(n) < self.share
-        if others.any():
-            thetas[others] = self.wide.sample(int(others.sum()), rng)
-        return thetas
-
-    def log_density(self, thetas: Floats) -> Floats:
-        """Normalised log density (nats) at each row of ``thetas``, shape (n, d)."""
-        mine, others = self.normal.log_density(thetas), self.wide.log_density(thetas)
-        return np.asarray(np.logaddexp(mine + np.log1p(-self.share), others + np.log(self.share)))
+    if wide is None or not share:
+        return normal
+    if isinstance(wide, Normal) and all(
+        map(np.array_equal, (normal.mean, normal.cholesky), (wide.mean, wide.cholesky))
+    ):
+        return normal
+    return Mixture([normal, wide], [1 - share, share])
 
 
 def normal_like(proposal: GaussianProposal, target: Target) -> Normal:

@@ -21,7 +21,7 @@ from doxa.mcmc.atoms import best_log_c
 from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.targets import Target, TargetError, values_at
 
-__all__ = ["Choice", "choose_proposal"]
+__all__ = ["Choice", "choose_proposal", "pilot_log_c"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -67,11 +67,7 @@ def choose_proposal(target: Target, candidates: Sequence[Proposal], n: int, rng:
     log_p = values_at(target, thetas)
     log_q = np.stack([q.log_density(thetas) for q in candidates])
     log_mixture = np.logaddexp.reduce(log_q) - np.log(len(candidates))
-    if np.isneginf(log_p).all():
-        raise TargetError(
-            f"none of {len(thetas)} draws from {candidates[0]!r} lies in the target's support; give a proposal that "
-            "covers it"
-        )
+    _check_support(log_p, candidates[0])
     p, shares = _shares(log_p - log_mixture), [_shares(one - log_mixture) for one in log_q]
     rates = [_acceptance(log_p - one, p, q) for one, q in zip(log_q, shares, strict=True)]
     inside = p > 0
@@ -85,6 +81,21 @@ def choose_proposal(target: Target, candidates: Sequence[Proposal], n: int, rng:
             best = k
     own = slice(best * n, (best + 1) * n)
     return Choice(best, np.array([rate.value for rate in rates]), efficiency, best_log_c(log_p[own] - log_q[best, own]))
+
+
+def pilot_log_c(target: Target, proposal: Proposal, n: int, rng: np.random.Generator) -> float:
+    """The log c at which the proposal regenerates most often, from ``n`` draws; TargetError if all are outside."""
+    thetas = np.asarray(proposal.sample(n, rng), dtype=np.float64)
+    log_p = values_at(target, thetas)
+    _check_support(log_p, proposal)
+    return best_log_c(log_p - proposal.log_density(thetas))
+
+
+def _check_support(log_p: Floats, proposal: Proposal) -> None:
+    if np.isneginf(log_p).all():
+        raise TargetError(
+            f"none of {log_p.size} draws from {proposal!r} lies in the target's support; give a proposal that covers it"
+        )
 
 
 class _Rate(NamedTuple):

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.atoms import Atom, best_log_c
+from doxa.mcmc.atoms import Atom
 from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.kernels.kernel import Kernel, Walkers
+from doxa.mcmc.pilot import pilot_log_c
 from doxa.mcmc.targets import Target, TargetError, values_at
 
 __all__ = [
@@ -170,15 +171,12 @@ class RegenerativeSampler:
     def _choose_c(self, rng: np.random.Generator) -> float:
         if not isinstance(self.log_c, str):
             return float(self.log_c)
+        if self.log_c == "best":
+            return pilot_log_c(self.target, self.proposal, _PILOT, rng)
         thetas = np.asarray(self.proposal.sample(_PILOT, rng), dtype=np.float64)
         values = values_at(self.target, thetas)
-        weights = values - self.proposal.log_density(thetas)
-        if np.isneginf(weights).all():
-            raise TargetError(
-                f"none of {_PILOT} draws from {self.proposal!r} lies in the target's support; give a proposal that "
-                "covers it"
-            )
-        return best_log_c(weights) if self.log_c == "best" else float(weights[values.argmax()]) - log(2)
+        top = int(values.argmax())
+        return float(values[top] - self.proposal.log_density(thetas[top : top + 1])[0]) - log(2)
 
 
 def check_share(name: str, share: object) -> None:

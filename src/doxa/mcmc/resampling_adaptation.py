@@ -27,7 +27,7 @@ from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.kernels.gaussians import GaussianProposal
 from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.lockstep import decide
-from doxa.mcmc.normal import Guarded, Normal, normal_like
+from doxa.mcmc.normal import Normal, guarded, normal_like
 from doxa.mcmc.pilot import choose_proposal
 from doxa.mcmc.regeneration import RegenerativeSampler, RegenerativeState
 from doxa.mcmc.targets import Target, TargetError
@@ -47,7 +47,6 @@ class Resampled(NamedTuple):
 
     proposal: Proposal  # what to freeze: the Gaussian, guarded by the start unless it is the start
     normal: Normal
-    log_c: float  # at which the proposal regenerates most often
     number: int  # 0: the Gaussian of the start; 1: that of the last round; 2: as wide as the surviving kernels
     acceptance: Floats  # (rounds,), mean over chains and steps
 
@@ -128,14 +127,8 @@ def adapt_by_resampling(
             kernels = rng.permutation(_resample(np.log(rates), rng))  # not the oldest kernel to the first place
         scales = scales[kernels] * np.exp(step * rng.standard_normal(chains))
     normals = [start, normal, normal.widened(float(np.exp(np.log(scales).mean())))]
-    candidates = [_guarded(q, start) for q in normals]
-    choice = choose_proposal(target, candidates, _PILOT, rng)
-    return Resampled(candidates[choice.number], normals[choice.number], choice.log_c, choice.number, acceptance)
-
-
-def _guarded(normal: Normal, start: Normal) -> Proposal:
-    same = np.array_equal(normal.mean, start.mean) and np.array_equal(normal.cholesky, start.cholesky)
-    return normal if same else Guarded(normal, start, _GUARD)
+    number = choose_proposal(target, normals, _PILOT, rng).number
+    return Resampled(guarded(normals[number], start, _GUARD), normals[number], number, acceptance)
 
 
 def _run_round(
@@ -209,7 +202,7 @@ class ResamplingSampler:
     >>> rng = np.random.default_rng(1)
     >>> state, draws, info = sampler.run(sampler.init(rng), 2000, rng)
     >>> state.mean.round(1), draws["acceptance"].mean().round(1)
-    (array([4., 4.]), np.float64(1.0))
+    (array([4., 4.]), np.float64(0.9))
     """
 
     target: Target
@@ -235,20 +228,20 @@ class ResamplingSampler:
         found = adapt_by_resampling(
             self.target, self.proposal, rng, chains=self.chains, rounds=self.rounds, steps=self.steps
         )
-        chain = self._frozen(found.normal, found.log_c).init(rng)
+        chain = self._frozen(found.normal).init(rng)
         return ResamplingState._make((found.normal.mean, found.normal.cholesky, *chain))
 
     def run(
         self, state: ResamplingState, n_steps: int, rng: np.random.Generator
     ) -> tuple[ResamplingState, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` (a multiple of ``thin``) and keep every ``thin``-th."""
-        sampler = self._frozen(Normal(state.mean, state.cholesky), float(state.log_c))
+        sampler = self._frozen(Normal(state.mean, state.cholesky))
         chain, draws, info = sampler.run(RegenerativeState._make(state[2:]), n_steps, rng)
         return ResamplingState._make((state.mean, state.cholesky, *chain)), draws, info
 
-    def _frozen(self, normal: Normal, log_c: float) -> RegenerativeSampler:
-        proposal = _guarded(normal, normal_like(self.proposal, self.target))
-        return RegenerativeSampler(self.target, proposal, log_c, thin=self.thin)
+    def _frozen(self, normal: Normal) -> RegenerativeSampler:
+        proposal = guarded(normal, normal_like(self.proposal, self.target), _GUARD)
+        return RegenerativeSampler(self.target, proposal, thin=self.thin)
 
 
 def _check_numbers(chains: int, rounds: int, steps: int) -> None:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_proposals import Proposal
 from doxa.mcmc.student import Student
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.hidden_forms import HIDDEN_FORMS, approximate_by_form
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
@@ -89,13 +89,19 @@ class Approximated(NamedTuple):
     """One part of the posterior with its approximation."""
 
     part: Part
-    target: Any  # RegressionTarget, JointTarget or RootPosterior
-    proposal: Proposal  # GaussianPosterior, Mixture or RootPosterior
+    target: Any  # RegressionTarget, JointTarget, RootPosterior; or an AugmentationSampler
+    proposal: Any  # GaussianPosterior, Mixture or RootPosterior; None with an AugmentationSampler
     modes: tuple[Mode, ...] = ()  # of a joint part
 
 
 def approximate(
-    network: LogisticNetwork, part: Part, table: Table, name: str | None, rng: np.random.Generator
+    network: LogisticNetwork,
+    part: Part,
+    table: Table,
+    name: str | None,
+    rng: np.random.Generator,
+    *,
+    augment: bool = False,
 ) -> Approximated:
     """Approximate one part of the posterior.
 
@@ -110,13 +116,18 @@ def approximate(
     rng : numpy.random.Generator
         Advanced: starts of climbs, and draws by which mixtures are fitted.
 
+    augment : bool, default=False
+        Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
+
     Raises
     ------
     ArgumentError
-        If ``name`` is unknown.
+        If ``name`` is unknown, or hidden values are too many to sum out.
     """
     check_approximation(name)
     if not part.complete:
+        if augment:
+            return Approximated(part, AugmentationSampler(network, part, table), None)
         target = JointTarget(network, part, table)
         if name in HIDDEN_FORMS:
             return Approximated(part, target, approximate_by_form(target, table, name, rng))

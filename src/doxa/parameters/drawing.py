@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.chain_sampler import ChainSampler
 from doxa.mcmc.driver import Run, Schedule, run_chains
-from doxa.mcmc.parts_sampler import PartsSampler
+from doxa.mcmc.parts_sampler import TURN, PartsSampler
 from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
+from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
 from doxa.parameters.evidence import bridge
 from doxa.parameters.ladder import Rung
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PlannedPart", "draw", "log_evidence", "plan_parts"]
 
+_SHORT_BLOCK = 4 * TURN  # draws, where a step takes thousandths of a second: some seconds between looks
 _MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
 
 
@@ -35,16 +37,25 @@ class PlannedPart(NamedTuple):
 
     found: Approximated
     rung: Rung
-    sampler: ChainSampler
+    sampler: ChainSampler | AugmentationSampler
 
 
 def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]:
     """Samplers of all parts, with as many walkers in lockstep as the part that needs most of them."""
     walkers = max((rung.walkers for _, rung in chosen), default=1)
-    return [
-        PlannedPart(found, rung, ChainSampler(_drawn_from(found, rung), rung.kernel, rung.start, walkers))
-        for found, rung in chosen
-    ]
+    if any(rung.kernel is None for _, rung in chosen):
+        walkers = 1  # a sampler of its own moves one
+    return [PlannedPart(found, rung, _sampler(found, rung, walkers)) for found, rung in chosen]
+
+
+def _sampler(found: Approximated, rung: Rung, walkers: int) -> ChainSampler | AugmentationSampler:
+    if rung.kernel is None or rung.start is None:
+        assert isinstance(found.target, AugmentationSampler)
+        return found.target
+    target = found.target
+    if rung.method == "variational":
+        target = _AsTarget(found.proposal, target.n_dimensions)
+    return ChainSampler(target, rung.kernel, rung.start, walkers)
 
 
 def draw(
@@ -75,6 +86,7 @@ def draw(
         seed=entropy,
         workers=workers,
         progress=progress,
+        block=_SHORT_BLOCK if any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts) else None,
     )
 
 
@@ -85,11 +97,6 @@ def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Gene
     inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
     sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))
     return bridge(inside, values_at(planned.found.target, sample) - proposal.log_density(sample))
-
-
-def _drawn_from(found: Approximated, rung: Rung) -> Any:
-    """The posterior; or its approximation, where that was asked for."""
-    return found.target if rung.method != "variational" else _AsTarget(found.proposal, found.target.n_dimensions)
 
 
 class _AsTarget(NamedTuple):

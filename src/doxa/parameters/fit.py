@@ -22,7 +22,7 @@ from doxa.mcmc.driver import Schedule, fresh_entropy
 from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
-from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts
+from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import Approximated, RootPosterior, approximate, check_approximation
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
@@ -72,7 +72,8 @@ def fit(
         How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
         from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
         the approximation) and ``"hmc"``.  Others by name: ``"block"``, ``"mixture"`` (with a random walk) and
-        ``"random_walk"`` after de Freitas et al. 2001; ``"variational"`` draws from the approximation itself.
+        ``"random_walk"`` after de Freitas et al. 2001; ``"augmentation"`` draws hidden values in turn with the
+        parameters, as auto does where they are too many to sum out; ``"variational"`` draws from the approximation.
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
@@ -219,9 +220,22 @@ def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
     chosen = []
     for k, part in enumerate(independent_parts(plan.network, plan.table)):
         rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 0)))  # chains: keys of length 1
-        found = approximate(plan.network, part, plan.table, plan.approximation, rng)
+        found = _approximated(plan, part, rng)
         chosen.append((found, choose(found, plan.method, rng)))
     return plan_parts(chosen)
+
+
+def _approximated(plan: FitPlan, part: Part, rng: np.random.Generator) -> Approximated:
+    """The part with its approximation; left to data augmentation where it has too many hidden values."""
+    given = plan.network, part, plan.table, plan.approximation, rng
+    if plan.method == "augmentation":
+        return approximate(*given, augment=True)
+    try:
+        return approximate(*given)
+    except ArgumentError:
+        if plan.method != "auto" or part.complete or plan.approximation is not None:
+            raise
+        return approximate(*given, augment=True)
 
 
 def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
@@ -237,7 +251,7 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
             symmetries += [found.text for found in find_symmetries(part.found.target, hidden, points)]
     n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
     parts = [_part_report(part.found, part.rung) for part in planned]
-    joint = [k for k, part in enumerate(planned) if isinstance(part.found.target, JointTarget)]
+    joint = [k for k, part in enumerate(planned) if not part.found.part.complete]
     if joint:  # they share one bound
         bound = joint_bound(plan.network, table)
         parts = [replace(part, bound=0.0) if k in joint else part for k, part in enumerate(parts)]
@@ -252,6 +266,8 @@ def _part_report(found: Approximated, rung: Rung) -> PartReport:
         exact = found.target.log_evidence
         return PartReport(nodes, "exact", rung.why, "Beta", 1.0, -np.inf, exact, 0.0, exact)
     proposal = found.proposal
+    if proposal is None:
+        return PartReport(nodes, rung.method, rung.why, "none", rung.pilot.efficiency, rung.pilot.tail)
     bound = np.nan
     if isinstance(proposal, GaussianPosterior) and proposal.evidence_kind == "lower bound":
         bound = proposal.log_evidence
@@ -263,7 +279,7 @@ def _with_evidence(report: FitReport, plan: list[PlannedPart], trace: Trace, ent
     """The report, with the log evidence of each part that was drawn from the posterior itself."""
     parts = []
     for k, (part, planned) in enumerate(zip(report.parts, plan, strict=True)):
-        if part.method in ("exact", "variational"):
+        if part.method in ("exact", "variational", "augmentation"):
             parts.append(part)
             continue
         rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(k, 1)))

@@ -42,8 +42,8 @@ class Rung(NamedTuple):
     """A kernel for one part, and why it was chosen."""
 
     method: str
-    kernel: Kernel
-    start: Proposal
+    kernel: Kernel | None  # None where a sampler of its own draws: data augmentation
+    start: Proposal | None
     walkers: int  # in each of the driver's chains
     pilot: Pilot  # of the approximation's weights
     why: str

@@ -19,6 +19,7 @@ from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.parameters.approximate import Approximated, RootPosterior
+from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.ladder import WALKERS, Rung, climb
 from doxa.parameters.pilot import Pilot, run_pilot
 from doxa.variational.gaussian import Gaussian
@@ -50,6 +51,9 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
     if isinstance(found.target, RootPosterior):
         everything = Pilot(0, 1.0, -np.inf)
         return Rung("exact", Independence(found.target), found.target, 1, everything, "a Beta distribution")
+    if isinstance(found.target, AugmentationSampler):
+        why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
+        return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why)
     if method in _NEED_A_GAUSSIAN and not isinstance(found.proposal, Gaussian):
         raise ArgumentError(
             f"method is {method!r}, which needs a posterior with one mode, but that of {', '.join(found.part.nodes)} "
@@ -67,6 +71,8 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
     local = _hmc(found, rng)
     why = f"{modes}, and the mixture of their approximations alone is not good enough ({rung.pilot})"
+    assert rung.kernel is not None
+    assert local.kernel is not None
     both = mixture(rung.kernel, local.kernel)
     return Rung("independence and hmc", both, found.proposal, WALKERS, rung.pilot, why)
 
@@ -141,5 +147,6 @@ METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "random_walk": _random_walk,
     "block": _block,
     "mixture": _mixture,
+    "augmentation": _auto,  # for what is complete
 }
 _NEED_A_GAUSSIAN = ("flip", "split_hmc", "block", "mixture")

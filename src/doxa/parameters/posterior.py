@@ -69,7 +69,7 @@ class ParameterPosterior:
         trace: Trace,
         report: FitReport,
         stop: StopReport | None = None,
-        approximations: tuple[Proposal, ...] = (),
+        approximations: tuple[Proposal | None, ...] = (),
         complete: Callable[[], FitReport] | None = None,
     ) -> None:
         self.network = network
@@ -124,7 +124,10 @@ class ParameterPosterior:
         return np.asarray(vectors)
 
     def log_density(self, node: str) -> Floats:
-        """Log of prior times likelihood (nats) of the part that holds a node, at each draw, shape (chain, draw)."""
+        """Log of prior times likelihood (nats) of the part that holds a node, at each draw, shape (chain, draw).
+
+        With data augmentation, that of the parameters and the hidden values drawn with them.
+        """
         return chains_of(self.trace[f"{self._part(node)}.log_density"])
 
     def approximation(self, node: str) -> Proposal:
@@ -135,7 +138,10 @@ class ParameterPosterior:
         k = self._part(node)
         if not self._approximations:
             raise ArgumentError("this posterior was loaded from a run file, which keeps no approximations; fit again")
-        return self._approximations[k]
+        found = self._approximations[k]
+        if found is None:
+            raise ArgumentError(f"the parameters of {node!r} were drawn by data augmentation, without an approximation")
+        return found
 
     def part(self, node: str) -> PartReport:
         """How the part that holds a node was drawn."""

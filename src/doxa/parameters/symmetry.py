@@ -49,7 +49,7 @@ def _flips(target: JointTarget, hidden: tuple[str, ...]) -> Iterator[Symmetry]:
         for k, (owner, label) in enumerate(packing.labels):
             if owner == node:
                 matrix[k, k] = -1.0
-            elif label == node:
+            elif label == node and owner not in network.roots:  # whose label is 'probability', as a node's may be
                 matrix[k, k] = -1.0
                 if network.coding == "01" and (owner, "bias") in place:  # b + w x = (b + w) - w (1 - x)
                     matrix[place[owner, "bias"], k] = 1.0
@@ -60,7 +60,11 @@ def _swaps(target: JointTarget, hidden: tuple[str, ...]) -> Iterator[Symmetry]:
     place = {label: k for k, label in enumerate(target.packing.labels)}
     for one, other in combinations(hidden, 2):
         change = {one: other, other: one}
-        images = [(change.get(owner, owner), change.get(label, label)) for owner, label in target.packing.labels]
+        roots = target.network.roots
+        images = [
+            (change.get(owner, owner), label if owner in roots else change.get(label, label))
+            for owner, label in target.packing.labels
+        ]
         if all(image in place for image in images):
             matrix = np.zeros((len(images), len(images)))
             matrix[[place[image] for image in images], np.arange(len(images))] = 1.0

@@ -46,14 +46,15 @@ def judge(posterior: ParameterPosterior) -> Verdict:
 
 
 def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:
-    names = [(node, label) for node in posterior.network.parameters for label in posterior.network.coefficients(node)]
-    found = [diagnosis for node in posterior.network.parameters for diagnosis in posterior._diagnoses[node]]
+    drawn = [node for node in posterior.network.parameters if posterior.method[node] != "exact"]
+    names = [(node, label) for node in drawn for label in posterior.network.coefficients(node)]
+    found = [diagnosis for node in drawn for diagnosis in posterior._diagnoses[node]]
     if not found:
-        return True, "the network has no parameters", ""
+        return True, "all are independent draws from the exact posterior", ""
     if posterior.n_chains == 1:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
     r_hat = np.array([diagnosis.r_hat for diagnosis in found])
-    ess = np.array([diagnosis.bulk_ess for diagnosis in found])
+    ess = np.array([min(diagnosis.bulk_ess, diagnosis.estimate.ess) for diagnosis in found])
     if np.isnan(r_hat).any():
         node, label = names[int(np.isnan(r_hat).argmax())]
         return None, f"{node}: {label} never changed", "Run longer, or with another method."
@@ -61,7 +62,7 @@ def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:
     longer = f"Run longer: draws={4 * posterior.n_draws}."
     if r_hat[worst] > R_HAT_LIMIT:
         name = ": ".join(names[worst])
-        reason = f"the chains disagree about {name}: R-hat {r_hat[worst]:.3f} (limit {R_HAT_LIMIT})"
+        reason = f"the chains disagree about {name}: R-hat {r_hat[worst]:.4f} (limit {R_HAT_LIMIT})"
         return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
     if ess[slowest] < LEAST_ESS:
         name = ": ".join(names[slowest])
