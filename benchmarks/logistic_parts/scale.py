@@ -39,7 +39,7 @@ def wide() -> None:
     sample = sample_regression(problem, draws=4, warmup=0, seed=1, workers=1)
     fitted = time.process_time() - begin
     begin = time.process_time()
-    sample = sample_regression(problem, draws=200, warmup=20, seed=1, workers=1)
+    sample = sample_regression(problem, draws=50, warmup=5, seed=1, workers=1)
     seconds = time.process_time() - begin - fitted
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     chosen = sample.draws[..., ::50]

@@ -177,10 +177,10 @@ def separable(d=12, n=60):
 
 def test_warm_up_finds_a_metric_a_step_and_a_length():
     rng = np.random.default_rng(SEED)
-    factor = np.tril(rng.standard_normal((6, 6))) + 3 * np.diag([1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0])
+    factor = np.tril(rng.standard_normal((6, 6))) + 3 * np.diag([0.01, 0.1, 0.3, 1.0, 3.0, 10.0])
     gaussian = Gaussian(np.arange(6.0), factor * np.sign(np.diag(factor)))
     target = AsTarget(gaussian)
-    start = start_at(target, gaussian.mean + rng.standard_normal((32, 6)))  # hundreds of deviations off in some ways
+    start = start_at(target, gaussian.mean + rng.standard_normal((32, 6)))  # up to thirty deviations off
     kernel, walkers, report = warmed_up(target, start, rng)
     relative = np.linalg.solve(gaussian.cholesky, kernel.metric_cholesky)
     sizes = np.linalg.eigvalsh(relative @ relative.T)

@@ -137,7 +137,7 @@ class AdaptiveSampler:
     >>> state, draws, info = sampler.run(sampler.init(rng), 5000, rng)
     >>> rate = draws["acceptance"]
     >>> rate[:200].mean().round(2), rate[-2000:].mean().round(2), info["refits"]
-    (np.float64(0.08), np.float64(0.82), 5)
+    (np.float64(0.08), np.float64(0.81), 4)
     """
 
     target: Target

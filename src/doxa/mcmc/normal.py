@@ -69,11 +69,8 @@ def guarded(normal: Normal, wide: Proposal | None, share: float) -> Proposal:
 
     The Gaussian alone if there is nothing to mix, or it is ``wide`` itself.
     """
-    if wide is None or not share:
-        return normal
-    if isinstance(wide, Normal) and all(
-        map(np.array_equal, (normal.mean, normal.cholesky), (wide.mean, wide.cholesky))
-    ):
+    same = isinstance(wide, Normal) and np.array_equal(normal.mean, wide.mean)
+    if wide is None or not share or (same and np.array_equal(normal.cholesky, wide.cholesky)):
         return normal
     return Mixture([normal, wide], [1 - share, share])
 

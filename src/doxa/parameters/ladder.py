@@ -23,15 +23,16 @@ from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Kernel, start_at
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.mcmc.student import Student
-from doxa.mcmc.targets import SmoothTarget
+from doxa.mcmc.targets import SmoothTarget, Target
 from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 
-__all__ = ["WALKERS", "Rung", "climb"]
+__all__ = ["WALKERS", "Rung", "climb", "tuning_walkers"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 WALKERS = 8  # chains in lockstep where steps need gradients
-_TUNING_WALKERS = 32
+_TUNING_WALKERS, _FEW_TUNING_WALKERS = 32, 8
+_LARGE = 250  # coefficients from which tuning makes do with few walkers: each step is then seconds of work
 _DF = 8.0  # degrees of freedom; in more than some ten dimensions a t is no Gaussian any more, and its pilot says so
 _LEAST_WITH_TAILS = 0.4  # effective draws a draw below which flips or kicks are tried
 _FLIP_EFFICIENCY = 0.4  # each flip costs two evaluations
@@ -47,6 +48,11 @@ class Rung(NamedTuple):
     walkers: int  # in each of the driver's chains
     pilot: Pilot  # of the approximation's weights
     why: str
+
+
+def tuning_walkers(target: Target) -> int:
+    """Walkers that tune a kernel: many make it sure, few make it quick where there are many coefficients."""
+    return _TUNING_WALKERS if target.n_dimensions < _LARGE else _FEW_TUNING_WALKERS
 
 
 def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Generator) -> Rung:
@@ -72,7 +78,7 @@ def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Gener
     pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)
     if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
         return Rung("flip", Flip(gaussian), gaussian, 1, pilot, f"{poor}, but flips are: {pairs}")
-    walkers = start_at(target, np.asarray(gaussian.sample(_TUNING_WALKERS, rng)))
+    walkers = start_at(target, np.asarray(gaussian.sample(tuning_walkers(target), rng)))
     split, walkers, report = tuned_split(target, gaussian, walkers, rng)
     accepted = f"Hamiltonian steps under it are accepted with probability {report.acceptance:.2f}"
     if report.acceptance >= _SPLIT_ACCEPTANCE:

@@ -20,7 +20,7 @@ from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.parameters.approximate import Approximated, RootPosterior
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.ladder import WALKERS, Rung, climb
+from doxa.parameters.ladder import WALKERS, Rung, climb, tuning_walkers
 from doxa.parameters.pilot import Pilot, run_pilot
 from doxa.variational.gaussian import Gaussian
 
@@ -29,7 +29,6 @@ __all__ = ["METHODS", "choose"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _BLOCK = 5  # coefficients, as in de Freitas et al. 2001, section 5.1
-_TUNING_WALKERS = 32
 
 
 def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
@@ -129,7 +128,9 @@ def _walk(found: Approximated, rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def _walkers(found: Approximated, rng: np.random.Generator) -> Walkers:
-    return start_at(found.target, np.asarray(found.proposal.sample(_TUNING_WALKERS, rng), dtype=np.float64))
+    return start_at(
+        found.target, np.asarray(found.proposal.sample(tuning_walkers(found.target), rng), dtype=np.float64)
+    )
 
 
 def _gaussian(found: Approximated) -> Gaussian:

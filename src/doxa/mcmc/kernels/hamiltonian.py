@@ -46,7 +46,7 @@ _MOST_GRADIENTS = (32, 64, 128, 256)  # a step of the stages of warm-up, so that
 _GOAL = 0.8  # mean acceptance; with walls as without, .65 to .9 are within a fifth of the best
 _QUARTER = np.pi / 2  # a quarter turn of a Gaussian with this metric: where squares are least alike
 _LONGER = np.sqrt(2.0)
-_FARTHEST = 4  # steps of that factor from a quarter turn: lengths from 0.4 to 6.3
+_FIRST, _LAST = -2, 4  # powers of it that are tried: lengths of 0.8, up to 6.3 or, where shorter is better, down to 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ def warmed_up(
         Its covariance is the first metric; the walkers' own spread, coordinate by coordinate, when left out.
     n_steps : int, default=240
         At least 100, about: half of them learn the metric, a tenth is spent on each length that is tried (three to
-        six), a tenth on the step, and a tenth on a look at the result.
+        seven), a tenth on the step, and a tenth on a look at the result.
     jitter : float, default=0.3
         As in `Hamiltonian`.
 
@@ -305,16 +305,19 @@ class _DualAveraging:
 def _choose_length(
     kernel: Hamiltonian, target: SmoothTarget, walkers: Walkers, rng: np.random.Generator, n_steps: int
 ) -> tuple[Hamiltonian, Walkers, tuple[LengthPilot, ...]]:
-    """Try a quarter turn, a longer and a shorter length, and go on in the direction that is better."""
+    """Try longer and longer lengths while they are better; shorter ones if the second is not.
+
+    From below, as efficiency has a further peak at three quarter turns, five and so on.
+    """
     tried: dict[int, LengthPilot] = {}
-    for direction in (1, -1):
-        for k in range(0, direction * (_FARTHEST + 1), direction):
+    for lengths in (range(_FIRST, _LAST + 1), range(_FIRST, -_LAST - 1, -1)):
+        for before, k in zip([None, *lengths], lengths, strict=False):
             if k not in tried:
                 length = _QUARTER * float(_LONGER**k)
                 tried[k], walkers = _try(replace(kernel, length=length), target, walkers, rng, n_steps)
-            if k and tried[k].efficiency <= tried[k - direction].efficiency:
+            if before is not None and tried[k].efficiency <= tried[before].efficiency:
                 break
-        if max(tried, key=lambda k: tried[k].efficiency) > 0:
+        if len(tried) > 2:
             break
     best = max(tried.values(), key=lambda pilot: pilot.efficiency)
     return replace(kernel, length=best.length), walkers, tuple(tried.values())
