@@ -69,9 +69,12 @@ def guarded(normal: Normal, wide: Proposal | None, share: float) -> Proposal:
 
     The Gaussian alone if there is nothing to mix, or it is ``wide`` itself.
     """
-    same = isinstance(wide, Normal) and np.array_equal(normal.mean, wide.mean)
-    if wide is None or not share or (same and np.array_equal(normal.cholesky, wide.cholesky)):
+    if wide is None or not share:
         return normal
+    if isinstance(wide, Normal):
+        same = np.array_equal(normal.mean, wide.mean) and np.array_equal(normal.cholesky, wide.cholesky)
+        if same:
+            return normal
     return Mixture([normal, wide], [1 - share, share])
 
 
