@@ -278,7 +278,7 @@ REFUSED = {
     "three states": (
         ["three.txt", "three.csv"],
         "table column 'a' has 3 states ('0', '1', '2'), and the nodes of a logistic network have two; merge its "
-        "states, read numbers with bins={{'a': 2}}, or leave the column out",
+        "states, read numbers with bins={{'a': 2}}, or take the node out of the network",
     ),
     "no column": (
         ["graph.txt", "three.csv"],

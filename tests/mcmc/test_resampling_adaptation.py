@@ -42,7 +42,7 @@ def test_draws_of_the_initial_phase_are_not_exact(monkeypatch):
         return result
 
     monkeypatch.setattr(resampling_adaptation, "_run_round", spying)
-    rng, n = np.random.default_rng(SEED), 150
+    rng, n = np.random.default_rng(SEED), 100
     ends = []
     for _ in range(n):
         adapt_by_resampling(BUMPS.target, BAD[1], rng, chains=8, rounds=12, steps=2)

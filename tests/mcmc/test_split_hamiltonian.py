@@ -105,7 +105,7 @@ def test_kicks_that_are_no_palindrome_are_caught():
 
     for steps, wrong in ((lopsided(2), True), (palindrome(2), False)):
         twin = Wrong(whitening(NEAR_SKEW), trajectory(steps))
-        found = invariance(twin, SmoothSkew(), np.random.default_rng(SEED))
+        found = invariance(twin, SmoothSkew(), np.random.default_rng(SEED), n=60_000)
         assert (found.z > z_limit(found.n)) == wrong
 
 
@@ -114,7 +114,7 @@ def test_acceptance_without_the_kinetic_term_is_caught():
         return rotate_and_kick(target, whitening(NEAR_SKEW), phase, momenta, WIDE, palindrome(2))
 
     twin = Wrong(whitening(NEAR_SKEW), go, kinetic=False)
-    found = invariance(twin, SmoothSkew(), np.random.default_rng(SEED))
+    found = invariance(twin, SmoothSkew(), np.random.default_rng(SEED), n=60_000)
     assert found.z > z_limit(found.n)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -135,6 +135,8 @@ def fit(
         until=until,
         seed=seed,
     )
+    if store is not None and os.path.lexists(store):
+        create_run(store, plan.header())  # refuses the name, before a long search rather than after
     return run_plan(plan, None if store is None else lambda: create_run(store, plan.header()), workers, progress)
 
 
@@ -185,21 +187,27 @@ def resume(
         raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
     data = table if table is None or isinstance(table, Table) else read_table(table)
     plan, writer = go_on(path, data, draws, until)
-    return run_plan(plan, lambda: writer, workers, progress)
+    with writer:
+        return run_plan(plan, lambda: nullcontext(writer), workers, progress)
 
 
 def run_plan(
-    plan: FitPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
+    plan: FitPlan,
+    open_store: Callable[[], AbstractContextManager[RunWriter]] | None,
+    workers: int | None,
+    progress: bool | None,
 ) -> ParameterPosterior:
     """Run a plan, and keep it in a file if there is one."""
-    with nullcontext() if open_store is None else open_store() as store:
-        with single_threaded_products():
-            parts = _plan_parts(plan)
-            report = _report(plan, parts)
-        labels = [
-            [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
-            for part in parts
-        ]
+    with single_threaded_products():
+        parts = _plan_parts(plan)
+        report = _report(plan, parts)
+    labels = [
+        [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
+        for part in parts
+    ]
+    with (
+        nullcontext() if open_store is None else open_store() as store
+    ):  # only now: what cannot be planned leaves no file
         _keep_report(store, report)
         run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
