@@ -1,4 +1,4 @@
-"""Structure sampling: speed, scaling over threads, accuracy against exact sums, growth, and sumu beside it.
+"""Structure sampling: speed, scaling over threads, accuracy against exact sums, growth, and other packages beside it.
 
     python benchmarks/structure.py [speed | threads | asia | start | accuracy | agreement | moves | growth | peers]
 
@@ -15,8 +15,8 @@ figures.  Without arguments all parts but ``peers``, which builds another packag
 ``moves``     steps a second of each move, two cores against one, and the chapter's million visits on ALARM.
 ``growth``    table, steps, memory and agreement of two chains, for 20 to 200 nodes and 500 to 50,000 records; drawn
               in ``structure_growth.png`` (in BENCH_FOLDER, else the temporary folder) if matplotlib is there.
-``peers``     errors beside those of sumu 0.1.2, which is built in a temporary folder unless SUMU_PYTHON names a Python
-              that has it.
+``peers``     errors beside those of other packages, each in a virtual environment of its own: in PEERS_FOLDER, where
+              they are kept between runs, else in a temporary folder.
 
 BENCH_SEEDS is the number of seeds or repeats, 5 unless set.
 """

@@ -6,8 +6,8 @@ afresh with Cython 0.29, against NumPy 1.26.  Its sampler, Gadget, then has four
 0.1.1, and is measured as published and with them repaired (``REPAIRS``):
 
 * where a difference of two sums cancels, sums kept beforehand should step in, but are kept under the wrong key
-  (``ikbit_32``), and for two or more nodes their recursion starts from ``T & ~T``, which is empty: NaN or noise, so
-  that no run ends on Sachs and Child;
+  (``ikbit_32``), and for two or more nodes their recursion starts from ``T & ~T``, which is empty: NaN or noise,
+  which every run on Sachs and Child meets;
 * the proposal that splits a part draws its nodes with replacement, and from the first part never more than one, which
   the acceptance probability does not know: the chain has another stationary distribution, and on Asia the error stays.
 
@@ -73,7 +73,8 @@ WITHOUT = (  # what was looked into and has no row
     "trilearn 2.0.5: undirected decomposable graphs, another posterior",
     "avici 1.0.7: edge probabilities of a network trained beforehand on other records, no BDeu; not tried",
     "netmc 0.0.1: empty classes; structure-learning 0.1.0: makes records, learns nothing",
-    "jax-dag-gflownet, and structure_learning of the Human Technology Institute: not on PyPI (the name is another's)",
+    "jax-dag-gflownet: its repository holds no package to install, only a clone to run",
+    "structure_learning of the Human Technology Institute: not on PyPI, where the name is another's",
 )
 
 
@@ -210,7 +211,7 @@ def run(
                 "print(json.dumps([edges.tolist(), seconds, count]))",
             )
         )
-        strict = ["-W", "error::RuntimeWarning"] if runner is sumu_gadget else []  # NaN is no answer
+        strict = ["-W", "error:invalid value:RuntimeWarning"] if runner is sumu_gadget else []  # NaN is no answer
         environment = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         done = subprocess.run(
             [python, *strict, "-c", code], capture_output=True, text=True, cwd=folder, env=environment

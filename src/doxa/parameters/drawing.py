@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from doxa.mcmc.driver import Run, Schedule, run_chains
 from doxa.mcmc.parts_sampler import TURN, PartsSampler
 from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
-from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
 from doxa.parameters.evidence import bridge
 from doxa.parameters.ladder import Rung
@@ -37,7 +36,7 @@ class PlannedPart(NamedTuple):
 
     found: Approximated
     rung: Rung
-    sampler: ChainSampler | AugmentationSampler
+    sampler: Any  # a ChainSampler, mostly
 
 
 def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]:
@@ -48,10 +47,9 @@ def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]
     return [PlannedPart(found, rung, _sampler(found, rung, walkers)) for found, rung in chosen]
 
 
-def _sampler(found: Approximated, rung: Rung, walkers: int) -> ChainSampler | AugmentationSampler:
+def _sampler(found: Approximated, rung: Rung, walkers: int) -> Any:
     if rung.kernel is None or rung.start is None:
-        assert isinstance(found.target, AugmentationSampler)
-        return found.target
+        return rung.sampler
     target = found.target
     if rung.method == "variational":
         target = _AsTarget(found.proposal, target.n_dimensions)

@@ -71,9 +71,10 @@ def fit(
     method : str, default="auto"
         How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
         from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
-        the approximation) and ``"hmc"``.  Others by name: ``"block"``, ``"mixture"`` (with a random walk) and
-        ``"random_walk"`` after de Freitas et al. 2001; ``"augmentation"`` draws hidden values in turn with the
-        parameters, as auto does where they are too many to sum out; ``"variational"`` draws from the approximation.
+        the approximation) and ``"hmc"``.  Others by name, after de Freitas et al. 2001: ``"block"``, ``"mixture"``
+        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive).  ``"augmentation"`` draws hidden
+        values in turn with the parameters, as auto does where they are too many to sum out; ``"variational"`` draws
+        from the approximation.
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with

@@ -10,7 +10,7 @@ Decisions rest on counted draws, never on time, so that one seed gives one rung.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,12 @@ class Rung(NamedTuple):
     """A kernel for one part, and why it was chosen."""
 
     method: str
-    kernel: Kernel | None  # None where a sampler of its own draws: data augmentation
+    kernel: Kernel | None  # None where there is a sampler of its own
     start: Proposal | None
     walkers: int  # in each of the driver's chains
     pilot: Pilot  # of the approximation's weights
     why: str
+    sampler: Any = None  # of one walker, in the place of a kernel
 
 
 def tuning_walkers(target: Target) -> int:

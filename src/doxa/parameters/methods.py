@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
+from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import mixture
@@ -52,7 +53,7 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
         return Rung("exact", Independence(found.target), found.target, 1, everything, "a Beta distribution")
     if isinstance(found.target, AugmentationSampler):
         why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
-        return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why)
+        return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why, found.target)
     if method in _NEED_A_GAUSSIAN and not isinstance(found.proposal, Gaussian):
         raise ArgumentError(
             f"method is {method!r}, which needs a posterior with one mode, but that of {', '.join(found.part.nodes)} "
@@ -123,6 +124,12 @@ def _hmc(found: Approximated, rng: np.random.Generator) -> Rung:
     return _independence(found, rng)._replace(method="hmc", kernel=kernel, walkers=WALKERS, why=why)
 
 
+def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
+    """Independence with a proposal that is refitted where the chain forgets its past (figure 10, corrected)."""
+    sampler = AdaptiveSampler(found.target, _gaussian(found))
+    return _independence(found, rng)._replace(method="regeneration", kernel=None, sampler=sampler)
+
+
 def _walk(found: Approximated, rng: np.random.Generator) -> tuple[Any, Any]:
     return calibrated(RandomWalk(), found.target, _walkers(found, rng), rng)
 
@@ -148,6 +155,7 @@ METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "random_walk": _random_walk,
     "block": _block,
     "mixture": _mixture,
+    "regeneration": _regeneration,
     "augmentation": _auto,  # for what is complete
 }
-_NEED_A_GAUSSIAN = ("flip", "split_hmc", "block", "mixture")
+_NEED_A_GAUSSIAN = ("flip", "split_hmc", "block", "mixture", "regeneration")
