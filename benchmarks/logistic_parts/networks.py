@@ -20,7 +20,7 @@ def modes() -> None:
     )
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
-        table = network.simulate(50, {"y": [3.0, -1.0]}, rng).select(["x", "y"])
+        table = network.simulate(50, {"y": [2.0, -1.0]}, rng).select(["x", "y"])
         (part,) = independent_parts(network, table)
         exact = minor_mass(JointTarget(network, part, table))
         begin = time.process_time()

@@ -56,6 +56,7 @@ def ess() -> None:
             problem = make(*args)
             row = ours(problem, DRAWS.get(name, 1000), seed) | nuts(python, problem, seed)
             results.setdefault(name, []).append(row)
+            print(f"  seed {seed}, {name}: {row['ours']:.3g} and {row['nuts']:.3g}, by {row['method']}", flush=True)
     for name, rows in results.items():
         ratio = [row["ours"] / max(row["nuts"], 1e-9) for row in rows]
         whole = [row["whole"] / max(row["nuts"], 1e-9) for row in rows]

@@ -23,7 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK = 256  # steps
 _TRIES = 100
-_NUMBERS = 2**20  # held in memory by a chunk's path
+_NUMBERS = 2**17  # in a chunk's path; where steps are large, a chunk is seconds of work
 
 
 class ChainState(NamedTuple):

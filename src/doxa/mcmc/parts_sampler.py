@@ -18,7 +18,7 @@ from doxa.mcmc.fleet import Sampler
 
 __all__ = ["TURN", "PartSampler", "PartsSampler", "PartsState"]
 
-TURN = 256  # steps; a multiple of every chunk of `ChainSampler`, so that no sampler has steps of its own ahead
+TURN = 256  # steps, where no sampler has chunks of its own
 
 Draws = dict[str, NDArray[Any]]
 
@@ -75,6 +75,12 @@ class PartsSampler:
                     f"samplers[{k}] has thin={sampler.thin}; parts have 1, and the whole may be thinned"
                 )
 
+    @property
+    def turn(self) -> int:
+        """Steps of a turn: the longest chunk, a multiple of every other, so that none has steps of its own ahead."""
+        chunks = [sampler.chunk for sampler in self.samplers if hasattr(sampler, "chunk")]
+        return max(chunks, default=TURN)
+
     def init(self, rng: np.random.Generator) -> PartsState:
         """Start every sampler, one after another."""
         states = [sampler.init(rng) for sampler in self.samplers]
@@ -89,13 +95,13 @@ class PartsSampler:
     ) -> tuple[PartsState, Draws, dict[str, int]]:
         """Run ``n_steps`` (a multiple of ``thin``) of every sampler and keep every ``thin``-th."""
         states, ready = self._split(state)
-        pieces = [[draws] for draws in ready]
+        pieces, turn = [[draws] for draws in ready], self.turn
         n_ready = len(next(iter(ready[0].values())))
         while n_ready < n_steps:
             for k, sampler in enumerate(self.samplers):
-                states[k], draws, _ = sampler.run(states[k], TURN, rng)
+                states[k], draws, _ = sampler.run(states[k], turn, rng)
                 pieces[k].append(draws)
-            n_ready += TURN
+            n_ready += turn
         whole = [{name: np.concatenate([piece[name] for piece in part]) for name in part[0]} for part in pieces]
         kept = slice(self.thin - 1, n_steps, self.thin)
         taken = {f"{k}.{name}": values[kept] for k, part in enumerate(whole) for name, values in part.items()}
