@@ -248,7 +248,7 @@ def test_a_write_that_fails_is_said_and_the_run_goes_on(tmp_path, monkeypatch, e
 
 COMMAND = """
 import os, time
-from doxa.cli.graphs import show_graphs
+from doxa import cli
 from doxa.mcmc import driver, fleet
 from doxa.structure import learn, runs
 

@@ -164,8 +164,8 @@ class ParameterPosterior:
         >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
         >>> fit.summary()[["node", "coefficient", "mean"]].round(2)
              node coefficient  mean
-        0  systol        bias -0.35
-        1  systol       smoke -0.12
+        0  systol        bias -0.30
+        1  systol       smoke -0.16
         """
         import pandas as pd
 
@@ -226,7 +226,7 @@ class ParameterPosterior:
         >>> fit.predict(pd.DataFrame({"smoke": ["yes", "no"]}))[["row", "node", "probability"]].round(2)
            row    node  probability
         0    0  systol         0.39
-        1    1  systol         0.44
+        1    1  systol         0.46
         """
         table = rows if isinstance(rows, Table) else read_table(rows)
         return predict_cells(self.network, self._thinned(), recode(table, self.network, self.states))
