@@ -1,10 +1,10 @@
 """NUTS by NumPyro, BlackJAX and nutpie on one logistic regression; run by a Python that has them, not by doxa's.
 
-    python nuts.py PROBLEM.npz SEED [package ...]
+    python nuts.py PROBLEM.npz SEED WARMUP DRAWS [package ...]
 
 The file holds design (rows, d), sign (-1, +1), offset, prior_mean and prior_sd.  Prints a line of JSON for each
 package that is there: least bulk effective draws a CPU second of sampling, and the CPU seconds before it (compilation
-and 1000 steps of warm-up, one chain).
+and warm-up, one chain).
 """
 
 # ruff: noqa: E402 (threads are limited before NumPy is imported)
@@ -22,7 +22,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 
-WARMUP, DRAWS = 1000, 2000
+WARMUP, DRAWS = int(sys.argv[3]), int(sys.argv[4])
 
 
 def least_ess(draws):
@@ -121,7 +121,7 @@ PACKAGES = {"numpyro": with_numpyro, "blackjax": with_blackjax, "nutpie": with_n
 def main() -> None:
     data = dict(np.load(sys.argv[1]))
     seed = int(sys.argv[2])
-    for name in sys.argv[3:] or PACKAGES:
+    for name in sys.argv[5:] or PACKAGES:
         try:
             draws, seconds, before, version = PACKAGES[name](data, seed)
         except ImportError as error:

@@ -36,6 +36,8 @@ GOALS = {
     "separable": 1,
 }
 DRAWS = {"d = 1": 20_000, "d = 5": 20_000, "d = 10": 20_000, "d = 20": 20_000, "d = 50": 20_000, "d = 100": 2000}
+NUTS_STEPS = {"separable": (300, 300)}  # elsewhere 1000 of warm-up and 2000 draws; here one takes half a second
+NUTS_LIMIT = float(os.environ.get("NUTS_LIMIT", "900"))  # seconds for a package on one problem
 PACKAGES = ["numpyro", "blackjax", "nutpie", "pymc", "arviz-stats"]
 
 
@@ -54,7 +56,9 @@ def ess() -> None:
     for seed in range(SEEDS):
         for name, (make, *args) in cases(seed).items():
             problem = make(*args)
-            row = ours(problem, DRAWS.get(name, 1000), seed) | nuts(python, problem, seed)
+            row = ours(problem, DRAWS.get(name, 1000), seed) | nuts(
+                python, problem, seed, NUTS_STEPS.get(name, (1000, 2000))
+            )
             results.setdefault(name, []).append(row)
             print(f"  seed {seed}, {name}: {row['ours']:.3g} and {row['nuts']:.3g}, by {row['method']}", flush=True)
     for name, rows in results.items():
@@ -89,7 +93,7 @@ def ours(problem, draws, seed):
     }  # fmt: skip
 
 
-def nuts(python, problem, seed):
+def nuts(python, problem, seed, steps):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.npz"
         np.savez(
@@ -97,14 +101,22 @@ def nuts(python, problem, seed):
             prior_sd=np.sqrt(np.diag(problem.prior_covariance)),
         )  # fmt: skip
         script = Path(__file__).with_name("nuts.py")
-        answer = subprocess.run([python, script, path, str(seed)], capture_output=True, text=True, check=False)
-    found = [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
+        found, said = [], ""
+        for package in ("numpyro", "blackjax", "nutpie"):
+            command = [python, script, path, str(seed), *map(str, steps), package]
+            try:
+                answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=NUTS_LIMIT)
+            except subprocess.TimeoutExpired:
+                print(f"  {package}: not done in {NUTS_LIMIT:.0f} s", flush=True)
+                continue
+            found += [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
+            said += answer.stderr[-500:]
     rates = {f"by {row['package']} {row['version']}": row["ess_per_second"] for row in found if "failed" not in row}
     for row in found:
         if "failed" in row:
             print(f"{row['package']}: {row['failed']}")
     if not rates:
-        raise SystemExit(f"no NUTS ran: {answer.stderr[-500:]}")
+        raise SystemExit(f"no NUTS ran: {said}")
     return rates | {"nuts": max(rates.values()), "before": min(row["before"] for row in found if "before" in row)}
 
 

@@ -13,7 +13,9 @@ from scipy.special import betaln, expit
 import doxa
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
+from doxa.mcmc.kernels.kernel import start_at
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, part_regression
+from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.methods import METHODS
 from doxa.parameters.regression_target import RegressionTarget
@@ -33,7 +35,8 @@ def regression_grid(network, table, node="y", reach=9.0):
 def test_every_method_draws_from_the_posterior(method):
     network, table = two_parents(np.random.default_rng(1), n=60)
     grid = regression_grid(network, table)
-    fit = doxa.fit(network, table, method=method, draws=2000, warmup=200, seed=3)
+    draws = 60 if method == "tempered" else 2000  # of which each takes many steps
+    fit = doxa.fit(network, table, method=method, draws=draws, warmup=draws // 10, seed=3)
     summary = fit.summary()
     z = (summary["mean"] - grid.mean) / summary["mcse"]
     assert np.abs(z).max() < z_limit(2)
@@ -107,6 +110,24 @@ def test_both_modes_of_a_hidden_parent_get_their_mass(seed):
     assert abs(evidence.value - exact) < z_limit(1) * evidence.mcse < 0.2
     assert fit.log_marginal_likelihood_bound < exact
     assert fit.converged
+
+
+def test_tempered_transitions_go_between_modes_that_a_walk_stays_in():
+    """The hidden values can be exchanged, so each mode has half of the mass; every walker begins in the same."""
+    network = LogisticNetwork({node: ["h"] for node in "abc"}, prior_scale=2.0, roots={"h": 0.5})
+    rng = np.random.default_rng(7)
+    table = network.simulate(100, {node: [0.2, 1.5] for node in "abc"}, rng).select(["a", "b", "c"])
+    (part,) = independent_parts(network, table)
+    target = JointTarget(network, part, table)
+    found = approximate(network, part, table, None, np.random.default_rng(1))
+    start = start_at(target, np.tile(found.modes[0].mean, (256, 1)))
+    sums = {}
+    for method in ("tempered", "random_walk"):
+        kernel = METHODS[method](found, np.random.default_rng(3)).kernel
+        sums[method] = kernel.run(target, start, 40, rng)[0].thetas[:, 1::2].sum(axis=1)
+    limit = z_limit(2) * 0.5 / 16  # of the share of 256 walkers at one time, when they are independent
+    assert abs((sums["tempered"] < 0).mean() - 0.5) < limit
+    assert abs((sums["random_walk"] < 0).mean() - 0.5) > limit
 
 
 @pytest.mark.parametrize("form", ["unconstrained", "structured", "mean_field"])

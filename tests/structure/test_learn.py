@@ -376,7 +376,7 @@ def test_stopping_does_not_depend_on_workers():
             ArgumentError,
             f"draws is 10 and until is {doxa.Until()!r}: both say when to stop; give one of them",
         ),
-        ({"until": 0.01}, ArgumentTypeError, "until is 0.01; it must be an Until, such as doxa.Until(mcse=0.005)"),
+        ({"until": 0.01}, ArgumentTypeError, "until is 0.01; it must be an Until, such as doxa.Until(ess=1000)"),
         (
             {"until": doxa.Until(quantities=["x0 -> y"])},
             ArgumentError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,8 +76,8 @@ def fit(
     method: Annotated[
         str,
         typer.Option(
-            help="How to draw: auto, independence, flip, split_hmc, hmc, block, mixture, random_walk, or variational "
-            "for the approximation itself."
+            help="How to draw: auto, independence, flip, split_hmc, hmc, block, mixture, random_walk, tempered, "
+            "regeneration, augmentation, or variational for the approximation itself."
         ),
     ] = "auto",
     approximation: Annotated[
@@ -180,7 +181,8 @@ def fit(
             if graph is not None:
                 check_same_graph(resume, graph)
             plan, writer = go_on(resume, None if data is None else doxa.read_table(data, **read), draws, wanted)
-            posterior = run_plan(plan, lambda: writer, workers, None)
+            with writer:
+                posterior = run_plan(plan, lambda: nullcontext(writer), workers, None)
         else:
             assert graph is not None
             assert data is not None

@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Assess, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.fleet import STEPS_PER_BLOCK, Fleet, Sampler, is_compiled, run_block
@@ -26,7 +27,16 @@ from doxa.mcmc.workers import run_in_parallel, single_threaded_products
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
 
-__all__ = ["Run", "Sampler", "Schedule", "fresh_entropy", "run_chains", "sample"]
+__all__ = [
+    "Run",
+    "Sampler",
+    "Schedule",
+    "check_one_end",
+    "fresh_entropy",
+    "plan_length",
+    "run_chains",
+    "sample",
+]
 
 
 class Schedule(NamedTuple):
@@ -42,6 +52,33 @@ class Run(NamedTuple):
 
     trace: Trace
     stop: StopReport
+
+
+def plan_length(chains: int, draws: int | None, warmup: int | None, until: Until | None) -> tuple[Schedule, Until]:
+    """Check how long a run is to be, and fill in what was left out.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If both ``draws`` and ``until`` are given, a number is out of range, or ``until`` is no `Until`.
+
+    Examples
+    --------
+    >>> plan_length(4, 1000, None, None)[0]
+    Schedule(chains=4, draws=1000, warmup=500)
+    """
+    check_one_end(draws, until)
+    if draws is not None and warmup is None:
+        warmup = check_whole("draws", draws, 4) // 2
+    return Schedule(check_whole("chains", chains, 1), draws, warmup), Until() if until is None else until
+
+
+def check_one_end(draws: int | None, until: Until | None) -> None:
+    """Raise unless at most one of them says when to stop."""
+    if draws is not None and until is not None:
+        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    if until is not None and not isinstance(until, Until):
+        raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(ess=1000)")
 
 
 def fresh_entropy() -> int:

@@ -132,16 +132,21 @@ class _Component:
             found.append((order, starts, configurations))
         return found
 
+    def _terms(self, values: Sequence[NDArray[np.float64]], start: int, stop: int) -> NDArray[np.float64]:
+        """Log probability of every configuration for a stretch of the batch, shape (stop - start, n_local, 2**n)."""
+        terms = np.zeros((stop - start, *self.index[0].shape))
+        for f, index in zip(self.factors, self.index, strict=True):
+            part = values[f] if len(values[f]) == 1 else values[f][start:stop]
+            terms += part[:, index]
+        return terms
+
     def log_sums(self, values: Sequence[NDArray[np.float64]], n_batch: int) -> NDArray[np.float64]:
         """Logarithm of the sum over the missing cells, shape (n_batch, n_local)."""
         sums = np.empty((n_batch, self.weights.size))
         step = max(1, _GATHER // self.index[0].size)
         for start in range(0, n_batch, step):
             stop = min(start + step, n_batch)
-            terms = np.zeros((stop - start, *self.index[0].shape))
-            for f, index in zip(self.factors, self.index, strict=True):
-                part = values[f] if len(values[f]) == 1 else values[f][start:stop]
-                terms += part[:, index]
+            terms = self._terms(values, start, stop)
             top = terms.max(axis=-1)
             top[np.isneginf(top)] = 0.0  # an impossible row: -inf, not NaN
             with np.errstate(divide="ignore"):
@@ -157,10 +162,7 @@ class _Component:
         step = max(1, _GATHER // self.index[0].size)
         for start in range(0, n_batch, step):
             stop = min(start + step, n_batch)
-            terms = np.zeros((stop - start, *self.index[0].shape))
-            for f, index in zip(self.factors, self.index, strict=True):
-                part = values[f] if len(values[f]) == 1 else values[f][start:stop]
-                terms += part[:, index]
+            terms = self._terms(values, start, stop)
             top = terms.max(axis=-1, keepdims=True)
             top[np.isneginf(top)] = 0.0
             np.exp(terms - top, out=terms)

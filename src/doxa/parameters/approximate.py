@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from doxa.errors import ArgumentError
+from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.student import Student
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_parts import Part, part_regression, root_counts
@@ -23,7 +24,7 @@ from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.hidden_forms import HIDDEN_FORMS, approximate_by_form
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
-from doxa.parameters.population import fit_mixture, mixture_at
+from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.variational.batch import batch_posterior
 from doxa.variational.gaussian import Gaussian, GaussianPosterior
@@ -50,6 +51,9 @@ APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterio
 
 _FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
+_FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
+_DF = 5.0
+_WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
 _WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every climb begins on a plateau
 
 
@@ -92,6 +96,7 @@ class Approximated(NamedTuple):
     target: Any  # RegressionTarget, JointTarget, RootPosterior; or an AugmentationSampler
     proposal: Any  # GaussianPosterior, Mixture or RootPosterior; None with an AugmentationSampler
     modes: tuple[Mode, ...] = ()  # of a joint part
+    mixture: Mixture | None = None  # of a joint part with one mode and few parameters
 
 
 def approximate(
@@ -150,13 +155,26 @@ def check_approximation(name: str | None) -> None:
 
 def _approximate_jointly(target: JointTarget, rng: np.random.Generator) -> Approximated:
     modes = find_modes(target, _starts(target, rng))
+    mixture = None
+    if target.n_dimensions <= _FEW:
+        wide = Student(*target.prior_spread, _DF)
+        modes = _look_elsewhere(target, modes, wide, rng)
+        mixture, _ = grow_mixture(target, mixture_at(modes), rng, wide)
     if len(modes) > 1:
-        mixture, _ = fit_mixture(target, mixture_at(modes), rng)
-        return Approximated(target.part, target, mixture, tuple(modes))
-    mixture, _ = fit_mixture(target, mixture_at(modes, df=np.inf), rng)
-    (only,) = mixture.components
+        several = mixture or fit_mixture(target, mixture_at(modes), rng)[0]
+        return Approximated(target.part, target, several, tuple(modes))
+    gaussian, _ = fit_mixture(target, mixture_at(modes, df=np.inf), rng)
+    (only,) = gaussian.components
     assert isinstance(only, Student)
-    return Approximated(target.part, target, Gaussian(only.mean, only.cholesky), tuple(modes))
+    return Approximated(target.part, target, Gaussian(only.mean, only.cholesky), tuple(modes), mixture)
+
+
+def _look_elsewhere(target: JointTarget, modes: list[Mode], wide: Student, rng: np.random.Generator) -> list[Mode]:
+    """Climb also from the wide draws that what was found accounts for least."""
+    thetas = wide.sample(_WIDE_DRAWS, rng)
+    seen = np.logaddexp(mixture_at(modes).log_density(thetas), wide.log_density(thetas))
+    heaviest = np.argsort(target.log_density(thetas) - seen)[-_MORE_CLIMBS:]
+    return find_modes(target, np.concatenate([[mode.mean for mode in modes], thetas[heaviest]]))
 
 
 def _starts(target: JointTarget, rng: np.random.Generator) -> Floats:

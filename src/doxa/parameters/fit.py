@@ -18,7 +18,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.estimates.store import create_run, keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule, fresh_entropy
+from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length
 from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
@@ -72,9 +72,9 @@ def fit(
         How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
         from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
         the approximation) and ``"hmc"``.  Others by name, after de Freitas et al. 2001: ``"block"``, ``"mixture"``
-        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive).  ``"augmentation"`` draws hidden
-        values in turn with the parameters, as auto does where they are too many to sum out; ``"variational"`` draws
-        from the approximation.
+        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive); for modes far apart, and slow,
+        ``"tempered"``.  ``"augmentation"`` draws hidden values in turn with the parameters, as auto does where they
+        are too many to sum out; ``"variational"`` draws from the approximation.
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
@@ -156,19 +156,14 @@ def make_plan(
 ) -> FitPlan:
     """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
     _check(network, table, method, approximation)
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
-    if until is not None and not isinstance(until, Until):
-        raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(ess=1000)")
-    if draws is not None and warmup is None:
-        warmup = check_whole("draws", draws, 4) // 2
+    schedule, until = plan_length(chains, draws, warmup, until)
     return FitPlan(
         network,
         table,
         method,
         approximation,
-        Schedule(check_whole("chains", chains, 1), draws, warmup),
-        Until() if until is None else until,
+        schedule,
+        until,
         fresh_entropy() if seed is None else check_whole("seed", seed, 0),
         source,
     )
@@ -184,8 +179,7 @@ def resume(
     progress: bool | None = None,
 ) -> ParameterPosterior:
     """Go on with a fit that is kept in a file; see `doxa.resume`."""
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    check_one_end(draws, until)
     data = table if table is None or isinstance(table, Table) else read_table(table)
     plan, writer = go_on(path, data, draws, until)
     with writer:

@@ -94,6 +94,19 @@ class JointTarget:
         """Length of the vector."""
         return self.packing.n_dimensions
 
+    @cached_property
+    def prior_spread(self) -> tuple[Floats, Floats]:
+        """Mean (d,) and lower Cholesky factor (d, d) of the covariance of the prior."""
+        mean, cholesky = np.zeros(self.n_dimensions), np.eye(self.n_dimensions)
+        for node, place in self.packing.place.items():
+            if node in self.packing.roots:  # a uniform probability: a standard logistic logit
+                cholesky[place, place] = np.pi / np.sqrt(3.0)
+            else:
+                prior = self.network.prior(node)
+                mean[place] = prior.mean
+                cholesky[place, place] = np.linalg.cholesky(prior.covariance)
+        return mean, cholesky
+
     def log_density(self, thetas: Floats) -> Floats:
         """Log prior density plus log likelihood (nats), shape (n,), of vectors (n, d)."""
         return self._log_prior(thetas) + self.likelihood.log_likelihood(self._parameters(thetas))

@@ -12,13 +12,14 @@ from doxa.errors import ArgumentError
 from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
-from doxa.mcmc.kernels.combined import mixture
+from doxa.mcmc.kernels.combined import cycle, mixture
 from doxa.mcmc.kernels.flip import Flip
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
+from doxa.mcmc.kernels.tempered_transitions import tempered
 from doxa.parameters.approximate import Approximated, RootPosterior
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.ladder import WALKERS, Rung, climb, tuning_walkers
@@ -29,6 +30,8 @@ __all__ = ["METHODS", "choose"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_MOMENTS = 4000  # draws that tell how wide all modes are together
+_RUNGS, _MORE_RUNGS, _LEAST_POWER = 12, 8, 0.02  # of the ladder of powers, which ends with 0; more for a coordinate
 _BLOCK = 5  # coefficients, as in de Freitas et al. 2001, section 5.1
 
 
@@ -64,7 +67,7 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
 
 def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
-        return climb(found.target, found.proposal, rng)
+        return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
     modes = f"{len(found.modes)} modes were found"
     if rung.pilot.good_with_long_tails:
@@ -75,6 +78,18 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     assert local.kernel is not None
     both = mixture(rung.kernel, local.kernel)
     return Rung("independence and hmc", both, found.proposal, WALKERS, rung.pilot, why)
+
+
+def _by_mixture(found: Approximated, rng: np.random.Generator) -> Rung | None:
+    """Independent proposals from a mixture, where there is a good one and the Gaussian is not."""
+    if found.mixture is None:
+        return None
+    gaussian = run_pilot(found.target, found.proposal, rng)
+    pilot = run_pilot(found.target, found.mixture, rng)
+    if gaussian.good or not (pilot.good_with_long_tails and pilot.efficiency > gaussian.efficiency):
+        return None
+    why = f"the Gaussian alone is not good enough ({gaussian}), but a mixture is ({pilot})"
+    return Rung("independence", Independence(found.mixture), found.mixture, 1, pilot, why)
 
 
 def _variational(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -111,6 +126,25 @@ def _random_walk(found: Approximated, rng: np.random.Generator) -> Rung:
     return _independence(found, rng)._replace(method="random_walk", kernel=walk, walkers=WALKERS, why=why)
 
 
+def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
+    """Random-walk steps, and transitions by way of a Gaussian as wide as all modes together (Neal 1996)."""
+    walk, _ = _walk(found, rng)
+    thetas = np.asarray(found.proposal.sample(_MOMENTS, rng), dtype=np.float64)
+    covariance = np.atleast_2d(np.cov(thetas.T))
+    reference = Gaussian(thetas.mean(axis=0), _root(covariance))
+    local = found.modes[0].cholesky if found.modes else found.proposal.cholesky
+    peak, plain = np.linalg.inv(local @ local.T), np.linalg.inv(covariance)
+    d = found.target.n_dimensions
+
+    def rung_walk(beta: float) -> RandomWalk:
+        return RandomWalk(2.38 / np.sqrt(d), _root(np.linalg.inv(beta * peak + (1 - beta) * plain)))
+
+    ladder = np.append(np.geomspace(1.0, _LEAST_POWER, _RUNGS + _MORE_RUNGS * d), 0.0)
+    kernel = cycle(walk, tempered(rung_walk, ladder, reference))
+    why = f"asked for; {ladder.size} rungs"
+    return _independence(found, rng)._replace(method="tempered", kernel=kernel, walkers=WALKERS, why=why)
+
+
 def _split_hmc(found: Approximated, rng: np.random.Generator) -> Rung:
     kernel, _, report = tuned_split(found.target, _gaussian(found), _walkers(found, rng), rng)
     why = f"asked for; accepted with probability {report.acceptance:.2f}"
@@ -128,6 +162,10 @@ def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
     """Independence with a proposal that is refitted where the chain forgets its past (figure 10, corrected)."""
     sampler = AdaptiveSampler(found.target, _gaussian(found))
     return _independence(found, rng)._replace(method="regeneration", kernel=None, sampler=sampler)
+
+
+def _root(covariance: Floats) -> Floats:
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
 def _walk(found: Approximated, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -150,6 +188,7 @@ METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "variational": _variational,
     "independence": _independence,
     "flip": _flip,
+    "tempered": _tempered,
     "split_hmc": _split_hmc,
     "hmc": _hmc,
     "random_walk": _random_walk,

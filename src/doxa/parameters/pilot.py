@@ -44,7 +44,8 @@ class Pilot(NamedTuple):
     def good_with_long_tails(self) -> bool:
         """The same for a t distribution or a mixture of such: the weights are bounded, whatever their tail looks like.
 
-        The posterior's tails are those of its Gaussian prior at most, so a few large weights are not the first of many.
+        The posterior's tails are those of its prior at most: Gaussian, or exponential in the logit of a learned root's
+        probability.  So a few large weights are not the first of ever larger ones.
         """
         return self.efficiency >= _FAIR_EFFICIENCY
 

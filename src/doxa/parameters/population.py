@@ -3,7 +3,9 @@ r"""A mixture of t distributions fitted to a target by weighted draws: populatio
 Draws from the mixture are weighted by target over mixture; one step of EM on them gives the next mixture (Cappe, Douc,
 Guillin, Marin & Robert 2008, with components of t: each draw counts the less for a component's scale, the farther off
 it lies).  Its expected log density under the target does not fall, but for noise.  The mixture with the most effective
-draws is kept, so a step that goes wrong is not taken.
+draws is kept, so a step that goes wrong is not taken.  Where a component a mode is not enough, as for a bent posterior,
+components are split along their longest axis and fitted again.  A wide component that stays as it is, with the prior's
+spread, bounds the weights where the others are blind (de Freitas et al. 2001, corollary 1, corrected).
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from doxa.mcmc.targets import Target, values_at
 from doxa.parameters.modes import Mode
 from doxa.parameters.pilot import Pilot, judge_pilot
 
-__all__ = ["fit_mixture", "mixture_at"]
+__all__ = ["fit_mixture", "grow_mixture", "mixture_at"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _DF = 5.0
+_ENOUGH = 0.6  # effective draws a draw at which more components would cost more than they bring
+_WIDE = 0.1  # weight of the wide component
 _LEAST_WEIGHT = 0.01  # a component is not given up: what it covers may only look empty
 
 
@@ -38,7 +42,13 @@ def mixture_at(modes: Sequence[Mode], most: int = 16, df: float = _DF) -> Mixtur
 
 
 def fit_mixture(
-    target: Target, mixture: Mixture, rng: np.random.Generator, *, draws: int = 2000, rounds: int = 10
+    target: Target,
+    mixture: Mixture,
+    rng: np.random.Generator,
+    *,
+    draws: int = 2000,
+    rounds: int = 10,
+    wide: Student | None = None,
 ) -> tuple[Mixture, Pilot]:
     """The best mixture of some rounds, and how its draws were weighted.
 
@@ -53,7 +63,11 @@ def fit_mixture(
         Of each round, for each component.
     rounds : int, default=10
         Fewer are run once the weights are nearly equal.
+    wide : Student, optional
+        Added as the last component, and never changed.
     """
+    if wide is not None:
+        mixture = _with_wide(_components(mixture), np.asarray(mixture.weights), wide)
     best, found = mixture, Pilot(0, -1.0, np.inf)
     for _ in range(rounds):
         n = draws * len(mixture.components)
@@ -64,11 +78,56 @@ def fit_mixture(
             best, found = mixture, pilot
         if pilot.efficiency > 0.9 or not pilot.efficiency > 0:
             break
-        mixture = _step(mixture, thetas, log_weights)
+        mixture = _step(mixture, thetas, log_weights, wide)
     return best, found
 
 
-def _step(mixture: Mixture, thetas: Floats, log_weights: Floats) -> Mixture:
+def grow_mixture(
+    target: Target, mixture: Mixture, rng: np.random.Generator, wide: Student, *, most: int = 16, draws: int = 2000
+) -> tuple[Mixture, Pilot]:
+    """Fit a mixture, and split its components for as long as that makes it better and there are at most ``most``.
+
+    Parameters
+    ----------
+    target : Target
+    mixture : Mixture
+        Of `Student` components.
+    rng : numpy.random.Generator
+        Advanced.
+    wide : Student
+        The last component, never changed.
+    most : int, default=16
+        Components, without the last.
+    draws : int, default=2000
+        Of each round of fitting, for each component.
+    """
+    best, found = fit_mixture(target, mixture, rng, draws=draws, wide=wide)
+    while found.efficiency < _ENOUGH and 2 * (len(best.components) - 1) <= most:
+        split, pilot = fit_mixture(target, _split(best), rng, draws=draws, wide=wide)
+        if pilot.efficiency <= found.efficiency:
+            break
+        best, found = split, pilot
+    return best, found
+
+
+def _split(mixture: Mixture) -> Mixture:
+    """Two components for each but the last: variance along the longest axis divided between distance and widths."""
+    components = []
+    for component in _components(mixture)[:-1]:
+        axes, lengths, _ = np.linalg.svd(component.cholesky)
+        step = np.sqrt(0.5) * lengths[0] * axes[:, 0]
+        scale = component.cholesky @ component.cholesky.T - np.outer(step, step)
+        root = np.asarray(np.linalg.cholesky(scale), dtype=np.float64)
+        components += [Student(component.mean + sign * step, root, component.df) for sign in (1.0, -1.0)]
+    weights = np.asarray(mixture.weights)[:-1]
+    return Mixture(components, np.repeat(weights / weights.sum(), 2) / 2)
+
+
+def _with_wide(components: Sequence[Student], weights: Floats, wide: Student) -> Mixture:
+    return Mixture([*components, wide], np.append((1 - _WIDE) * weights / weights.sum(), _WIDE))
+
+
+def _step(mixture: Mixture, thetas: Floats, log_weights: Floats, wide: Student | None) -> Mixture:
     """One step of EM on weighted draws."""
     weights = np.exp(log_weights - log_weights.max())
     weights = np.minimum(weights, np.sqrt(weights.size) * weights.mean())  # one draw must not become a component
@@ -82,6 +141,8 @@ def _step(mixture: Mixture, thetas: Floats, log_weights: Floats) -> Mixture:
         for component, share, total in zip(_components(mixture), shares, mass, strict=True)
     ]
     mass = np.maximum(mass, _LEAST_WEIGHT)
+    if wide is not None:
+        return _with_wide(components[:-1], mass[:-1], wide)
     return Mixture(components, mass / mass.sum())
 
 

@@ -16,7 +16,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule, fresh_entropy
+from doxa.mcmc.driver import fresh_entropy, plan_length
 from doxa.mcmc.workers import single_threaded_products
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
@@ -110,17 +110,13 @@ def sample_regression(
     name = approximation or "optimal"
     if name not in APPROXIMATIONS:
         raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}")
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
-    if draws is not None and warmup is None:
-        warmup = check_whole("draws", draws, 4) // 2
+    schedule, until = plan_length(chains, draws, warmup, until)
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
     with single_threaded_products():
         target, approximated = RegressionTarget(problem), APPROXIMATIONS[name](problem)
         found = Approximated(Part(("y",), (0,), complete=True), target, approximated)
         parts = plan_parts([(found, choose(found, method, rng))])
-    schedule = Schedule(check_whole("chains", chains, 1), draws, warmup)
     labels = [[f"y: {j}" for j in range(problem.design.shape[1])]]
-    run = draw(parts, labels, schedule, until or Until(), entropy, None, workers, progress)
+    run = draw(parts, labels, schedule, until, entropy, None, workers, progress)
     return RegressionSample(parts[0], run.trace, run.stop)

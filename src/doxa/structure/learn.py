@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains
+from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length, run_chains
 from doxa.structure.cache import FamilyScores
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.monitor import check_quantities, has_settled, missing
@@ -203,20 +203,15 @@ def make_plan(
 ) -> RunPlan:
     """Check the options of `learn` and fill in what was left out; ``source`` is how the table was read."""
     move = check_move(sampler)
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
-    if draws is not None and warmup is None:
-        warmup = check_whole("draws", draws, 4) // 2
-    if until is not None and not isinstance(until, Until):
-        raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(mcse=0.005)")
+    schedule, until = plan_length(chains, draws, warmup, until)
     n = len(table.names)
     return RunPlan(
         table,
         RunOptions.of(table, score, prior, limits),
         move,
         max(200, n * (n - 1)) if thin is None else check_whole("thin", thin, 1),
-        Schedule(check_whole("chains", chains, 1), draws, warmup),
-        Until() if until is None else until,
+        schedule,
+        until,
         fresh_entropy() if seed is None else check_whole("seed", seed, 0),
         source,
     )
@@ -270,15 +265,18 @@ def resume(
     >>> bool((more.trace["rows"] == whole.trace["rows"]).all())
     True
     """
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    check_one_end(draws, until)
     data = table if table is None or isinstance(table, Table) else read_table(table)
     plan, writer = go_on(path, data, draws, until)
-    return run_plan(plan, lambda: writer, workers, progress)
+    with writer:
+        return run_plan(plan, lambda: nullcontext(writer), workers, progress)
 
 
 def run_plan(
-    plan: RunPlan, open_store: Callable[[], RunWriter] | None, workers: int | None, progress: bool | None
+    plan: RunPlan,
+    open_store: Callable[[], AbstractContextManager[RunWriter]] | None,
+    workers: int | None,
+    progress: bool | None,
 ) -> StructurePosterior:
     """Run a plan, and keep it in a file if there is one."""
     scores = FamilyScores(plan.table, plan.options.score, plan.options.structure_prior)

@@ -4,9 +4,11 @@ from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import Calibration, calibrated
 from doxa.mcmc.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
 from doxa.mcmc.kernels.flip import Flip, flip_weights
+from doxa.mcmc.kernels.hamiltonian import Hamiltonian, warmed_up
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
+from doxa.mcmc.kernels.split import SplitHamiltonian, tuned_split
 from doxa.mcmc.kernels.tempered_target import Tempered, at_power
 from doxa.mcmc.kernels.tempered_transitions import TemperedTransitions, tempered
 
@@ -15,11 +17,13 @@ __all__ = [
     "Calibration",
     "CycleKernel",
     "Flip",
+    "Hamiltonian",
     "Independence",
     "Kernel",
     "MixtureKernel",
     "Path",
     "RandomWalk",
+    "SplitHamiltonian",
     "Tempered",
     "TemperedTransitions",
     "Walkers",
@@ -31,4 +35,6 @@ __all__ = [
     "mixture",
     "start_at",
     "tempered",
+    "tuned_split",
+    "warmed_up",
 ]
