@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from doxa.errors import DoxaError as DoxaError
     from doxa.estimates.estimate import Estimate as Estimate
     from doxa.estimates.stopping import Until as Until
+    from doxa.models import CategoricalNetwork as CategoricalNetwork
     from doxa.models import Dag as Dag
     from doxa.models import LogisticNetwork as LogisticNetwork
+    from doxa.models import MarkovNetwork as MarkovNetwork
+    from doxa.models.ising import ising as ising
+    from doxa.models.ising import ising_grid as ising_grid
+    from doxa.models.ising import potts as potts
+    from doxa.models.network_files import read_network as read_network
+    from doxa.models.network_files import write_network as write_network
     from doxa.parameters import ParameterPosterior as ParameterPosterior
     from doxa.parameters import fit as fit
     from doxa.run_files import load as load
@@ -32,10 +39,12 @@ if TYPE_CHECKING:
     from doxa.structure import learn as learn
 
 __all__ = [
+    "CategoricalNetwork",
     "Dag",
     "DoxaError",
     "Estimate",
     "LogisticNetwork",
+    "MarkovNetwork",
     "ParameterPosterior",
     "StructurePosterior",
     "Table",
@@ -43,31 +52,43 @@ __all__ = [
     "__version__",
     "datasets",
     "fit",
+    "ising",
+    "ising_grid",
     "learn",
     "load",
+    "potts",
+    "read_network",
     "read_table",
     "resume",
     "structure",
+    "write_network",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "CategoricalNetwork": "doxa.models",
     "Dag": "doxa.models",
     "DoxaError": "doxa.errors",
     "Estimate": "doxa.estimates.estimate",
     "LogisticNetwork": "doxa.models",
+    "MarkovNetwork": "doxa.models",
     "ParameterPosterior": "doxa.parameters",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
     "Until": "doxa.estimates.stopping",
     "datasets": "doxa.datasets",
     "fit": "doxa.parameters",
+    "ising": "doxa.models.ising",
+    "ising_grid": "doxa.models.ising",
     "learn": "doxa.structure",
     "load": "doxa.run_files",
+    "potts": "doxa.models.ising",
+    "read_network": "doxa.models.network_files",
     "resume": "doxa.run_files",
     "read_table": "doxa.data",
     "structure": "doxa.structure",
+    "write_network": "doxa.models.network_files",
 }
 
 
@@ -75,7 +96,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'doxa' has no attribute {name!r}")
     module = import_module(_HOMES[name])
-    value = module if _HOMES[name].rpartition(".")[2] == name else getattr(module, name)
+    value = getattr(module, name, module)  # the module itself for rooms
     globals()[name] = value
     return value
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doxa.errors import ArgumentError, FileError
+from doxa.replacing import replacing, temporary_beside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,8 +43,11 @@ def check_output(path: Path, source: Path | None = None) -> None:
         raise ArgumentError(f"output is '{path}', which is the table itself; give it another name")
     if path.exists() and not os.access(path, os.W_OK):
         raise FileError(f"output is '{path}', which may not be written to; change its permissions or give another name")
-    with _temporary(path.resolve()):
-        pass
+    try:
+        with temporary_beside(path.resolve()):
+            pass
+    except OSError as error:
+        raise FileError(f"output is '{path}', which cannot be written: {error.strerror}") from error
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
@@ -62,25 +63,17 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
     check_output(path)
     kind = path.suffix.lower()
     target = path.resolve()  # a link stays a link
-    with _temporary(target) as temporary:
-        try:
+    try:
+        with replacing(target) as temporary:
             if kind == ".csv":
                 frame.to_csv(temporary, index=False)
             elif kind == ".json":
                 frame.to_json(temporary, orient="records", indent=1)
             else:
                 _write_parquet(frame, temporary)
-            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            temporary.replace(target)
-        except (OSError, duckdb.IOException) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise FileError(f"output is '{path}', which cannot be written: {reason}") from error
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+    except (OSError, duckdb.IOException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(f"output is '{path}', which cannot be written: {reason}") from error
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
@@ -90,18 +83,3 @@ def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
         connection.register("frame", frame)
         target = str(path).replace("'", "''")
         connection.execute(f"COPY frame TO '{target}' (FORMAT parquet)")
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    """A new file beside ``path``, gone afterwards unless it was moved away."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=".doxa-", suffix=path.suffix, dir=path.parent)
-    except OSError as error:
-        raise FileError(f"output is '{path}', which cannot be written: {error.strerror}") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)

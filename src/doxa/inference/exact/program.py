@@ -1,0 +1,220 @@
+"""`Program`: a contraction as a list of instructions over one array of numbers, with its cost, before anything runs.
+
+Every instruction is ``target = sum of x * y`` over some axes.  A forward step makes a table out of two.  The reverse
+pass makes *adjoints*, derivatives of Z with respect to tables: if c = sum of a * b, the adjoint of a is the sum of
+(adjoint of c) * b over the axes that a lacks.  A marginal is the sum of a table times its adjoint over all axes but
+one, so one forward and one reverse pass give all marginals (Darwiche 2003).
+
+Only tables over which a variable is summed out, and those above them, need adjoints.  Places in the array are given
+away as soon as nothing reads them any more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.inference.exact.budget import Cost
+from doxa.inference.exact.places import Places
+from doxa.inference.exact.products import MatrixProduct, as_matrix_product
+from doxa.inference.exact.tree import ContractionTree, Scope, Step
+
+__all__ = ["Program", "Purpose", "write_program"]
+
+_WORTH_A_LOOK = 2_048  # terms of an instruction that may be a matrix product
+_NOTHING = -1  # in place of a table: the number 1
+_LEFT, _RIGHT, _RESULT, _STILL = 1, 2, 3, 4  # columns of `Program.loops`; the last is 0
+
+Loops = list[tuple[int, ...]]
+
+
+class Purpose(Enum):
+    """What a program leaves behind."""
+
+    MARGINALS = "marginals"  # the root and the marginals
+    ROOT = "root"  # the root alone
+    TABLES = "tables"  # every table, for tracing back
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the kernels of `doxa.inference.exact.kernels` execute; exact Python integers until `arrays` is read."""
+
+    cost: Cost
+    n_numbers: int  # length of the array; the leaves come first, one after the other
+    leaf_numbers: int
+    one: int  # place of the number 1
+    instructions: list[tuple[int, ...]]  # columns as in the kernels
+    loops: Loops  # (size, strides of left, right and result, 0), innermost loop of a step first
+    n_tables: int  # numbers of tables, adjoints, marginals and the number 1, which comes last
+    places: tuple[int, ...]  # [table]: where its entries start, if it is there at the end
+    marginals: int  # where the marginals start, in the order of positions
+    products: dict[int, MatrixProduct]  # [instruction]: those for BLAS
+
+    @cached_property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Instructions and loops for the kernels."""
+        instructions = np.array(self.instructions, dtype=np.int64).reshape(-1, 13)
+        return instructions, np.array(self.loops, dtype=np.int64).reshape(-1, 5)
+
+    @property
+    def deepest(self) -> int:
+        """Loops of the deepest instruction."""
+        return max([instruction[8] for instruction in self.instructions], default=0)
+
+
+class _Line(NamedTuple):
+    """An instruction before places are known."""
+
+    target: int  # numbers of tables; an adjoint's is n + its table's, a marginal's 2 n + its position
+    x: int
+    y: int
+    columns: tuple[int, int, int]  # of target, x and y
+    loops: tuple[int, int]  # first, how many
+    is_forward: bool
+
+
+def write_program(tree: ContractionTree, purpose: Purpose) -> Program:
+    """Write the instructions for one purpose and count what they cost."""
+    entries = [tree.n_entries(scope) for scope in tree.scopes]
+    loops: Loops = []
+    ranges = []  # [step]: its loops
+    for step in tree.steps:
+        first = len(loops)
+        loops += _loops(tree, step)
+        ranges.append((first, len(loops) - first))
+    lines = [
+        _Line(step.result, step.left, step.right, (_RESULT, _LEFT, _RIGHT), extent, is_forward=True)
+        for step, extent in zip(tree.steps, ranges, strict=True)
+    ]
+    if purpose is Purpose.MARGINALS:
+        _reverse(tree, entries, loops, ranges, lines)
+    return _assemble(tree, purpose, entries, loops, lines)
+
+
+def _loops(tree: ContractionTree, step: Step) -> Loops:
+    """Loops of a step, innermost first; neighbouring axes of the same tables are one loop."""
+    left, right, result = (tree.scopes[table] if table >= 0 else () for table in step)
+    strides = [1, 1, 1]
+    loops: Loops = []
+    last = None
+    for position in sorted({*left, *right}, reverse=True):
+        members = (position in left, position in right, position in result)
+        size = tree.sizes[position]
+        if members == last:
+            loops[-1] = (loops[-1][0] * size, *loops[-1][1:])
+        else:
+            loops.append((size, *[stride * is_in for stride, is_in in zip(strides, members, strict=True)], 0))
+            last = members
+        for table, is_in in enumerate(members):
+            if is_in:
+                strides[table] *= size
+    return loops or [(1, 0, 0, 0, 0)]
+
+
+def _reverse(
+    tree: ContractionTree, entries: list[int], loops: Loops, ranges: list[tuple[int, int]], lines: list[_Line]
+) -> None:
+    """Append the adjoints and the marginals."""
+    n = len(tree.scopes)
+    asked = _tables_of_marginals(tree, entries)
+    needed = [bool(positions) for positions in asked]
+    for step in tree.steps:
+        needed[step.result] |= needed[step.left] or (step.right >= 0 and needed[step.right])
+
+    def add_marginals(table: int) -> None:
+        adjoint, column = (_NOTHING, _STILL) if table == tree.root else (n + table, _LEFT)
+        for position in asked[table]:
+            first = len(loops)
+            loops.extend(_marginal_loops(tree, tree.scopes[table], position))
+            columns, extent = (_RESULT, _LEFT, column), (first, len(loops) - first)
+            lines.append(_Line(2 * n + position, table, adjoint, columns, extent, is_forward=False))
+
+    add_marginals(tree.root)
+    for step, extent in zip(reversed(tree.steps), reversed(ranges), strict=True):
+        adjoint, column = (_NOTHING, _STILL) if step.result == tree.root else (n + step.result, _RESULT)
+        sides = ((step.left, _LEFT, step.right, _RIGHT), (step.right, _RIGHT, step.left, _LEFT))
+        for side, own, other, others in sides:
+            if side >= 0 and needed[side]:
+                lines.append(_Line(n + side, adjoint, other, (own, column, others), extent, is_forward=False))
+                add_marginals(side)
+
+
+def _tables_of_marginals(tree: ContractionTree, entries: list[int]) -> list[list[int]]:
+    """[table]: positions whose marginals are taken from it: summed out there, if possible where adjoints are needed."""
+    asked: list[list[int]] = [[] for _ in tree.scopes]
+    needed = [False] * len(tree.scopes)
+    for step in tree.steps:
+        sides = [side for side in (step.left, step.right) if side >= 0]
+        rest = set(tree.scopes[step.result])
+        for position in sorted({position for side in sides for position in tree.scopes[side]} - rest):
+            holders = [side for side in sides if position in tree.scopes[side]]
+            table = min(holders, key=lambda side: (not needed[side], entries[side]))
+            asked[table].append(position)
+            needed[table] = True
+        needed[step.result] = any(needed[side] for side in sides)
+    asked[tree.root] = list(tree.scopes[tree.root])
+    return asked
+
+
+def _marginal_loops(tree: ContractionTree, scope: Scope, position: int) -> Loops:
+    """Loops of a marginal: over the axes behind, its own, and those before."""
+    at = scope.index(position)
+    size, inner, outer = tree.sizes[position], tree.n_entries(scope[at + 1 :]), tree.n_entries(scope[:at])
+    loops = [(inner, 1, 0, 0, 0), (size, inner, 0, 1, 0), (outer, inner * size, 0, 0, 0)]
+    return [loop for loop in loops if loop[0] > 1]
+
+
+def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops: Loops, lines: list[_Line]) -> Program:
+    """Give every table a place, write the instructions, and count."""
+    n = len(tree.scopes)
+    marginals = 2 * n  # number of the first
+    one = marginals + len(tree.sizes)
+    leaf_numbers = sum(entries[: tree.n_leaves])
+    sizes = entries + entries + (list(tree.sizes) if purpose is Purpose.MARGINALS else [0] * len(tree.sizes))
+    place = [0] * (one + 1)
+    end = 0
+    for table in (*range(tree.n_leaves), one, *range(marginals, one)):
+        place[table] = end
+        end += 1 if table == one else sizes[table]
+    places = Places(end)
+    last_read = {table: at for at, line in enumerate(lines) for table in (line.x, line.y)}
+    instructions: list[tuple[int, ...]] = []
+    products = {}
+    operations = extra = 0
+    for at, line in enumerate(lines):
+        if line.target < marginals:
+            place[line.target] = places.take(sizes[line.target])
+        x, y = (one if table == _NOTHING else table for table in (line.x, line.y))
+        tables = (place[line.target], sizes[line.target], place[x], place[y], line.target, x, y)
+        instructions.append((*tables, *line.loops, *line.columns, line.is_forward))
+        own_loops = loops[line.loops[0] : sum(line.loops)]
+        terms = math.prod([loop[0] for loop in own_loops])
+        operations += terms
+        product = _matrix_product(line, own_loops) if terms >= _WORTH_A_LOOK else None
+        if product is not None:
+            products[at] = product
+            extra = max(extra, product.n_extra)
+        if purpose is not Purpose.TABLES:
+            for table in {x, y}:
+                if tree.n_leaves <= table < marginals and table != tree.root and last_read[table] == at:
+                    places.give_back(place[table], sizes[table])
+    largest = max([sizes[line.target] for line in lines], default=0)  # of a target: as many again for logarithms
+    numbers = places.end + max(extra, leaf_numbers, largest)
+    cost = Cost(operations, 8 * (numbers + 13 * len(lines) + 5 * len(loops) + 3 * (one + 1)))
+    return Program(
+        cost, places.end, leaf_numbers, leaf_numbers, instructions, loops, one + 1, tuple(place[:n]),
+        leaf_numbers + 1, products,
+    )  # fmt: skip
+
+
+def _matrix_product(line: _Line, loops: Loops) -> MatrixProduct | None:
+    """The instruction as a matrix product, where it is worth that."""
+    target, x, y = line.columns
+    return as_matrix_product([(loop[0], loop[target], loop[x], loop[y]) for loop in loops])

@@ -1,0 +1,329 @@
+r"""`Problem`: what is left of a network for an engine of inference, once evidence and question are known.
+
+Observed variables are cut out of the factors, soft evidence is multiplied in, barren nodes and impossible states are
+gone, and so is every variable with one state left.  The distribution of what remains is that of the network given the
+evidence, with nothing approximated:
+
+.. math:: p(x_V, e) = \exp(c) \prod_f \exp \ell_f(x_f).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+from doxa.inference.conflict import impossible
+from doxa.inference.propagation import supported_states
+from doxa.inference.pruning import ancestral, connected_parts, merged, parents_first
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.evidence import Evidence
+from doxa.models.factors import DiscreteNetwork, Factor
+
+__all__ = ["Problem", "prepare"]
+
+Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A list of factors over the variables that are still free, and how they lie in the network.
+
+    Made by `prepare`.  "Variable" without more is a position in the network; the factors number the free variables
+    from 0, in the order of ``variables``.
+
+    Attributes
+    ----------
+    variables : tuple of int
+        Free variables, increasing.
+    states : tuple of ndarray of int
+        For each of them, the network's positions of the states that are left: at least two, increasing.
+    factors : tuple of Factor
+        No scope lies within another; every free variable is in one at least.
+    fixed : mapping of int to int
+        Variables, of the network, with one state left: observed, or implied by what was.
+    log_constant : float
+        What is not in the factors, in nats.
+    barren : tuple of int
+        Variables left out because nothing observed or asked depends on them, parents before children: given the
+        others, they follow their tables.
+    rest : Problem or None
+        Free variables that the evidence makes independent of those asked for; its ``log_constant`` is 0.
+    sizes : tuple of int
+        Numbers of states in the network, of all its variables.
+    """
+
+    variables: tuple[int, ...]
+    states: tuple[Positions, ...]
+    factors: tuple[Factor, ...]
+    fixed: Mapping[int, int]
+    log_constant: float
+    barren: tuple[int, ...]
+    rest: Problem | None
+    sizes: tuple[int, ...]
+
+    @property
+    def n_states(self) -> tuple[int, ...]:
+        """Number of states left of each free variable."""
+        return tuple(len(states) for states in self.states)
+
+    @cached_property
+    def position(self) -> dict[int, int]:
+        """Number among the free variables, by variable."""
+        return {variable: i for i, variable in enumerate(self.variables)}
+
+    def whole(self) -> Problem:
+        """Return the problem with the rest put back: the log of its total is the log evidence."""
+        if self.rest is None:
+            return self
+        variables = tuple(sorted(self.variables + self.rest.variables))
+        new = {variable: i for i, variable in enumerate(variables)}
+        states = dict(zip(self.variables + self.rest.variables, self.states + self.rest.states, strict=True))
+        factors = [
+            Factor(tuple(new[part.variables[i]] for i in factor.variables), factor.log_values)
+            for part in (self, self.rest)
+            for factor in part.factors
+        ]
+        every = tuple(states[v] for v in variables)
+        return replace(self, variables=variables, states=every, factors=tuple(factors), rest=None)
+
+    def expand(self, variable: int, probabilities: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the distribution of a variable over all its states in the network.
+
+        Parameters
+        ----------
+        variable : int
+        probabilities : array_like, shape (..., n_states left), optional
+            Of a free variable; those of a fixed one are known.
+
+        Returns
+        -------
+        ndarray, shape (..., n_states in the network)
+        """
+        if variable in self.fixed:
+            known = np.zeros(self.sizes[variable])
+            known[self.fixed[variable]] = 1.0
+            return known
+        given = np.asarray(probabilities, dtype=np.float64)
+        full = np.zeros((*given.shape[:-1], self.sizes[variable]))
+        full[..., self.states[self.position[variable]]] = given
+        return full
+
+    def decode(self, rows: ArrayLike) -> Positions:
+        """Return rows over the network's variables; -1 for those that are neither free here nor fixed.
+
+        Parameters
+        ----------
+        rows : array_like of int, shape (n, n_free)
+            Numbers of the states left.
+
+        Returns
+        -------
+        ndarray of int, shape (n, n_variables)
+        """
+        codes = np.asarray(rows)
+        full = np.full((len(codes), len(self.sizes)), -1, dtype=np.intp)
+        for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
+            full[:, variable] = states[codes[:, i]]
+        for variable, state in self.fixed.items():
+            full[:, variable] = state
+        return full
+
+    def encode(self, rows: ArrayLike) -> Positions:
+        """Undo `decode`: -1 where a state is not left.
+
+        Parameters
+        ----------
+        rows : array_like of int, shape (n, n_variables)
+            Positions of the network's states.
+
+        Returns
+        -------
+        ndarray of int, shape (n, n_free)
+        """
+        full = np.asarray(rows)
+        codes = np.empty((len(full), len(self.variables)), dtype=np.intp)
+        for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
+            number = np.full(self.sizes[variable], -1, dtype=np.intp)
+            number[states] = np.arange(len(states))
+            codes[:, i] = number[full[:, variable]]
+        return codes
+
+
+def prepare(
+    network: DiscreteNetwork,
+    evidence: Evidence | None = None,
+    query: Iterable[int] | None = None,
+    *,
+    propagate: bool = True,
+) -> Problem:
+    """Reduce a network to what a question depends on.
+
+    Parameters
+    ----------
+    network : DiscreteNetwork
+        Barren nodes are left out where it is a `CategoricalNetwork`.
+    evidence : Evidence, optional
+    query : iterable of int, optional
+        Variables asked for; all when left out, so that none is barren.  With ``()`` and directed networks, what is
+        left is the evidence and its ancestors, all of it in ``rest``: `Problem.whole` has it together.
+    propagate : bool, default=True
+        Whether impossible states are struck out.  Without it, variables and shapes of the factors depend on which
+        variables are observed or asked for and not on what was observed.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ImpossibleEvidenceError
+        If the evidence is found to have probability zero.  Not all such evidence is found here.
+
+    Examples
+    --------
+    >>> from doxa.models import Dag
+    >>> dag = Dag.from_edges([("rain", "wet"), ("wet", "slippery")])
+    >>> yes_no = dict.fromkeys(dag.names, ["no", "yes"])
+    >>> tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]], "slippery": [[1.0, 0.0], [0.5, 0.5]]}
+    >>> problem = prepare(CategoricalNetwork(dag, tables, yes_no), Evidence({1: 1}, {}), [0])
+    >>> problem.variables, problem.fixed, problem.barren
+    ((0,), {1: 1}, (2,))
+    >>> np.exp(problem.factors[0].log_values)
+    array([0.08, 0.2 ])
+    """
+    given = evidence if evidence is not None else Evidence({}, {})
+    sizes = tuple(map(len, network.states))
+    asked = set(range(len(sizes))) if query is None else _check_query(query, len(sizes))
+    relevant, barren = _relevant(network, given, asked)
+    reduced = _reduce(network, given, relevant, propagate)
+    if reduced is None:
+        raise impossible(network, given, lambda part: _is_possible(network, part))
+    factors, states, fixed, log_constant = reduced
+    free = [v for v in relevant if v not in fixed]
+    part = connected_parts(free, factors)
+    wanted = {part[v] for v in asked if v in part}
+    sides = []
+    for side in (True, False):
+        own = [v for v in free if (part[v] in wanted) is side]
+        mine = [f for f in factors if (part[f.variables[0]] in wanted) is side]
+        sides.append(_numbered(own, states, mine))
+    rest = Problem(*sides[1], fixed, 0.0, barren, None, sizes) if sides[1][0] else None
+    return Problem(*sides[0], fixed, log_constant, barren, rest, sizes)
+
+
+def _check_query(query: Iterable[int], n: int) -> set[int]:
+    asked = set(query)
+    for variable in asked:
+        if not 0 <= variable < n:
+            raise ArgumentError(f"query has the position {variable}; those of the network are 0 to {n - 1}")
+    return asked
+
+
+def _relevant(network: DiscreteNetwork, evidence: Evidence, asked: set[int]) -> tuple[list[int], tuple[int, ...]]:
+    """Variables that evidence or question depend on, increasing; and the others, parents first."""
+    every = range(len(network.states))
+    if not isinstance(network, CategoricalNetwork) or len(asked) == len(every):
+        return list(every), ()
+    kept = ancestral(network.parents, asked.union(evidence.variables))
+    return sorted(kept), parents_first(network.parents, [v for v in every if v not in kept])
+
+
+def _is_possible(network: DiscreteNetwork, evidence: Evidence) -> bool:
+    """Whether propagation leaves it so."""
+    return _reduce(network, evidence, _relevant(network, evidence, set())[0], propagate=True) is not None
+
+
+def _reduce(
+    network: DiscreteNetwork, evidence: Evidence, relevant: list[int], propagate: bool
+) -> tuple[list[Factor], dict[int, Positions], dict[int, int], float] | None:
+    """Factors in the network's numbers, states left of the free variables, fixed variables, log constant (nats).
+
+    None where nothing is possible.
+    """
+    factors, log_constant = _observed(network, evidence, relevant)
+    states = {v: np.arange(len(network.states[v])) for v in relevant if v not in evidence.hard}
+    gone = {v: np.zeros(1, dtype=np.intp) for v, kept in states.items() if len(kept) == 1}
+    found = supported_states(factors) if propagate else {}
+    while found is not None:
+        states |= {v: states[v][kept] for v, kept in found.items()}
+        before, constant = _restricted(factors, gone | found)
+        log_constant += constant
+        factors = merged(before)
+        old = {id(factor.log_values) for factor in before}  # all consistent by now; what was added up may not be
+        if not propagate or supported_states([f for f in factors if id(f.log_values) not in old]) == {}:
+            break
+        found = supported_states(factors)
+    if found is None or log_constant == -math.inf:
+        return None
+    fixed = evidence.hard | {v: int(kept[0]) for v, kept in states.items() if len(kept) == 1}
+    free = {v: kept for v, kept in states.items() if len(kept) > 1}
+    seen = {v for factor in factors for v in factor.variables}
+    factors += [Factor((v,), np.zeros(len(kept))) for v, kept in free.items() if v not in seen]
+    return factors, free, dict(sorted(fixed.items())), log_constant
+
+
+def _observed(network: DiscreteNetwork, evidence: Evidence, relevant: list[int]) -> tuple[list[Factor], float]:
+    """Factors without the observed variables, with soft evidence; and the log of what became a number."""
+    hard = evidence.hard
+    every = network.factors
+    if isinstance(network, CategoricalNetwork):
+        every = tuple(every[v] for v in relevant)  # one factor a node, in node order
+    factors = []
+    log_constant = 0.0
+    for variables, log_values in every:
+        if hard.keys().isdisjoint(variables):
+            factors.append(Factor(variables, log_values))
+            continue
+        own = tuple(v for v in variables if v not in hard)
+        cut = log_values[tuple(hard.get(v, slice(None)) for v in variables)]
+        factors.append(Factor(own, np.asarray(cut)))
+    with np.errstate(divide="ignore"):
+        for v, likelihood in evidence.soft.items():
+            if v in hard:
+                log_constant += math.log(likelihood[hard[v]])
+            else:
+                factors.append(Factor((v,), np.log(likelihood)))
+    return factors, log_constant
+
+
+def _restricted(factors: list[Factor], left: Mapping[int, Positions]) -> tuple[list[Factor], float]:
+    """Factors over the states that are left, without variables that have one; and the log of what became a number."""
+    smaller = []
+    log_constant = 0.0
+    for factor in factors:
+        rest = factor if left.keys().isdisjoint(factor.variables) else _restrict(factor, left)
+        if rest.variables:
+            smaller.append(rest)
+        else:
+            log_constant += float(rest.log_values)
+    return smaller, log_constant
+
+
+def _restrict(factor: Factor, left: Mapping[int, Positions]) -> Factor:
+    """The factor over the states that are left, without variables that have one."""
+    table = factor.log_values
+    own = []
+    for v in factor.variables:
+        kept = left.get(v)
+        if kept is None:
+            own.append(v)
+        elif len(kept) == 1:
+            table = table.take(kept[0], axis=len(own))
+        else:
+            table = table.take(kept, axis=len(own))
+            own.append(v)
+    return Factor(tuple(own), np.asarray(table))
+
+
+def _numbered(
+    variables: list[int], states: Mapping[int, Positions], factors: list[Factor]
+) -> tuple[tuple[int, ...], tuple[Positions, ...], tuple[Factor, ...]]:
+    number = {v: i for i, v in enumerate(variables)}
+    renamed = tuple(Factor(tuple(number[v] for v in f.variables), f.log_values) for f in factors)
+    return tuple(variables), tuple(states[v] for v in variables), renamed

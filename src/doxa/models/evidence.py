@@ -1,0 +1,159 @@
+"""Evidence: what was observed in a query, for certain ("hard") or as likelihoods ("soft").
+
+Soft evidence on a variable is a likelihood by state, up to scale: (2, 1) says that what was seen is twice as likely in
+the first state.  It multiplies the distribution, as an observed child would, and does not replace it.  Inference is not
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.factors import DiscreteNetwork
+from doxa.models.markov import read_array
+
+__all__ = ["Evidence", "read_evidence"]
+
+
+class Evidence(NamedTuple):
+    """What was observed, by position of the variables; made by `read_evidence`."""
+
+    hard: dict[int, int]  # variable -> position of its state
+    soft: dict[int, NDArray[np.float64]]  # variable -> likelihood by state, shape (n_states,); finite, not all 0
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """Variables that anything was observed of, increasing."""
+        return tuple(sorted(self.hard.keys() | self.soft.keys()))
+
+    def only(self, variables: Iterable[int]) -> Evidence:
+        """What was observed of some variables."""
+        kept = set(variables)
+        hard = {v: state for v, state in self.hard.items() if v in kept}
+        return Evidence(hard, {v: likelihood for v, likelihood in self.soft.items() if v in kept})
+
+
+def read_evidence(
+    network: DiscreteNetwork,
+    given: Mapping[str, str | int] | None = None,
+    soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
+) -> Evidence:
+    """Evidence by name and label, checked against a network.
+
+    Parameters
+    ----------
+    network : DiscreteNetwork
+    given : mapping of str to str or int, optional
+        The state each variable was observed in, by label.  A whole number stands for the label it is written as, never
+        for a position: 1 is the state "1".
+    soft : mapping of str to array_like or mapping of str to float, optional
+        Likelihoods, not negative: by state in the network's order, or ``{label: likelihood}`` with 0 for labels that
+        are left out.  Their scale counts in the log evidence and nowhere else.
+
+    Returns
+    -------
+    Evidence
+
+    Raises
+    ------
+    ArgumentError
+        If a variable or state is unknown, a likelihood is negative, NaN or infinite, all are 0, or soft evidence gives
+        0 to the state that ``given`` names.  (Where it does not, a variable may be in both.)
+
+    Examples
+    --------
+    >>> from doxa.models import Dag
+    >>> from doxa.models.categorical import CategoricalNetwork
+    >>> dag = Dag.from_edges([("rain", "wet")])
+    >>> yes_no = {"rain": ["no", "yes"], "wet": ["no", "yes"]}
+    >>> network = CategoricalNetwork(dag, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]]}, yes_no)
+    >>> read_evidence(network, {"wet": "yes"}, {"rain": {"no": 1, "yes": 3}})
+    Evidence(hard={1: 1}, soft={0: array([1., 3.])})
+    >>> read_evidence(network, {"wte": "yes"})
+    Traceback (most recent call last):
+    ...
+    doxa.errors.ArgumentError: given names 'wte', which is not in the network; close to it is 'wet'
+    """
+    position = {name: i for i, name in enumerate(network.names)}
+    hard = {}
+    for name, state in _items("given", given):
+        variable = _variable("given", name, position)
+        hard[variable] = _state(f"given[{name!r}]", state, network.states[variable])
+    likelihoods = {}
+    for name, value in _items("soft", soft):
+        variable = _variable("soft", name, position)
+        likelihood = _likelihood(f"soft[{name!r}]", value, network.states[variable])
+        if variable in hard and likelihood[hard[variable]] == 0:
+            label = network.states[variable][hard[variable]]
+            raise ArgumentError(
+                f"soft[{name!r}] gives {label!r} the likelihood 0, and given says that {name!r} is {label!r}; "
+                f"leave out one of them"
+            )
+        likelihoods[variable] = likelihood
+    return Evidence(hard, likelihoods)
+
+
+def _items(argument: str, mapping: Any) -> Iterable[tuple[Any, Any]]:
+    if mapping is None:
+        return ()
+    if not isinstance(mapping, Mapping):
+        raise ArgumentTypeError(f"{argument} is {mapping!r}; give a mapping of names to what was observed")
+    return mapping.items()
+
+
+def _variable(argument: str, name: object, position: Mapping[str, int]) -> int:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"{argument} names {name!r}; names of variables are text")
+    if name not in position:
+        raise ArgumentError(f"{argument} names {name!r}, which is not in the network; {_near(name, position)}")
+    return position[name]
+
+
+def _state(label: str, state: object, states: tuple[str, ...]) -> int:
+    if isinstance(state, (bool, np.bool_)) or not isinstance(state, (str, int, np.integer)):
+        raise ArgumentTypeError(f"{label} is {state!r}; give the label of a state, such as {states[0]!r}")
+    word = str(state)
+    if word not in states:
+        raise ArgumentError(f"{label} is {state!r}, which is not one of its states; {_near(word, states)}")
+    return states.index(word)
+
+
+def _likelihood(label: str, value: Any, states: tuple[str, ...]) -> NDArray[np.float64]:
+    if isinstance(value, Mapping):
+        for key in value:
+            _state(f"{label} names a state that", key, states)
+        by_label = {str(key): number for key, number in value.items()}
+        value = [by_label.get(state, 0.0) for state in states]
+    likelihood = read_array(label, value)
+    if likelihood.shape != (len(states),):
+        raise ArgumentError(
+            f"{label} has shape {likelihood.shape}; it must be ({len(states)},), a likelihood for each of "
+            f"{', '.join(map(repr, states[:12]))}"
+        )
+    wrong = ~((likelihood >= 0) & np.isfinite(likelihood))  # NaN too
+    if wrong.any():
+        k = int(wrong.argmax())
+        raise ArgumentError(
+            f"{label} gives {states[k]!r} the likelihood {likelihood[k]:g}; it must be 0 or more, finite"
+        )
+    if not likelihood.any():
+        raise ArgumentError(f"{label} is 0 in every state; at least one must be possible")
+    likelihood.setflags(write=False)
+    return likelihood
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    """Words that look alike, else the first few of what is known."""
+    names = list(known)
+    folded = {name.casefold(): name for name in reversed(names)}
+    near = get_close_matches(word.casefold(), folded, n=3, cutoff=0.6)
+    if near:
+        return f"close to it {'is' if len(near) == 1 else 'are'} {', '.join(repr(folded[name]) for name in near)}"
+    more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
+    return f"there are {', '.join(map(repr, names[:8]))}{more}"

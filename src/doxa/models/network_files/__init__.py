@@ -1,0 +1,155 @@
+"""Networks from files and into files, by linear-time scanners that trust nothing.
+
+Three formats, told apart by the end of the name, each also with ``.gz``: BIF (``.bif``), XMLBIF (``.xml``, ``.xmlbif``,
+``.bifxml``) and UAI (``.uai``, with evidence in ``.uai.evid``).  Whatever a file holds, reading it ends in a network or
+in a `NetworkFileError` that says where and why, in time linear in the file, and what a file declares is compared with
+`Limits` before memory is taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.markov import MarkovNetwork
+from doxa.models.network_files.bif import read_bif
+from doxa.models.network_files.bif_writer import bif_pieces
+from doxa.models.network_files.limits import Limits, NetworkFileError
+from doxa.models.network_files.output import write_text
+from doxa.models.network_files.source import Source, check_path, open_source
+from doxa.models.network_files.uai import read_uai
+from doxa.models.network_files.uai_evidence import read_evidence_file, write_evidence_file
+from doxa.models.network_files.uai_writer import uai_pieces
+from doxa.models.network_files.xmlbif import read_xmlbif
+from doxa.models.network_files.xmlbif_writer import xmlbif_pieces
+
+__all__ = [
+    "Limits",
+    "NetworkFileError",
+    "read_evidence_file",
+    "read_network",
+    "write_evidence_file",
+    "write_network",
+]
+
+_ENDS = {".bif": "bif", ".xml": "xmlbif", ".xmlbif": "xmlbif", ".bifxml": "xmlbif", ".uai": "uai"}
+_READERS: dict[str, Callable[[Source], CategoricalNetwork | MarkovNetwork]] = {
+    "bif": read_bif,
+    "xmlbif": read_xmlbif,
+    "uai": read_uai,
+}
+
+
+def read_network(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    limits: Limits | None = None,
+) -> CategoricalNetwork | MarkovNetwork:
+    """Read a network.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file of one of the formats; unpacked if its name ends in ``.gz``.
+    format : {"bif", "xmlbif", "uai"}, optional
+        By the end of the name if left out.
+    limits : Limits, optional
+        The most that the file may hold or ask for.
+
+    Returns
+    -------
+    CategoricalNetwork or MarkovNetwork
+        The latter of a UAI file of the kind MARKOV alone.  Variables stand in the order of the file.
+
+    Raises
+    ------
+    NetworkFileError
+        If the file cannot be read; ``path``, ``line``, ``column`` and ``cause`` tell why.
+    ArgumentError, ArgumentTypeError
+        If the format is unknown, or an argument is of another type.
+
+    Notes
+    -----
+    Rows of a table that miss 1 by rounding to three decimals are divided by their sum; those that miss it by more are
+    refused.  Names are kept as they are; UAI has none and knows X0, X1, ... unless doxa wrote the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rain.uai")
+    ...     n_characters = path.write_text("BAYES 2  2 2  2  1 0  2 0 1  2 0.8 0.2  4 0.9 0.1 0.0 1.0")
+    ...     network = read_network(path)
+    >>> network.dag, network.tables["X1"][1].tolist()
+    (Dag(2 nodes: X0 -> X1), [0.0, 1.0])
+    """
+    name = check_path(path)
+    kind = _format(name, format)
+    return _READERS[kind](open_source(name, limits, xml=kind == "xmlbif"))
+
+
+def write_network(
+    network: CategoricalNetwork | MarkovNetwork,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+) -> None:
+    """Write a network, whole or not at all; an older file is replaced in one step.
+
+    Parameters
+    ----------
+    network : CategoricalNetwork or MarkovNetwork
+        The latter in UAI only.
+    path : str or path-like
+        Packed if its name ends in ``.gz``.
+    format : {"bif", "xmlbif", "uai"}, optional
+        By the end of the name if left out.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the format is unknown, or cannot hold the network or one of its names.
+    FileError
+        If the file cannot be written.
+
+    Notes
+    -----
+    Probabilities are written with all their digits.  What is written is read again as the same network.  UAI has no
+    names: they are left behind in comments, and other programs see numbers.
+    """
+    name = check_path(path)
+    kind = _format(name, format)
+    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork"
+        )
+    write_text(_pieces(network, kind), name, "network")
+
+
+def _pieces(network: CategoricalNetwork | MarkovNetwork, kind: str) -> Iterator[str]:
+    if kind == "uai":
+        return uai_pieces(network)
+    if isinstance(network, MarkovNetwork):
+        raise ArgumentError(f"network is a MarkovNetwork, which the format {kind!r} cannot hold; write UAI (.uai)")
+    return bif_pieces(network) if kind == "bif" else xmlbif_pieces(network)
+
+
+def _format(name: str, given: str | None) -> str:
+    if given is not None:
+        if given not in _READERS:
+            raise ArgumentError(f"format is {given!r}; it must be one of {', '.join(map(repr, _READERS))}")
+        return given
+    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    if suffixes[-1:] == [".evid"]:
+        raise ArgumentError(f"path is {name!r}, which is evidence by its name; read it by read_evidence_file")
+    if not suffixes or suffixes[-1] not in _ENDS:
+        ends = ", ".join(_ENDS)
+        raise ArgumentError(f"path is {name!r}; its end must be one of {ends}, also with .gz, or format must be given")
+    return _ENDS[suffixes[-1]]

@@ -1,0 +1,278 @@
+"""Read UAI: numbers alone, for networks of either kind.
+
+    BAYES                    the kind: BAYES or MARKOV
+    2                        how many variables
+    2 2                      how many states each of them has
+    2                        how many tables
+    1 0                      of each: how many variables it has, and which; in BAYES the child is the last
+    2 0 1
+    2  0.4 0.6               of each: how many numbers it has, and which; the last variable varies fastest
+    4  0.2 0.8 0.9 0.1
+
+Values are factors of the joint distribution, not logarithms.  What stands behind ``#`` is a comment, and so is a line
+that begins with the word ``c``.  The format has no names: variables are called X0, X1, ... and states 0, 1, ..., except
+where comments, which `write_network` leaves behind the last number, give all of them: ``# variable 0: ["rain", "no",
+"yes"]``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import overload
+
+import numpy as np
+
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.markov import MarkovNetwork
+from doxa.models.network_files.draft import Draft, check_sizes
+from doxa.models.network_files.numbers import Numbers
+from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.tables import Rows, finish
+
+__all__ = ["Integers", "default_name", "read_uai", "without_comments"]
+
+_COMMENT = re.compile(r"#[^\n]*+|^c(?!\S)[^\n]*+", re.MULTILINE)
+_WORD = re.compile(r"\s*+(\S++|\Z)")
+_NAMES = re.compile(r"#[ \t]*+variable[ \t]++([0-9]{1,9}):([^\n]*+)")
+
+
+_Names = Sequence[tuple[str, list[str]]]  # of each variable, with the labels of its states
+
+
+class Integers:
+    """Whole numbers of a text, taken one after the other."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.position = 0
+        self.place = 0  # of the last word
+
+    def take_word(self) -> str:
+        """The next word; empty at the end."""
+        found = _WORD.match(self._source.text, self.position)
+        assert found is not None  # it may be empty
+        self.place, self.position = found.span(1)
+        return found[1]
+
+    def take(self, what: str, most: int = 10**18) -> int:
+        """The next word, which has to be a whole number of at most ``most``."""
+        word = self.take_word()
+        if not word:
+            self._source.refuse(f"the file ends where {what} should stand: it has been cut off", self.place)
+        if not (word.isascii() and word.isdigit()):
+            self._source.refuse(f"{shown(word)} stands where {what} should, a whole number", self.place)
+        if len(word) > 18:
+            self._source.refuse(f"{what} is a number of {len(word)} digits", self.place)
+        if int(word) > most:
+            self._source.refuse(f"{what} is {word}, and can be {most} at most", self.place)
+        return int(word)
+
+
+class _Numbered(Sequence[str]):
+    """Labels 0, 1, ... that take no memory."""
+
+    __slots__ = ("_n",)
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return [str(k) for k in range(self._n)[index]] if isinstance(index, slice) else str(range(self._n)[index])
+
+
+class _Scopes:
+    """Which variables each factor has, in arrays: a factor may take three characters and no more."""
+
+    def __init__(self) -> None:
+        self._variables, self._ends, self._places = array("q"), array("q", [0]), array("q")
+
+    def append(self, variables: Iterable[int], place: int) -> None:
+        self._variables.extend(variables)
+        self._ends.append(len(self._variables))
+        self._places.append(place)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, k: int) -> array[int]:
+        return self._variables[self._ends[k] : self._ends[k + 1]]
+
+    def place(self, k: int) -> int:
+        return self._places[k]
+
+
+def default_name(variable: int) -> str:
+    """What a variable is called that has no name."""
+    return f"X{variable}"
+
+
+def read_uai(source: Source) -> CategoricalNetwork | MarkovNetwork:
+    """Read a network.
+
+    Raises
+    ------
+    NetworkFileError
+        If the text is of another form, or no network.
+    """
+    original, source = source, without_comments(source)
+    words = Integers(source)
+    kind = words.take_word()
+    if kind not in ("BAYES", "MARKOV"):
+        source.refuse(f"{shown(kind)} is no kind of network; a UAI file begins with BAYES or MARKOV", words.place)
+    n_states = _read_variables(source, words)
+    scopes = _read_scopes(source, words, len(n_states))
+    given = _read_names(original, n_states) if "#" in original.text else None
+    if kind == "BAYES":
+        return _read_bayes(source, words, n_states, scopes, given)
+    return _read_markov(source, words, n_states, scopes, given)
+
+
+def without_comments(source: Source) -> Source:
+    """The text with blanks in the place of comments."""
+    if not _COMMENT.search(source.text):
+        return source
+    made, position = StringIO(), 0
+    for found in _COMMENT.finditer(source.text):
+        made.write(source.text[position : found.start()])
+        made.write(" " * len(found[0]))
+        position = found.end()
+    made.write(source.text[position:])
+    return Source(source.what, source.path, made.getvalue(), source.limits)
+
+
+def _read_variables(source: Source, words: Integers) -> list[int]:
+    limits = source.limits
+    n = words.take("the number of variables")
+    if n == 0:
+        source.refuse("there are no variables; a network has at least one", words.place)
+    if n > limits.max_variables:
+        source.refuse_too_many(f"there are {n} variables", n, "max_variables", words.place)
+    n_states, total = [], 0
+    for i in range(n):
+        n_states.append(words.take(f"the number of states of variable {i}"))
+        total += n_states[-1]
+        if n_states[-1] == 0:
+            source.refuse(f"variable {i} has no states; it has at least one", words.place)
+        if total > limits.max_states:
+            things = f"the variables up to here have {total} states"
+            source.refuse_too_many(things, 1 << total.bit_length(), "max_states", words.place)
+    return n_states
+
+
+def _read_scopes(source: Source, words: Integers, n_variables: int) -> _Scopes:
+    n_factors = words.take("the number of factors", len(source.text))
+    scopes = _Scopes()
+    for k in range(n_factors):
+        size = words.take(f"the number of variables of factor {k}", n_variables)
+        place = words.place
+        variables = [words.take(f"a variable of factor {k}", n_variables - 1) for _ in range(size)]
+        if len(set(variables)) < size:
+            source.refuse(f"factor {k} names a variable more than once; name it once", place)
+        scopes.append(variables, place)
+    return scopes
+
+
+def _read_names(source: Source, n_states: Sequence[int]) -> _Names | None:
+    """Names and labels, where comments give them."""
+    named: dict[int, tuple[str, list[str]]] = {}
+    for found in _NAMES.finditer(source.text):
+        i, place = int(found[1]), found.start()
+        try:
+            texts = json.loads(found[2])
+        except (ValueError, RecursionError):
+            texts = None
+        sound = isinstance(texts, list) and all(isinstance(text, str) and text for text in texts)
+        if i >= len(n_states) or i in named or not sound or len(texts) != n_states[i] + 1:
+            source.refuse(f"this comment should give variable {i} its name and those of its states", place)
+        if len(set(texts[1:])) < n_states[i]:
+            source.refuse(f"this comment gives two states of variable {i} one name", place)
+        named[i] = (texts[0], texts[1:])
+    if not named:
+        return None
+    missing = next((i for i in range(len(n_states)) if i not in named), None)
+    if missing is not None:
+        source.refuse(f"comments name variables, but not variable {missing}; name all of them or none")
+    if len({name for name, _ in named.values()}) < len(named):
+        source.refuse("comments give two variables one name")
+    return [named[i] for i in range(len(n_states))]
+
+
+def _read_numbers(source: Source, words: Integers, numbers: Numbers, k: int, n_expected: int) -> None:
+    n = words.take(f"the number of entries of factor {k}")
+    if n != n_expected:
+        source.refuse(f"factor {k} has {n} entries; by its variables it has {n_expected}", words.place)
+    before = len(numbers)
+    words.position = numbers.take_some(words.position, n)
+    if len(numbers) - before < n:
+        cause = f"the file ends after {len(numbers) - before} of the {n} entries of factor {k}: it has been cut off"
+        source.refuse(cause, words.position)
+
+
+def _expect_end(source: Source, words: Integers) -> None:
+    if word := words.take_word():
+        source.refuse(f"{shown(word)} stands behind the last table, where the file should end", words.place)
+
+
+def _read_bayes(
+    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: _Names | None
+) -> CategoricalNetwork:
+    draft = Draft(source)
+    names = [default_name(i) for i in range(len(n_states))] if given is None else [name for name, _ in given]
+    numbered = {n: _Numbered(n) for n in n_states}
+    for i, name in enumerate(names):
+        draft.add_variable(name, numbered[n_states[i]] if given is None else given[i][1], 0)
+    for k in range(len(scopes)):
+        place = scopes.place(k)
+        if not scopes[k]:
+            source.refuse(f"factor {k} has no variable; in a file of the kind BAYES the last is its child", place)
+        *parents, child = (names[i] for i in scopes[k])
+        draft.add_family(child, parents, place)
+    draft.check()
+    numbers, rows = Numbers(source), {}
+    for k, child in enumerate(draft.families):
+        n = draft.n_configurations(child) * len(draft.states[child])
+        rows[child] = Rows(numbers, len(numbers), n)
+        _read_numbers(source, words, numbers, k, n)
+    _expect_end(source, words)
+    return finish(draft, rows)
+
+
+def _read_markov(
+    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: _Names | None
+) -> MarkovNetwork:
+    shapes = ([n_states[i] for i in scopes[k]] for k in range(len(scopes)))
+    sizes = check_sizes(source, ((f"factor {k}", shape, scopes.place(k)) for k, shape in enumerate(shapes)))
+    numbers, firsts = Numbers(source), array("q")
+    for k, size in enumerate(sizes):
+        firsts.append(len(numbers))
+        _read_numbers(source, words, numbers, k, size)
+    _expect_end(source, words)
+    values = numbers.array()
+    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
+    if bad.size:
+        cause = f"the factor has the entry {values[bad[0]]:.9g}; entries are finite and at least 0"
+        source.refuse(cause, numbers.place(int(bad[0])))
+    zero = np.flatnonzero(np.maximum.reduceat(values, firsts) == 0) if firsts else np.empty(0, dtype=np.int64)
+    if zero.size:
+        k = int(zero[0])
+        source.refuse(f"factor {k} is 0 everywhere, so that nothing is possible", scopes.place(k))
+    if given is None:
+        given = [(default_name(i), list(_Numbered(n))) for i, n in enumerate(n_states)]
+    with np.errstate(divide="ignore"):
+        logs = np.log(values)
+    potentials = []
+    for k, (first, size) in enumerate(zip(firsts, sizes, strict=True)):
+        table = logs[first : first + size].reshape([n_states[i] for i in scopes[k]])
+        potentials.append(([given[i][0] for i in scopes[k]], table))
+    return MarkovNetwork(dict(given), potentials)

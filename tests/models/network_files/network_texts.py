@@ -1,0 +1,158 @@
+"""Texts of network files that the tests share, and how they are read and refused."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.dag import Dag
+from doxa.models.network_files import NetworkFileError, read_network
+
+MODELS = Path(next(iter(find_spec("pgmpy").submodule_search_locations)), "utils", "example_models")
+LARGE = {"barley", "diabetes", "mildew", "munin2", "munin3", "munin4", "pathfinder"}  # munin stands for them
+REFERENCES = [
+    pytest.param(name, marks=pytest.mark.slow if name in LARGE else ())
+    for name in sorted(path.name.removesuffix(".bif.gz") for path in MODELS.glob("*.bif.gz"))
+]
+
+BIF = """\
+network lawn {
+  property "author nobody" ;
+}
+variable rain {  // a comment
+  type discrete [ 2 ] { no, yes };
+}
+variable "wet grass" {
+  type discrete [ 3 ] { "dry", "a bit", soaked };
+  property position = (0, 1) ;
+}
+variable sprinkler { type discrete[2]{off,on}; }
+probability ( rain ) { table 0.8, 0.2; }
+probability ( sprinkler | rain ) {
+  (no) 0.6, 0.4;
+  (yes) 0.99, 0.01;
+}
+probability ( "wet grass" | sprinkler, rain ) {
+  (off, no) 1.0, 0.0, 0.0; /* dry */
+  (on, no) 0.2, 0.3, 0.5;
+  default 0.1, 0.2, 0.7;
+}
+"""
+
+XMLBIF = """\
+<?xml version="1.0" encoding="US-ASCII"?>
+<!-- a lawn -->
+<!DOCTYPE BIF [
+  <!ELEMENT BIF ( NETWORK )*> <!-- declared -->
+  <!ATTLIST BIF VERSION CDATA #REQUIRED>
+  <!ELEMENT NETWORK ( NAME, ( PROPERTY | VARIABLE | DEFINITION )* )>
+]>
+<BIF VERSION="0.3">
+<NETWORK>
+<NAME>lawn</NAME>
+<PROPERTY>author nobody &#38; nothing</PROPERTY>
+<VARIABLE TYPE="nature"><NAME>rain</NAME><OUTCOME>no</OUTCOME><OUTCOME>yes</OUTCOME><PROPERTY/></VARIABLE>
+<VARIABLE TYPE='nature'>
+  <NAME> wet grass </NAME><OUTCOME>dry</OUTCOME><OUTCOME>a bit</OUTCOME><OUTCOME><![CDATA[soaked]]></OUTCOME>
+</VARIABLE>
+<VARIABLE><NAME>sprinkler</NAME><OUTCOME>off</OUTCOME><OUTCOME>on</OUTCOME></VARIABLE>
+<DEFINITION><FOR>rain</FOR><TABLE>0.8 0.2</TABLE></DEFINITION>
+<DEFINITION><FOR>sprinkler</FOR><GIVEN>rain</GIVEN><TABLE>0.6 0.4 <!-- yes --> 0.99 0.01</TABLE></DEFINITION>
+<DEFINITION>
+  <FOR>wet grass</FOR><GIVEN>sprinkler</GIVEN><GIVEN>rain</GIVEN>
+  <TABLE>
+    1 0 0
+    .1 .2 .7
+    0.2 0.3 0.5
+    1e-1 0.2 7E-1
+  </TABLE>
+</DEFINITION>
+</NETWORK>
+</BIF>
+"""
+
+UAI = """\
+c a lawn
+BAYES
+3
+2 3 2   # rain, wet grass, sprinkler
+3
+1 0
+2 0 2
+3 2 0 1
+
+2
+ 0.8 0.2
+
+4
+ 0.6 0.4
+ 0.99 0.01
+
+12
+ 1 0 0
+ .1 .2 .7
+ 0.2 0.3 0.5
+ 1e-1 0.2 7E-1
+"""
+
+MARKOV = """\
+MARKOV
+3
+2 2 3
+3
+2 0 1
+2 2 1
+0
+4 1.0 0.0 0.25 3.5
+6 1 2 3 4 5 6
+1 2.5
+"""
+
+LAWN = CategoricalNetwork(
+    Dag.from_edges(
+        [("rain", "sprinkler"), ("rain", "wet grass"), ("sprinkler", "wet grass")], ["rain", "wet grass", "sprinkler"]
+    ),
+    {
+        "rain": [0.8, 0.2],
+        "sprinkler": [[0.6, 0.4], [0.99, 0.01]],
+        "wet grass": [[[1, 0, 0], [0.2, 0.3, 0.5]], [[0.1, 0.2, 0.7], [0.1, 0.2, 0.7]]],  # rain, then sprinkler
+    },
+    {"rain": ["no", "yes"], "wet grass": ["dry", "a bit", "soaked"], "sprinkler": ["off", "on"]},
+)
+
+
+def read(folder, name, text):
+    path = Path(folder, name)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_network(path)
+
+
+def refusal(folder, name, text):
+    """Where and why a text is refused: 'LINE:COLUMN: CAUSE', or the cause alone where the whole file is meant."""
+    with pytest.raises(NetworkFileError) as refused:
+        read(folder, name, text)
+    error = refused.value
+    assert error.path == str(Path(folder, name))
+    where = "" if error.line is None else f", line {error.line}, column {error.column}"
+    assert str(error) == f"network {error.path!r}{where}: {error.cause}"
+    return error.cause if error.line is None else f"{error.line}:{error.column}: {error.cause}"
+
+
+def assert_refused(folder, name, text, message):
+    """A message with '...' stands for every message that begins and ends so."""
+    said = refusal(folder, name, text)
+    pattern = ".*".join(map(re.escape, message.split("...")))
+    assert re.fullmatch(pattern, said, re.DOTALL), said
+
+
+def assert_same(network, other):
+    """The same graph, names and states, and tables to the last bit."""
+    assert network.dag == other.dag
+    assert network.states == other.states
+    for name, table in network.tables.items():
+        np.testing.assert_array_equal(table, other.tables[name])

@@ -1,0 +1,190 @@
+"""Networks to pyAgrum and NetworkX, and back: nothing is lost, and what cannot be held is refused."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from doxa.errors import ArgumentError, ArgumentTypeError, MissingExtraError
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.dag import Dag
+from doxa.models.interop import from_networkx, from_pyagrum, to_networkx, to_pyagrum
+from doxa.models.markov import MarkovNetwork
+
+rng = np.random.default_rng(7)
+NETWORK = CategoricalNetwork(
+    Dag.from_edges([("c d", "a"), ("b", "a"), ("b", "c d")], ["a", "b", "c d", "e"]),
+    {
+        "a": rng.dirichlet([1, 1], size=(2, 3)),
+        "b": [0.25, 0.75],
+        "c d": rng.dirichlet([1, 1, 1], size=2),
+        "e": [1.0],
+    },
+    {"a": ["Asy/Patch", "x|y"], "b": ["10", "9"], "c d": ["low (1)", '"', "é"], "e": ["only"]},
+)
+FIELD = MarkovNetwork(
+    {"x": ["-", "+"], "y": ["0", "1", "2"], "z": ["-", "+"]},
+    [(["y", "x"], rng.normal(size=(3, 2))), (["z"], [0.0, -np.inf]), (["y", "z", "x"], rng.normal(size=(3, 2, 2)))],
+)
+
+
+@pytest.fixture(scope="module")
+def gum():
+    if find_spec("pyagrum") is None:
+        pytest.skip("pyAgrum is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # with warnings as errors its import crashes
+        import pyagrum
+    return pyagrum
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def same(network, other):
+    assert (network.names, network.states) == (other.names, other.states)
+    if isinstance(network, CategoricalNetwork):
+        assert network.dag == other.dag
+        for name in network.names:
+            np.testing.assert_allclose(network.tables[name], other.tables[name], rtol=1e-15)
+        return True
+    rows = np.argwhere(np.ones(network.n_states))
+    np.testing.assert_allclose(network.log_potential(rows), other.log_potential(rows), rtol=1e-13)
+    return True
+
+
+# --- pyAgrum ----------------------------------------------------------------------------------------------------------
+
+
+def test_networks_come_back_from_pyagrum(gum):
+    assert same(from_pyagrum(to_pyagrum(NETWORK)), NETWORK)
+    assert same(from_pyagrum(to_pyagrum(FIELD)), FIELD)
+
+
+def test_pyagrum_computes_what_the_tables_say(gum):
+    engine = gum.LazyPropagation(to_pyagrum(NETWORK))
+    rows = np.argwhere(np.ones(NETWORK.n_states))
+    joint = np.exp(NETWORK.log_probability(rows))
+    for i, name in enumerate(NETWORK.names):
+        expected = np.bincount(rows[:, i], weights=joint)
+        np.testing.assert_allclose(engine.posterior(name).toarray(), expected, atol=1e-12)
+    engine = gum.ShaferShenoyMRFInference(to_pyagrum(FIELD))
+    rows = np.argwhere(np.ones(FIELD.n_states))
+    weights = np.exp(FIELD.log_potential(rows))
+    for i, name in enumerate(FIELD.names):
+        expected = np.bincount(rows[:, i], weights=weights / weights.sum())
+        np.testing.assert_allclose(engine.posterior(name).toarray(), expected, atol=1e-12)
+
+
+def test_a_twin_with_swapped_axes_is_caught():
+    table = NETWORK.tables["c d"]
+    swapped = CategoricalNetwork(
+        NETWORK.dag,
+        {**NETWORK.tables, "c d": table[::-1]},
+        dict(zip(NETWORK.names, NETWORK.states, strict=True)),
+    )
+    with pytest.raises(AssertionError):
+        same(swapped, NETWORK)
+
+
+def test_potentials_over_the_same_variables_and_constants_are_merged(gum):
+    one, other = rng.normal(size=(2, 3)), rng.normal(size=(3, 2))
+    states = {"x": ["-", "+"], "y": ["0", "1", "2"]}
+    network = MarkovNetwork(states, [([], 0.5), (["x", "y"], one), (["y", "x"], other), ([], 1.5)])
+    field = to_pyagrum(network)
+    assert len(field.factors()) == 1
+    assert same(from_pyagrum(field), MarkovNetwork(states, [(["x", "y"], one + other.T + 2.0)]))
+    with pytest.raises(ArgumentError, match=r"^network has a constant and no other potential, which pyAgrum cannot"):
+        to_pyagrum(MarkovNetwork(states, [([], 0.5)]))
+    with pytest.raises(ArgumentError, match=r"^the potential over x has the log value 800; what other programs read"):
+        to_pyagrum(MarkovNetwork(states, [(["x"], [400.0, 0.0]), (["x"], [400.0, 0.0])]))
+
+
+def test_pyagrums_own_networks_are_taken(gum):
+    other = gum.fastBN("a[3]->c{yes|no|maybe}<-b->d", 2)
+    network = from_pyagrum(other)
+    assert network.names == tuple(other.variable(node).name() for node in sorted(other.nodes()))
+    assert network.states[network.names.index("c")] == ("yes", "no", "maybe")
+    a, b, c = (other.variable(name) for name in "abc")
+    for i in range(a.domainSize()):
+        for j in range(b.domainSize()):
+            for k in range(c.domainSize()):
+                here = other.cpt("c")[{"a": i, "b": j, "c": k}]
+                assert network.tables["c"][(i, j, k) if network.dag.parents("c") == ("a", "b") else (j, i, k)] == (
+                    pytest.approx(here, rel=1e-14)
+                )
+    bare = gum.BayesNet()
+    bare.add("a", 2)
+    with pytest.raises(ArgumentError, match=r"^tables\['a'\] has P\(a\) that sums to 0; over the states"):
+        from_pyagrum(bare)
+
+
+def test_what_is_no_network_is_refused(gum):
+    with pytest.raises(ArgumentTypeError, match=r"^network is of type Dag; give a network of categorical variables$"):
+        to_pyagrum(NETWORK.dag)
+    with pytest.raises(ArgumentTypeError, match=r"^network is of type int; give a pyagrum.BayesNet or a pyagrum.Mark"):
+        from_pyagrum(3)
+
+
+# --- NetworkX ---------------------------------------------------------------------------------------------------------
+
+
+def test_networks_come_back_from_networkx():
+    pytest.importorskip("networkx")
+    assert same(from_networkx(to_networkx(NETWORK)), NETWORK)
+    assert from_networkx(to_networkx(FIELD)) == FIELD
+    assert from_networkx(to_networkx(NETWORK.dag)) == NETWORK.dag
+
+
+def test_graphs_hold_edges_and_attributes():
+    pytest.importorskip("networkx")
+    graph = to_networkx(NETWORK)
+    assert graph.is_directed()
+    assert set(graph.edges) == {("c d", "a"), ("b", "a"), ("b", "c d")}
+    assert graph.nodes["a"]["states"] == ("Asy/Patch", "x|y")
+    assert graph.nodes["a"]["table"].shape == (2, 3, 2)  # b, c d, a
+    field = to_networkx(FIELD)
+    assert not field.is_directed()
+    assert {frozenset(edge) for edge in field.edges} == {frozenset("xy"), frozenset("yz"), frozenset("xz")}
+    assert field.nodes["y"] == {"states": ("0", "1", "2")}
+
+
+def test_graphs_that_are_no_networks_are_refused():
+    nx = pytest.importorskip("networkx")
+    graph = nx.DiGraph([("a", "b"), ("b", "a")])
+    with pytest.raises(ArgumentError, match=r"^adjacency has the cycle a -> b -> a; remove one of its edges$"):
+        from_networkx(graph)
+    graph = nx.DiGraph([("a", "b")])
+    graph.nodes["a"]["table"] = [0.5, 0.5]
+    with pytest.raises(ArgumentError, match=r"^graph has no attribute 'table' at the node 'b'; give it at every node$"):
+        from_networkx(graph)
+    with pytest.raises(
+        ArgumentTypeError, match=r"^graph has the node 0; names are text: networkx.relabel_nodes\(graph"
+    ):
+        from_networkx(nx.path_graph(3))
+    with pytest.raises(ArgumentError, match=r"^graph is not directed and has no potentials in graph.graph\['potential"):
+        from_networkx(nx.Graph([("a", "b")]))
+    with pytest.raises(ArgumentTypeError, match=r"^graph is of type MultiDiGraph; give a networkx.DiGraph or networkx"):
+        from_networkx(nx.MultiDiGraph())
+    with pytest.raises(ArgumentTypeError, match=r"^network is of type int; give a network or a Dag$"):
+        to_networkx(3)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "package"),
+    [
+        (to_pyagrum, NETWORK, "pyagrum"),
+        (from_pyagrum, None, "pyagrum"),
+        (to_networkx, NETWORK, "networkx"),
+        (from_networkx, None, "networkx"),
+    ],
+)
+def test_a_missing_package_is_named(monkeypatch, function, argument, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError) as missing:
+        function(argument)
+    assert str(missing.value) == (f"{function.__name__} needs the package {package}: pip install 'doxa[interop]'")
