@@ -1,0 +1,80 @@
+"""Many averages at once: their errors cover, and see slow modes and chains apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from doxa.errors import ArgumentError
+from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
+from doxa.estimates.diagnostics import diagnose_real
+from support.checks import z_limit
+
+
+def autoregressions(rho, n_runs, rng, n=400, m=4):
+    """Draws (chain, draw, run) of logistic autoregressions; each run is a quantity of its own, and its mean is 1/2."""
+    x = rng.standard_normal((m, n, n_runs))
+    for t in range(1, n):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * x[:, t]
+    return expit(x)
+
+
+def coverage(found: AverageDiagnostics, truth: float) -> float:
+    intervals = np.array([found.estimate(k).interval() for k in range(found.value.size)])
+    return float(((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])).mean())
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_intervals_cover(rho):
+    found = diagnose_averages(autoregressions(rho, 4000, np.random.default_rng(1)))
+    slack = z_limit(3) * np.sqrt(0.95 * 0.05 / 4000)
+    assert 0.93 - slack < coverage(found, 0.5) < 0.97 + slack
+
+
+def test_errors_for_independent_draws_would_not_cover():
+    """The broken twin."""
+    draws = autoregressions(0.9, 1000, np.random.default_rng(2))
+    found = diagnose_averages(draws)
+    naive = draws.std(axis=(0, 1)) / np.sqrt(draws.shape[0] * draws.shape[1])
+    assert coverage(found._replace(mcse=naive, df=np.full(1000, np.inf)), 0.5) < 0.7
+
+
+def test_a_slow_mode_under_fast_noise_is_seen():
+    """One chain in four sits elsewhere: short-range correlation says nothing of it."""
+    rng = np.random.default_rng(3)
+    draws = 0.5 + 0.01 * rng.standard_normal((4, 500, 50))
+    draws[3] += 0.2
+    found = diagnose_averages(draws)
+    assert (found.mcse > 0.04).all()
+    assert (found.r_hat > 1.5).all()
+
+
+def test_agrees_with_the_diagnosis_of_one_quantity():
+    draws = autoregressions(0.6, 20, np.random.default_rng(4))
+    found = diagnose_averages(draws)
+    one = [diagnose_real(draws[:, :, k]) for k in range(20)]
+    np.testing.assert_allclose(found.value, [d.estimate.value for d in one])
+    np.testing.assert_allclose(found.mcse, [d.estimate.mcse for d in one], rtol=0.5)
+    assert abs(np.log(found.mcse / [d.estimate.mcse for d in one]).mean()) < 0.1
+
+
+def test_what_never_moved_has_a_bound_and_no_zero_error():
+    draws = np.random.default_rng(5).random((2, 100, 3))
+    draws[..., 1], draws[..., 2] = 0.0, 0.25
+    found = diagnose_averages(draws)
+    assert np.isnan(found.r_hat[1:]).all()
+    assert found.slowest == found.ess[0]
+    never, still = found.estimate(1), found.estimate(2)
+    assert never.value == 0
+    assert 0 < never.interval()[1] < 0.1
+    low, high = still.interval()
+    assert low < 0.25 < high
+    nothing = diagnose_averages(np.zeros((2, 100, 1)))
+    assert nothing.slowest == 0
+    assert nothing.estimate(0).interval() == (0, 1)
+
+
+def test_refused():
+    with pytest.raises(ArgumentError, match=r"draws has shape \(2, 3, 1\); it must be \(chain, draw, quantity\)"):
+        diagnose_averages(np.zeros((2, 3, 1)))
