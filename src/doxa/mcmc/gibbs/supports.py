@@ -1,0 +1,119 @@
+"""`Supports`: where factors are positive, and which configurations of a few variables they leave possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.models.factors import Factor
+
+__all__ = ["Support", "Supports", "any_over"]
+
+Codes = NDArray[np.int64]
+
+
+class Support(NamedTuple):
+    """Where a factor is positive."""
+
+    variables: tuple[int, ...]
+    table: NDArray[np.bool_]  # an axis for each of them
+
+
+class Supports:
+    """The factors that have zeros, by variable.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+        Number of states of each variable.
+    supports : iterable of Support
+        Those without a zero are left out.
+    """
+
+    def __init__(self, n_states: Sequence[int], supports: Iterable[Support]) -> None:
+        self.n_states = tuple(n_states)
+        self.supports = [support for support in supports if not support.table.all()]
+        self.touching: list[list[int]] = [[] for _ in self.n_states]
+        for f, (variables, _) in enumerate(self.supports):
+            for v in variables:
+                self.touching[v].append(f)
+
+    @classmethod
+    def of(cls, n_states: Sequence[int], factors: Iterable[Factor]) -> Supports:
+        """Where the factors are positive."""
+        return cls(n_states, [Support(factor.variables, factor.log_values > -np.inf) for factor in factors])
+
+    def among(self, variables: Iterable[int]) -> list[Support]:
+        """What each factor says of these variables alone, where it says anything: their states that can go together."""
+        own = set(variables)
+        found = []
+        for f in sorted({f for v in own for f in self.touching[v]}):
+            scope, table = self.supports[f]
+            seen = any_over(table, [a for a, v in enumerate(scope) if v not in own])
+            if not seen.all():
+                found.append(Support(tuple(v for v in scope if v in own), seen))
+        return found
+
+    def configurations(self, variables: Sequence[int], most: int) -> Codes | None:
+        """List the configurations of some variables that no single factor forbids.
+
+        Parameters
+        ----------
+        variables : sequence of int
+            All different.
+        most : int
+            Largest number to list.
+
+        Returns
+        -------
+        ndarray of int, shape (n, n_variables), or None
+            Rows in lexicographic order; None where there are more than ``most``, or while they are put together.
+
+        Examples
+        --------
+        >>> differ = Support((0, 1), ~np.eye(3, dtype=bool))
+        >>> Supports([3, 3], [differ]).configurations([1, 0], 10).tolist()
+        [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+        """
+        left = self.among(variables)
+        placed: list[int] = []
+        rows = np.zeros((1, 0), dtype=np.int64)
+        while len(placed) < len(variables):
+            waiting = [v for v in variables if v not in placed]
+            v = min(waiting, key=lambda v: self._growth(v, placed, left)) if left else waiting[0]
+            rows = self._extended(rows, v, placed, left)
+            placed.append(v)
+            if len(rows) > most:
+                return None
+        rows = rows[:, [placed.index(v) for v in variables]]
+        return rows[np.lexsort(rows.T[::-1])] if len(variables) else rows
+
+    def _growth(self, v: int, placed: list[int], left: list[Support]) -> float:
+        """How many times as many rows there are, about, once ``v`` has joined."""
+        growth = float(self.n_states[v])
+        for scope, table in left:
+            if v in scope:
+                away = [a for a, w in enumerate(scope) if w != v and w not in placed]
+                both = any_over(table, away)
+                axis = [w for w in scope if w == v or w in placed].index(v)
+                growth = min(growth, both.sum() / max(1, any_over(both, [axis]).sum()))
+        return growth
+
+    def _extended(self, rows: Codes, v: int, placed: list[int], left: list[Support]) -> Codes:
+        """Rows with each state of ``v`` that goes with them."""
+        size = self.n_states[v]
+        wider = np.column_stack([np.repeat(rows, size, axis=0), np.tile(np.arange(size), len(rows))])
+        column = {w: j for j, w in enumerate([*placed, v])}
+        for scope, table in left:
+            if v in scope:
+                known = any_over(table, [a for a, w in enumerate(scope) if w not in column])
+                wider = wider[known[tuple(wider[:, column[w]] for w in scope if w in column)]]
+        return wider
+
+
+def any_over(table: NDArray[np.bool_], axes: Iterable[int]) -> NDArray[np.bool_]:
+    """Where there is a True along these axes, which go."""
+    return np.asarray(np.logical_or.reduce(table, axis=tuple(axes)))
