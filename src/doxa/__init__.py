@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from doxa import datasets as datasets
+    from doxa import inference as inference
     from doxa import structure as structure
     from doxa.data import Table as Table
     from doxa.data import read_table as read_table
     from doxa.errors import DoxaError as DoxaError
     from doxa.estimates.estimate import Estimate as Estimate
     from doxa.estimates.stopping import Until as Until
+    from doxa.inference import infer as infer
+    from doxa.inference import log_partition as log_partition
     from doxa.models import CategoricalNetwork as CategoricalNetwork
     from doxa.models import Dag as Dag
     from doxa.models import LogisticNetwork as LogisticNetwork
@@ -52,10 +55,13 @@ __all__ = [
     "__version__",
     "datasets",
     "fit",
+    "infer",
+    "inference",
     "ising",
     "ising_grid",
     "learn",
     "load",
+    "log_partition",
     "potts",
     "read_network",
     "read_table",
@@ -79,10 +85,13 @@ _HOMES = {
     "Until": "doxa.estimates.stopping",
     "datasets": "doxa.datasets",
     "fit": "doxa.parameters",
+    "infer": "doxa.inference",
+    "inference": "doxa.inference",
     "ising": "doxa.models.ising",
     "ising_grid": "doxa.models.ising",
     "learn": "doxa.structure",
     "load": "doxa.run_files",
+    "log_partition": "doxa.inference",
     "potts": "doxa.models.ising",
     "read_network": "doxa.models.network_files",
     "resume": "doxa.run_files",

@@ -43,12 +43,16 @@ class ReferenceNetwork:
         return Table.from_codes(self.dag.names, self.states, codes)
 
 
-def load_network(name: str) -> ReferenceNetwork:
+def network_file(name: str) -> Path:
+    """Where a reference network is."""
     spec = find_spec("pgmpy")
     assert spec is not None, "pgmpy is not installed: pip install --no-deps -r requirements/networks.txt"
     assert spec.submodule_search_locations
-    path = Path(next(iter(spec.submodule_search_locations))) / "utils" / "example_models" / f"{name}.bif.gz"
-    text = gzip.decompress(path.read_bytes()).decode()
+    return Path(next(iter(spec.submodule_search_locations))) / "utils" / "example_models" / f"{name}.bif.gz"
+
+
+def load_network(name: str) -> ReferenceNetwork:
+    text = gzip.decompress(network_file(name).read_bytes()).decode()
     states = {m[1]: tuple(s.strip() for s in m[3].split(",")) for m in VARIABLE.finditer(text)}
     names = tuple(states)
     index = {node: i for i, node in enumerate(names)}

@@ -1,9 +1,17 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, learn, show
+from doxa.cli import demo, fit, infer, learn, networks, show
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
 
-for _command in (learn.learn, fit.fit, show.show, demo.demo):  # the order of the help
+for _command in (
+    learn.learn,
+    fit.fit,
+    show.show,
+    infer.infer,
+    networks.convert,
+    networks.sample,
+    demo.demo,
+):  # the order of the help
     app.command()(_command)

@@ -1,0 +1,118 @@
+"""`Inference`: the distribution of each variable asked for, every probability an `Estimate`, and how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate
+from doxa.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Answer", "Inference"]
+
+
+class Answer(NamedTuple):
+    """What a method has found, by position of the variables."""
+
+    method: str
+    estimates: Mapping[int, Sequence[Estimate]]  # one for each of the network's states
+    log_evidence: Estimate | None  # nats; None where the method says nothing of it
+    converged: bool | None  # None: cannot tell
+    verdict: str  # one line
+    numbers: Mapping[str, float] = {}  # what the verdict rests on
+
+
+@dataclass(frozen=True, eq=False)
+class Inference(Mapping[str, Mapping[str, Estimate]]):
+    """Distributions of variables given evidence: ``result["BP"]["LOW"]`` is an `Estimate`.
+
+    Made by `doxa.infer`.  A mapping from the names of the variables asked for, in the order of the question.
+
+    Attributes
+    ----------
+    method : str
+        ``"exact"``, ``"importance"``, ``"gibbs"``, ``"tempering"`` or ``"mean_field"``.
+    why : str
+        Why this method: what was tried before it, with the numbers.
+    converged : bool or None
+        Whether the answer can be relied on; None where nobody can tell.
+    verdict : str
+        The same in a line, with the numbers.
+    log_evidence : Estimate or None
+        Log probability of what was observed (nats), of directed networks; of undirected ones the log of the sum over
+        all states that agree with it.  None where the method says nothing of it.
+    numbers : mapping of str to float
+        What the verdict rests on: effective draws, R-hat, bounds.
+    given : mapping of str to str
+        Hard evidence, by label.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> dag = doxa.Dag.from_edges([("rain", "wet")])
+    >>> yes_no = {"rain": ["no", "yes"], "wet": ["no", "yes"]}
+    >>> network = doxa.CategoricalNetwork(dag, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]]}, yes_no)
+    >>> result = doxa.infer(network, "rain", given={"wet": "yes"})
+    >>> print(result)
+    rain = no   0.285714 (exact)
+    rain = yes  0.714286 (exact)
+    >>> result.method, result.converged
+    ('exact', True)
+    """
+
+    tables: Mapping[str, Mapping[str, Estimate]] = field(repr=False)
+    method: str
+    why: str
+    converged: bool | None
+    verdict: str
+    log_evidence: Estimate | None
+    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Mapping[str, Estimate]:
+        """The distribution of one variable: its labels and their probabilities."""
+        if name not in self.tables:
+            raise ArgumentError(f"{name!r} was not asked for; there are {', '.join(map(repr, self.tables))}")
+        return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the variables."""
+        return iter(self.tables)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a variable was asked for."""
+        return name in self.tables
+
+    def __len__(self) -> int:
+        """Number of variables."""
+        return len(self.tables)
+
+    def probabilities(self, name: str) -> NDArray[np.float64]:
+        """Probabilities of a variable's states, in their order, shape (n_states,)."""
+        return np.array([estimate.value for estimate in self[name].values()])
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each state: variable, state, probability, mcse, ess, lower and upper end of the 95% interval."""
+        import pandas as pd
+
+        rows = [
+            (name, label, e.value, e.mcse, e.ess, *e.interval())
+            for name, table in self.items()
+            for label, e in table.items()
+        ]
+        return pd.DataFrame(rows, columns=["variable", "state", "probability", "mcse", "ess", "lower", "upper"])
+
+    def __str__(self) -> str:
+        """A line for each state."""
+        heads = [printable(f"{name} = {label}") for name, table in self.items() for label in table]
+        width = max(map(len, heads), default=0)
+        every = (estimate for table in self.values() for estimate in table.values())
+        return "\n".join(f"{head:{width}}  {estimate}" for head, estimate in zip(heads, every, strict=True))

@@ -1,0 +1,130 @@
+"""Marginals by Gibbs sampling: blocks join deterministic variables with their parents, and starts are possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.estimate import Estimate
+from doxa.inference.answers import Answer
+from doxa.inference.chains import ChainRun, Running, run_to_accuracy
+from doxa.inference.problem import Problem, prepare
+from doxa.inference.propagation import determined
+from doxa.mcmc.gibbs import (
+    Connectivity,
+    TableGibbs,
+    connecting_blocks,
+    connectivity,
+    cyclic,
+    deterministic_blocks,
+    scope_blocks,
+)
+from doxa.models.evidence import Evidence
+from doxa.models.factors import DiscreteNetwork
+
+__all__ = ["answer_by_gibbs", "estimates_of", "gibbs_sampler"]
+
+_THIN = 10  # sweeps behind each kept draw, so that draws are correlated little
+_KEPT_PER_SWEEP = 20  # states asked for that one more sweep between kept draws makes up for
+
+Starts = Callable[[Problem], NDArray[np.int64] | None]
+
+
+def answer_by_gibbs(
+    network: DiscreteNetwork,
+    evidence: Evidence,
+    query: Sequence[int],
+    running: Running,
+    starts: Starts | None = None,
+) -> Answer:
+    """Marginals with Monte Carlo errors.
+
+    Parameters
+    ----------
+    network : DiscreteNetwork
+    evidence : Evidence
+    query : sequence of int
+    running : Running
+    starts : callable, optional
+        From the problem to possible states (n, n_free) to begin at, drawn nearly as they should be; else states are
+        searched for.
+
+    Raises
+    ------
+    NoStartError
+        If no possible state is found.
+    """
+    problem = prepare(network, evidence, query)
+    asked = [problem.position[v] for v in query if v not in problem.fixed]
+    if not asked:
+        known = {v: [Estimate.exactly(float(p)) for p in problem.expand(v)] for v in query}
+        return Answer("exact", known, None, True, "Exact: the evidence leaves one state of each.")
+    begun = starts(problem) if starts is not None else None
+    sampler, connected = gibbs_sampler(problem, asked, begun)
+    names = [
+        f"{network.names[problem.variables[i]]} = {network.states[problem.variables[i]][s]}"
+        for i in asked
+        for s in problem.states[i]
+    ]
+    run = run_to_accuracy(sampler, running, len(names), names.__getitem__)
+    converged, verdict = _with_connectivity(run, connected)
+    estimates = dict(estimates_of(problem, query, asked, run))
+    for v in query:
+        if v not in problem.fixed and _is_alone(problem, sampler, problem.position[v]):  # redrawn from its marginal
+            estimates[v] = [Estimate.exactly(estimate.value) for estimate in estimates[v]]
+    return Answer("gibbs", estimates, None, converged, verdict, run.numbers)
+
+
+def _is_alone(problem: Problem, sampler: TableGibbs, variable: int) -> bool:
+    """Whether a variable is in no block but one that nothing outside of it bears on."""
+    assert sampler.scan is not None
+    block, *others = [set(block) for block in sampler.scan.blocks if variable in block]
+    touching = [set(f.variables) for f in problem.factors if not block.isdisjoint(f.variables)]
+    return not others and all(scope <= block for scope in touching)
+
+
+def gibbs_sampler(
+    problem: Problem, asked: Sequence[int], starts: NDArray[np.int64] | None
+) -> tuple[TableGibbs, Connectivity]:
+    """The sampler of a problem, and whether its blocks connect all possible states."""
+    n_states, factors = problem.n_states, problem.factors
+    blocks = scope_blocks(n_states, factors, deterministic_blocks(n_states, factors, determined(factors)).blocks)
+    connected = connectivity(n_states, factors, blocks)
+    if connected.answer is False:
+        blocks = connecting_blocks(n_states, factors, blocks).blocks
+        connected = connectivity(n_states, factors, blocks)
+    scan = cyclic(blocks)
+    width = sum(n_states[i] for i in asked)
+    thin = max(_THIN, math.ceil(width / _KEPT_PER_SWEEP))
+    sampler = TableGibbs(n_states, factors, scan, thin=thin, starts=starts, wanted=asked)
+    return sampler, connected
+
+
+def estimates_of(
+    problem: Problem, query: Sequence[int], asked: Sequence[int], run: ChainRun
+) -> Mapping[int, list[Estimate]]:
+    """Estimates of all states of the variables asked for; states that are impossible have an exact 0."""
+    ends = np.cumsum([problem.n_states[i] for i in asked])
+    begin = {problem.variables[i]: int(end) - problem.n_states[i] for i, end in zip(asked, ends, strict=True)}
+    found = {}
+    for v in query:
+        if v in problem.fixed:
+            found[v] = [Estimate.exactly(float(p)) for p in problem.expand(v)]
+            continue
+        left = {int(s): begin[v] + k for k, s in enumerate(problem.states[problem.position[v]])}
+        found[v] = [
+            run.marginals.estimate(left[s]) if s in left else Estimate.exactly(0.0) for s in range(problem.sizes[v])
+        ]
+    return found
+
+
+def _with_connectivity(run: ChainRun, connected: Connectivity) -> tuple[bool | None, str]:
+    if connected.answer is False:
+        return False, f"Not converged: {connected.reason}. Use method='importance' or 'tempering'."
+    if connected.answer is None and run.converged:
+        verdict = run.verdict.replace("Converged", "Cannot tell", 1)
+        return None, f"{verdict} Zeros may keep states apart: {connected.reason}."
+    return run.converged, run.verdict

@@ -1,0 +1,108 @@
+"""Marginals of directed networks by importance sampling: proposals told of the evidence, then left to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.estimate import Estimate
+from doxa.inference.answers import Answer
+from doxa.inference.chains import Running
+from doxa.inference.problem import Problem, prepare
+from doxa.mcmc.network_importance import (
+    NetworkProposal,
+    NetworkSample,
+    NetworkSampler,
+    lay_out,
+    learned,
+    propagated,
+    sample_network,
+    sample_until,
+)
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.evidence import Evidence
+
+__all__ = ["answer_by_importance", "weighted_starts"]
+
+_START_DRAWS = 8192
+_STARTS = 256
+
+
+def answer_by_importance(
+    network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], running: Running
+) -> Answer:
+    """Marginals and the log evidence, with errors by the delta method and a verdict on the weights."""
+    problem = prepare(network, evidence, query)
+    proposal = _proposal(network, evidence, query, problem, running.seed)
+    if running.schedule.draws is not None:
+        sample = sample_network(proposal, running.schedule.draws * running.schedule.chains, seed=running.seed)
+        stopped = ""
+    else:
+        sample, report = sample_until(proposal, running.until, seed=running.seed)
+        stopped = f" {report.text}" if report.text else ""
+    estimates = {v: _estimates(problem, sample, v) for v in query}
+    numbers = {"draws": float(sample.n), "ess": sample.ess, "pareto_k": sample.pareto_k}
+    verdict = f"{sample.verdict.text}{stopped}"
+    return Answer("importance", estimates, sample.log_evidence(), sample.verdict.reliable, verdict, numbers)
+
+
+def weighted_starts(
+    network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], seed: int
+) -> Callable[[Problem], NDArray[np.int64] | None]:
+    """Possible states for chains to begin at, drawn by their weights; None where no draw has any."""
+
+    def starts(problem: Problem) -> NDArray[np.int64] | None:
+        proposal = _proposal(network, evidence, query, problem, seed)
+        drawn = NetworkSampler(proposal).draw(_START_DRAWS, seed)
+        top = drawn.log_weights.max()
+        if top == -np.inf:
+            return None
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+        weights = np.exp(drawn.log_weights - top)
+        chosen = rng.choice(len(weights), _STARTS, p=weights / weights.sum())
+        rows = _completed(network, drawn.rows[chosen].astype(np.int64), rng)
+        codes = np.asarray(problem.encode(rows), dtype=np.int64)
+        return codes[(codes >= 0).all(axis=1)]
+
+    return starts
+
+
+def _proposal(
+    network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], problem: Problem, seed: int
+) -> NetworkProposal:
+    layout = lay_out(network, evidence, query, _supported(network, problem))
+    return propagated(layout) if layout.is_weightless else learned(propagated(layout), seed=seed)
+
+
+def _supported(network: CategoricalNetwork, problem: Problem) -> dict[int, NDArray[np.bool_]]:
+    whole = problem.whole()
+    masks = {}
+    for v, states in zip(whole.variables, whole.states, strict=True):
+        masks[v] = np.zeros(len(network.states[v]), dtype=np.bool_)
+        masks[v][states] = True
+    for v, state in whole.fixed.items():
+        masks[v] = np.arange(len(network.states[v])) == state
+    return masks
+
+
+def _estimates(problem: Problem, sample: NetworkSample, v: int) -> list[Estimate]:
+    if v in problem.fixed:
+        return [Estimate.exactly(float(p)) for p in problem.expand(v)]
+    return list(sample.marginal(v))
+
+
+def _completed(network: CategoricalNetwork, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw what was left out, given its parents: nothing observed depends on it."""
+    position = {name: v for v, name in enumerate(network.names)}
+    for name in network.dag.topological_order():
+        v = position[name]
+        missing = np.flatnonzero(rows[:, v] < 0)
+        if missing.size:
+            table = network.tables[name]
+            given = tuple(rows[missing, p] for p in network.parents[v])
+            sums = np.broadcast_to(table[given], (missing.size, table.shape[-1])).cumsum(axis=1)
+            u = rng.random(missing.size) * sums[:, -1]
+            rows[missing, v] = (u[:, None] >= sums[:, :-1]).sum(axis=1)
+    return rows

@@ -1,0 +1,157 @@
+"""Chains that estimate marginals: run them until their errors are small enough, and say whether to trust them.
+
+Samplers here keep ``probability`` (means of conditional probabilities) and a scalar that tells where the chain is, a
+log density or an energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from doxa.errors import ArgumentError
+from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
+from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
+from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
+from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
+from doxa.estimates.trace import Trace
+from doxa.mcmc.driver import Schedule, run_chains
+from doxa.mcmc.fleet import Sampler
+
+__all__ = ["ChainRun", "Running", "run_to_accuracy"]
+
+R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
+R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
+LEAST_ESS = 100.0
+_MOST_BYTES = 2**30  # of draws that are kept
+
+
+class Running(NamedTuple):
+    """How long to run, and from which seed."""
+
+    schedule: Schedule
+    until: Until
+    seed: int
+
+
+class ChainRun(NamedTuple):
+    """Errors of the marginals, and a verdict."""
+
+    marginals: AverageDiagnostics
+    converged: bool | None
+    verdict: str
+    numbers: dict[str, float]
+
+
+def run_to_accuracy(
+    sampler: Sampler[Any],
+    running: Running,
+    n_quantities: int,
+    name_of: Callable[[int], str],
+    *,
+    scalar: str = "log_density",
+    probability: str = "probability",
+    steps_per_block: int | None = None,
+) -> ChainRun:
+    """Run chains until every marginal is as accurate as asked, by `Until.mcse`.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    running : Running
+    n_quantities : int
+        Width of the draws named ``probability``.
+    name_of : callable
+        What each of them is called.
+    scalar, probability : str
+        Names of draws.
+    steps_per_block : int, optional
+        Steps between two commits, for samplers whose steps are long.
+    """
+    schedule, until = running.schedule, running.until
+    allowed = max(4, _MOST_BYTES // (8 * max(n_quantities, 1) * schedule.chains))
+    if schedule.draws is not None and schedule.draws > allowed:
+        raise ArgumentError(
+            f"draws is {schedule.draws}, which takes more than {_MOST_BYTES >> 20} MiB for {n_quantities} states; "
+            f"ask for fewer variables, or for at most {allowed} draws"
+        )
+    if until.max_draws is None or until.max_draws > allowed:
+        until = replace(until, max_draws=min(allowed, MOST_DRAWS))
+
+    def assess(trace: Trace) -> Shortfall | None:
+        return confirmed(
+            lambda n: _worst(trace[probability][:, :n], trace[scalar][:, :n], until, name_of),
+            trace.n_draws,
+            until,
+            trace.n_warmup // trace.thin,
+        )
+
+    def settled(trace: Trace) -> bool:
+        if trace.n_chains == 1:
+            return True
+        return bool(is_settled(diagnose_real(trace[scalar]).r_hat).all())
+
+    block = None if steps_per_block is None else max(1, steps_per_block // sampler.thin)
+    run = run_chains(
+        sampler, schedule, until=until, assess=assess, settled=settled, seed=running.seed, block=block, progress=False
+    )
+    marginals = diagnose_averages(run.trace[probability])
+    where = diagnose_real(run.trace[scalar])
+    converged, verdict = _judge(marginals, where, run.trace, run.stop, name_of)
+    r_hat = marginals.r_hat[~np.isnan(marginals.r_hat)]
+    numbers = {
+        "draws": float(run.trace.n_draws * run.trace.n_chains),
+        "chains": float(run.trace.n_chains),
+        "r_hat": float(max(where.r_hat, r_hat.max(initial=1.0))),
+        "ess": marginals.slowest,
+    }
+    return ChainRun(marginals, converged, verdict, numbers)
+
+
+def _worst(probability: Any, scalar: Any, until: Until, name_of: Callable[[int], str]) -> Shortfall | None:
+    found = list(real_shortfalls("the log density", diagnose_real(scalar), until))
+    marginals = diagnose_averages(probability)
+    errors = np.nan_to_num(marginals.mcse, nan=0.0)
+    if errors.size and errors.max() > until.mcse:
+        k = int(errors.argmax())
+        factor = float((errors[k] / until.mcse) ** 2)
+        found.append(Shortfall(name_of(k), "Monte Carlo error", float(errors[k]), until.mcse, factor))
+    return worst_shortfall(found)
+
+
+def _judge(
+    marginals: AverageDiagnostics,
+    where: RealDiagnosis,
+    trace: Trace,
+    stop: StopReport,
+    name_of: Callable[[int], str],
+) -> tuple[bool | None, str]:
+    converged, reason = _reason(marginals, where, trace, name_of)
+    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
+    parts = [f"{word}: {reason}."]
+    if stop.text:
+        parts.append(stop.text)
+    if converged is False:
+        parts.append("Run longer (draws=), or try method='tempering'.")
+    return converged, " ".join(parts)
+
+
+def _reason(
+    marginals: AverageDiagnostics, where: RealDiagnosis, trace: Trace, name_of: Callable[[int], str]
+) -> tuple[bool | None, str]:
+    if trace.n_chains == 1:
+        return None, "one chain alone cannot show that others would agree; run several (chains=4)"
+    if where.r_hat > R_HAT_LIMIT:
+        return False, f"the chains disagree about the log density: R-hat {where.r_hat:.3f} (limit {R_HAT_LIMIT})"
+    r_hat = np.nan_to_num(marginals.r_hat, nan=1.0)
+    k = int(r_hat.argmax()) if r_hat.size else 0
+    if r_hat.size and r_hat[k] > R_HAT_OF_MARGINALS and marginals.mcse[k] > 1e-3:
+        return False, f"the chains disagree about {name_of(k)}: R-hat {r_hat[k]:.3f} (limit {R_HAT_OF_MARGINALS})"
+    if 0 < marginals.slowest < LEAST_ESS:
+        return False, f"the slowest marginal has only {marginals.slowest:.0f} effective draws"
+    largest = float(np.nanmax(marginals.mcse)) if (~np.isnan(marginals.mcse)).any() else 0.0
+    agree = f"{trace.n_chains} chains agree (R-hat of the log density {where.r_hat:.3f})"
+    return True, f"{agree}; the largest Monte Carlo error is {largest:.2g}"

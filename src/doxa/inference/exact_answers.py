@@ -1,0 +1,224 @@
+"""Exact answers about a network with evidence: marginals, the joint of a few variables, the likeliest states.
+
+The contraction itself is in `doxa.inference.exact`; here evidence is cut out first, and what the cut made trivial is
+put back.  Plans depend on shapes alone, so those of the latest questions are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate
+from doxa.inference.answers import Answer
+from doxa.inference.conflict import ImpossibleEvidenceError, impossible
+from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
+from doxa.inference.problem import Problem, prepare
+from doxa.models.evidence import Evidence, read_evidence
+from doxa.models.factors import DiscreteNetwork
+from doxa.models.ising import PairNetwork
+
+__all__ = ["Explanation", "JointTable", "answer_exactly", "joint", "most_probable", "positions"]
+
+
+class JointTable(NamedTuple):
+    """The joint distribution of a few variables."""
+
+    names: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]
+    probabilities: NDArray[np.float64]  # shape (n_states of each variable...), sums to 1
+
+
+class Explanation(NamedTuple):
+    """The likeliest states of all variables together."""
+
+    states: dict[str, str]  # of every variable, observed ones included
+    log_probability: float  # nats, with the evidence: log p(states) of a directed network, log potential of another
+    gap: float  # nats to the next states; 0 where others are as likely
+
+
+def answer_exactly(
+    network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], budget: Budget | None = None
+) -> Answer:
+    """Marginals of variables given evidence, and the log evidence.
+
+    Raises
+    ------
+    BudgetError
+        If it would cost more than ``budget``.
+    ImpossibleEvidenceError
+        If the evidence has probability zero.
+    """
+    budget = Budget() if budget is None else budget
+    refuse_wide_grids(network, evidence, budget)
+    problem = prepare(network, evidence, query)
+    result = _plan(problem, (), budget).run(problem.factors)
+    log_evidence = problem.log_constant + result.log_z
+    if problem.rest is not None and result.log_z > -math.inf:
+        log_evidence += _log_z(problem.rest, budget)
+    if log_evidence == -math.inf:
+        raise _impossible(network, evidence, budget)
+    estimates = {}
+    for variable in query:
+        known = variable in problem.fixed
+        marginal = None if known else result.marginals[problem.position[variable]]
+        estimates[variable] = [Estimate.exactly(float(p)) for p in problem.expand(variable, marginal)]
+    return Answer("exact", estimates, Estimate.exactly(log_evidence), True, "Exact: summed over all states.")
+
+
+def joint(
+    network: DiscreteNetwork,
+    names: Sequence[str],
+    *,
+    given: Mapping[str, str | int] | None = None,
+    soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
+    exact_budget: Budget | int | None = None,
+) -> JointTable:
+    """The joint distribution of a few variables given evidence, exactly.
+
+    Parameters
+    ----------
+    network : CategoricalNetwork or MarkovNetwork
+    names : sequence of str
+        Variables, in the order of the table's axes.
+    given, soft, exact_budget
+        As in `doxa.infer`.
+
+    Raises
+    ------
+    BudgetError, ImpossibleEvidenceError, ArgumentError
+        As `doxa.infer` with ``method="exact"``.
+    """
+    evidence = read_evidence(network, given, soft)
+    query = positions(network, list(names))
+    budget = read_budget(exact_budget)
+    problem = prepare(network, evidence, query)
+    free = [v for v in query if v not in problem.fixed]
+    plan = _plan(problem, tuple(problem.position[v] for v in free), budget)
+    found = plan.joint(problem.factors)
+    rest = problem.rest
+    if found.log_z == -math.inf or (
+        rest is not None and _plan(rest, (), budget).joint(rest.factors).log_z == -math.inf
+    ):
+        raise _impossible(network, evidence, budget)
+    table = np.zeros([len(network.states[v]) for v in query])
+    kept = [[problem.fixed[v]] if v in problem.fixed else problem.states[problem.position[v]] for v in query]
+    table[np.ix_(*kept)] = found.probabilities.reshape([len(k) for k in kept])
+    return JointTable(tuple(names), tuple(network.states[v] for v in query), table)
+
+
+def most_probable(
+    network: DiscreteNetwork,
+    *,
+    given: Mapping[str, str | int] | None = None,
+    soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
+    exact_budget: Budget | int | None = None,
+) -> Explanation:
+    """The likeliest states of all variables given evidence (the most probable explanation), exactly.
+
+    Parameters
+    ----------
+    network : CategoricalNetwork or MarkovNetwork
+    given, soft, exact_budget
+        As in `doxa.infer`.
+
+    Raises
+    ------
+    BudgetError, ImpossibleEvidenceError, ArgumentError
+        As `doxa.infer` with ``method="exact"``.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> most_probable(doxa.ising_grid(2, 2, coupling=1.0, field=0.1)).states
+    {'X0_0': '1', 'X0_1': '1', 'X1_0': '1', 'X1_1': '1'}
+    """
+    evidence = read_evidence(network, given, soft)
+    budget = read_budget(exact_budget)
+    refuse_wide_grids(network, evidence, budget)
+    problem = prepare(network, evidence)
+    best = _plan(problem, (), budget).most_probable(problem.factors)
+    if best.log_value == -math.inf:
+        raise _impossible(network, evidence, budget)
+    codes = problem.decode(np.asarray(best.states)[None])[0]
+    states = {name: network.states[v][codes[v]] for v, name in enumerate(network.names)}
+    return Explanation(states, problem.log_constant + best.log_value, best.gap)
+
+
+def positions(network: DiscreteNetwork, query: str | Sequence[str] | None) -> list[int]:
+    """Positions of the variables asked for: one by name, several, or all.
+
+    Raises
+    ------
+    ArgumentError
+        If a name is unknown or comes twice.
+    """
+    names = network.names
+    if query is None:
+        return list(range(len(names)))
+    asked = [query] if isinstance(query, str) else list(query)
+    index = {name: i for i, name in enumerate(names)}
+    for k, name in enumerate(asked):
+        if name not in index:
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(name), names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ArgumentError(f"query has {name!r}, which is no variable of the network{hint}")
+        if name in asked[:k]:
+            raise ArgumentError(f"query has {name!r} twice; name each variable once")
+    return [index[name] for name in asked]
+
+
+def read_budget(budget: Budget | int | None) -> Budget:
+    """The budget meant: a number is one of operations."""
+    if budget is None or isinstance(budget, Budget):
+        return Budget() if budget is None else budget
+    return Budget(operations=budget)
+
+
+def refuse_wide_grids(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> None:
+    """Raise `BudgetError` at once for a grid that is far too wide, without listing its factors.
+
+    An unobserved k x k grid has a treewidth of k, so no order does with less than one step of n_states^k.
+    """
+    if not isinstance(network, PairNetwork) or network.shape is None or evidence.hard:
+        return
+    least = len(network.states[0]) ** min(network.shape)
+    if not budget.admits(Cost(least, 8 * least)):
+        raise BudgetError("one step of log Z of this grid, in the best order,", Cost(least, 8 * least), budget)
+
+
+def _plan(problem: Problem, keep: tuple[int, ...], budget: Budget) -> ContractionPlan:
+    scopes = tuple(tuple(map(int, factor.variables)) for factor in problem.factors)
+    return _planned(problem.n_states, scopes, keep, budget)
+
+
+def _log_z(problem: Problem, budget: Budget) -> float:
+    return _plan(problem, (), budget).joint(problem.factors).log_z
+
+
+@lru_cache(maxsize=16)
+def _planned(
+    n_states: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], keep: tuple[int, ...], budget: Budget
+) -> ContractionPlan:
+    return plan_contraction(n_states, scopes, keep=keep, budget=budget)
+
+
+def _impossible(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> ImpossibleEvidenceError:
+    """The error that names a small conflict, found by exact sums over parts of the evidence."""
+
+    def is_possible(part: Evidence) -> bool:
+        try:
+            whole = prepare(network, part, ()).whole()
+        except ImpossibleEvidenceError:
+            return False
+        return _log_z(whole, budget) > -math.inf
+
+    return impossible(network, evidence, is_possible)

@@ -1,0 +1,182 @@
+"""`infer`: the distribution of variables given evidence, by the method that the network allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import Until
+from doxa.inference.answers import Answer, Inference
+from doxa.inference.by_gibbs import answer_by_gibbs
+from doxa.inference.by_importance import answer_by_importance, weighted_starts
+from doxa.inference.by_mean_field import answer_by_mean_field
+from doxa.inference.by_spins import answer_by_spins
+from doxa.inference.by_tempering import answer_by_tempering
+from doxa.inference.chains import Running
+from doxa.inference.exact import Budget, BudgetError
+from doxa.inference.exact_answers import answer_exactly, positions, read_budget
+from doxa.mcmc.driver import fresh_entropy, plan_length
+from doxa.models.categorical import CategoricalNetwork
+from doxa.models.evidence import Evidence, read_evidence
+from doxa.models.factors import DiscreteNetwork
+from doxa.models.ising import IsingNetwork
+from doxa.models.markov import MarkovNetwork
+
+__all__ = ["METHODS", "infer"]
+
+
+class Question(NamedTuple):
+    """What is asked of a network, and how hard to try."""
+
+    network: DiscreteNetwork
+    evidence: Evidence
+    query: Sequence[int]
+    budget: Budget
+    running: Running
+
+
+def infer(
+    network: CategoricalNetwork | MarkovNetwork,
+    query: str | Sequence[str] | None = None,
+    *,
+    given: Mapping[str, str | int] | None = None,
+    soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
+    method: str = "auto",
+    exact_budget: Budget | int | None = None,
+    chains: int = 4,
+    draws: int | None = None,
+    until: Until | None = None,
+    seed: int | None = None,
+) -> Inference:
+    """Find the distribution of variables given what was observed.
+
+    Parameters
+    ----------
+    network : CategoricalNetwork or MarkovNetwork
+    query : str or sequence of str, optional
+        Variables asked for; all that were not observed when left out.  The fewer, the less of the network matters.
+    given : mapping of str to str, optional
+        Hard evidence: the label of the state each variable was seen in.
+    soft : mapping of str to array_like or mapping, optional
+        Soft evidence: likelihoods by state, in the network's order or by label.
+    method : str, default="auto"
+        ``"exact"`` (contraction), ``"importance"`` (adaptive importance sampling; directed networks), ``"gibbs"``,
+        ``"tempering"`` (parallel tempering), or ``"mean_field"``, an approximation without an error.  ``"auto"`` takes
+        the first of the first four that is feasible and whose answer can be relied on.
+    exact_budget : Budget or int, optional
+        Most that an exact answer may cost; a number is one of operations.  20 thousand million, some ten seconds, and
+        4 GB when left out.
+    chains : int, default=4
+        Independent chains of Gibbs sampling and tempering.
+    draws : int, optional
+        Of each chain, or weighted draws; as many as ``until`` needs when left out.
+    until : Until, optional
+        ``mcse`` is the largest Monte Carlo error of a probability that is good enough; 0.01 when left out.
+    seed : int, optional
+        The same seed gives the same answer.
+
+    Returns
+    -------
+    Inference
+        ``result["BP"]["LOW"]`` is an `Estimate`; exact ones say exact.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a variable, state, method or number is not valid.
+    ImpossibleEvidenceError
+        If the evidence is found to have probability zero; the message names a set that conflicts.
+    BudgetError
+        If ``method="exact"`` would cost more than the budget.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> grid = doxa.ising_grid(3, 3, coupling=0.5)
+    >>> print(doxa.infer(grid, "X1_1", given={"X0_1": 1, "X1_0": 1}))
+    X1_1 = -1  0.0788851 (exact)
+    X1_1 = 1   0.921115 (exact)
+    """
+    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
+        raise ArgumentTypeError(
+            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
+            "such as doxa.read_network makes"
+        )
+    if method not in METHODS and method != "auto":
+        names = ", ".join(map(repr, ("auto", *METHODS)))
+        raise ArgumentError(f"method is {method!r}; it must be one of {names}")
+    schedule, goal = plan_length(chains, draws, None, until)
+    entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
+    evidence = read_evidence(network, given, soft)
+    asked = positions(network, query)
+    if query is None:
+        asked = [v for v in asked if v not in evidence.hard]
+    question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy))
+    answer, why = _auto(question) if method == "auto" else (METHODS[method](question), "asked for")
+    labels = network.states
+    tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
+    observed = {network.names[v]: labels[v][state] for v, state in evidence.hard.items()}
+    return Inference(
+        tables, answer.method, why, answer.converged, answer.verdict, answer.log_evidence, answer.numbers, observed
+    )
+
+
+def _exact(question: Question) -> Answer:
+    return answer_exactly(question.network, question.evidence, question.query, question.budget)
+
+
+def _importance(question: Question) -> Answer:
+    if not isinstance(question.network, CategoricalNetwork):
+        raise ArgumentError("method is 'importance', which needs a directed network; use 'gibbs' or 'tempering'")
+    return answer_by_importance(question.network, question.evidence, question.query, question.running)
+
+
+def _gibbs(question: Question) -> Answer:
+    network, evidence = question.network, question.evidence
+    if isinstance(network, IsingNetwork):
+        return answer_by_spins(network, evidence, question.query, question.running)
+    starts = None
+    if isinstance(network, CategoricalNetwork):
+        starts = weighted_starts(network, evidence, question.query, question.running.seed)
+    return answer_by_gibbs(network, evidence, question.query, question.running, starts)
+
+
+def _tempering(question: Question) -> Answer:
+    return answer_by_tempering(question.network, question.evidence, question.query, question.running)
+
+
+def _mean_field(question: Question) -> Answer:
+    return answer_by_mean_field(question.network, question.evidence, question.query, question.running.seed)
+
+
+def _auto(question: Question) -> tuple[Answer, str]:
+    """The first method whose answer can be relied on; else the last one's, with its verdict."""
+    try:
+        return _exact(question), "an exact answer is within the budget"
+    except BudgetError as error:
+        tried = [f"exact: {str(error).split(':', maxsplit=1)[0]}"]
+    answer: Answer | None = None
+    for name, method in (("importance", _importance), ("gibbs", _gibbs), ("tempering", _tempering)):
+        if name == "importance" and not isinstance(question.network, CategoricalNetwork):
+            continue
+        answer = method(question)
+        if answer.converged:
+            break
+        tried.append(f"{name}: {answer.verdict}")
+    assert answer is not None
+    if not answer.converged:
+        tried.pop()
+    return answer, "; ".join(tried)
+
+
+METHODS: dict[str, Callable[[Question], Answer]] = {
+    "exact": _exact,
+    "importance": _importance,
+    "gibbs": _gibbs,
+    "tempering": _tempering,
+    "mean_field": _mean_field,
+}

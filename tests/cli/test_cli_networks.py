@@ -1,0 +1,130 @@
+"""`doxa infer`, `doxa convert`, `doxa sample`: answers, files, and one clear line for every slip."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from cli_cases import files_in
+
+import doxa
+from support.networks import network_file
+
+
+@pytest.fixture
+def rain(tmp_path):
+    """Rain wets the ground; the sprinkler too."""
+    dag = doxa.Dag.from_edges([("rain", "wet"), ("sprinkler", "wet")])
+    tables = {"rain": [0.8, 0.2], "sprinkler": [0.7, 0.3], "wet": [[[1.0, 0.0], [0.2, 0.8]], [[0.1, 0.9], [0.0, 1.0]]]}
+    path = tmp_path / "rain.bif"
+    doxa.write_network(doxa.CategoricalNetwork(dag, tables, {name: ["no", "yes"] for name in dag.names}), path)
+    return path
+
+
+def test_infer_prints_distributions_method_and_evidence(run, rain):
+    code, out, err = run("infer", rain, "--given", "wet=yes", "--query", "rain")
+    assert (code, err) == (0, "")
+    wet = 0.8 * 0.3 * 0.8 + 0.2 * (0.7 * 0.9 + 0.3)
+    lines = out.splitlines()
+    assert lines[0] == f"rain = no   {0.8 * 0.3 * 0.8 / wet:.6g} (exact)"
+    assert lines[1].startswith("rain = yes  ")
+    assert "Method: exact (an exact answer is within the budget)." in out
+    assert "Log evidence: " in out
+
+
+def test_infer_asks_for_all_that_was_not_observed(run, rain):
+    _, out, _ = run("infer", rain, "--given", "wet=yes")
+    assert [line.split(" = ")[0] for line in out.splitlines()[:4]] == ["rain", "rain", "sprinkler", "sprinkler"]
+
+
+def test_infer_writes_its_table(run, rain):
+    for name, read in (("t.csv", pd.read_csv), ("t.json", pd.read_json), ("t.parquet", pd.read_parquet)):
+        code, out, _ = run("infer", rain, "--query", "rain", "--query", "wet", "--output", name)
+        assert code == 0
+        assert f"The table is in {name}." in out
+        frame = read(name)
+        assert frame["variable"].tolist() == ["rain", "rain", "wet", "wet"]
+        assert frame["probability"].iloc[1] == pytest.approx(0.2)
+
+
+def test_infer_by_other_methods_with_a_seed(run, rain):
+    words = ("infer", rain, "--given", "wet=yes", "--query", "rain", "--method", "importance", "--seed", "1")
+    code, out, _ = run(*words, "--mcse", "0.003")
+    assert code == 0
+    assert " +/- " in out
+    assert "Reliable: " in out
+    assert run(*words, "--mcse", "0.003")[1] == out
+
+
+def test_odd_names_go_by_json_and_soft_evidence_by_numbers(run, tmp_path):
+    dag = doxa.Dag.from_edges([("a=b", "wet?")])
+    states = {"a=b": ["x=1", "y"], "wet?": ["no", "yes"]}
+    network = doxa.CategoricalNetwork(dag, {"a=b": [0.5, 0.5], "wet?": [[0.9, 0.1], [0.3, 0.7]]}, states)
+    doxa.write_network(network, tmp_path / "odd.bif")
+    _, out, _ = run("infer", "odd.bif", "--given", json.dumps({"a=b": "x=1"}), "--query", "wet?")
+    assert "wet? = yes  0.1 (exact)" in out
+    _, out, _ = run("infer", "odd.bif", "--soft", "wet?=1,0", "--query", "a=b")
+    assert "a=b = x=1  0.75 (exact)" in out
+
+
+def test_convert_and_back_is_the_same_network(run, rain):
+    for words in (("rain.bif", "a.xml"), ("a.xml", "b.uai"), ("b.uai", "c.bif.gz")):
+        code, out, err = run("convert", *words)
+        assert (code, out, err) == (0, f"3 variables are in {words[1]}.\n", "")
+    assert doxa.read_network("c.bif.gz") == doxa.read_network(rain)
+
+
+def test_sample_draws_records_that_learn_reads(run, rain):
+    code, out, _ = run("sample", rain, "-n", "2000", "--missing", "0.25", "--seed", "3", "--output", "records.csv")
+    assert (code, out) == (0, "2000 records of 3 variables are in records.csv.\n")
+    table = doxa.read_table("records.csv")
+    assert table.names == ("rain", "wet", "sprinkler")
+    assert abs(table.n_missing / 6000 - 0.25) < 0.04
+    assert abs((pd.read_csv("records.csv")["rain"] == "yes").sum() / 1500 - 0.2) < 0.06
+    first = (rain.parent / "records.csv").read_bytes()
+    run("sample", rain, "-n", "2000", "--missing", "0.25", "--seed", "3", "--output", "records.csv")
+    assert (rain.parent / "records.csv").read_bytes() == first
+
+
+def test_a_reference_network_from_the_shell(run):
+    code, out, _ = run("infer", network_file("alarm"), "--given", "BP=LOW", "--query", "HYPOVOLEMIA")
+    assert code == 0
+    assert "HYPOVOLEMIA = TRUE   0.267335 (exact)" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["infer", "none.bif"], "there is no such file"),
+        (["infer", "rain.bif", "--given", "wet"], "'wet' should be VARIABLE=..., as in --given BP=LOW"),
+        (["infer", "rain.bif", "--given", "wte=yes"], "close to it is 'wet'"),
+        (["infer", "rain.bif", "--given", "wet=maybe"], "maybe"),
+        (["infer", "rain.bif", "--given", "wet=yes", "--given", "wet=no"], "'wet' is given twice"),
+        (["infer", "rain.bif", "--given", "{"], "is no JSON object"),
+        (["infer", "rain.bif", "--given", '{"wet": [1]}'], "a label is a text"),
+        (["infer", "rain.bif", "--soft", "wet=a,b"], "as in --soft BP=0.5,1,2"),
+        (["infer", "rain.bif", "--query", "snow"], "query has 'snow', which is no variable"),
+        (["infer", "rain.bif", "--method", "magic"], "method is 'magic'; it must be one of 'auto'"),
+        (["infer", "rain.bif", "--method", "exact", "--exact-budget", "1"], "the budget is 1 operations"),
+        (["infer", "rain.bif", "--output", "t.txt"], "its ending must be one of"),
+        (["infer", "rain.bif", "--output", "rain.bif"], "its ending must be one of"),
+        (["convert", "rain.bif", "rain.bif"], "which is the network itself"),
+        (["convert", "rain.bif", "rain.txt"], "its end must be one of"),
+        (["sample", "rain.bif", "-n", "-1", "--output", "t.csv"], "n is -1"),
+        (["sample", "rain.bif", "--missing", "2", "--output", "t.csv"], "missing is 2"),
+    ],
+)
+def test_slips_give_one_line_and_leave_no_file(run, rain, words, message):
+    before = files_in(rain.parent)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert message in err
+    assert files_in(rain.parent) == before
+
+
+def test_impossible_evidence_is_named(run, rain):
+    code, _, err = run("infer", rain, "--given", "wet=yes", "--given", "rain=no", "--given", "sprinkler=no")
+    assert code == 2
+    assert "have probability 0 together" in err
