@@ -33,9 +33,19 @@ _STARTS = 256
 def answer_by_importance(
     network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], running: Running
 ) -> Answer:
-    """Marginals and the log evidence, with errors by the delta method and a verdict on the weights."""
+    """Marginals and the log evidence, with errors by the delta method and a verdict on the weights.
+
+    Proposals that belief propagation makes are tried first; only where their weights are not good do they learn.
+    """
     problem = prepare(network, evidence, query)
-    proposal = _proposal(network, evidence, query, problem, running.seed)
+    proposal = _propagated(network, evidence, query, problem)
+    answer = _sampled(proposal, problem, query, running)
+    if not answer.converged and not proposal.layout.is_weightless:
+        answer = _sampled(learned(proposal, seed=running.seed), problem, query, running)
+    return answer
+
+
+def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], running: Running) -> Answer:
     if running.schedule.draws is not None:
         sample = sample_network(proposal, running.schedule.draws * running.schedule.chains, seed=running.seed)
         stopped = ""
@@ -54,7 +64,7 @@ def weighted_starts(
     """Possible states for chains to begin at, drawn by their weights; None where no draw has any."""
 
     def starts(problem: Problem) -> NDArray[np.int64] | None:
-        proposal = _proposal(network, evidence, query, problem, seed)
+        proposal = _propagated(network, evidence, query, problem)
         drawn = NetworkSampler(proposal).draw(_START_DRAWS, seed)
         top = drawn.log_weights.max()
         if top == -np.inf:
@@ -69,11 +79,10 @@ def weighted_starts(
     return starts
 
 
-def _proposal(
-    network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], problem: Problem, seed: int
+def _propagated(
+    network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], problem: Problem
 ) -> NetworkProposal:
-    layout = lay_out(network, evidence, query, _supported(network, problem))
-    return propagated(layout) if layout.is_weightless else learned(propagated(layout), seed=seed)
+    return propagated(lay_out(network, evidence, query, _supported(network, problem)))
 
 
 def _supported(network: CategoricalNetwork, problem: Problem) -> dict[int, NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ def elimination_cost(n_states: Sequence[int], factors: Sequence[Factor], most: f
 
 
 def draw_by_elimination(
-    n_states: Sequence[int], factors: Sequence[Factor], n: int, rng: np.random.Generator, *, most: int = 2**26
+    n_states: Sequence[int], factors: Sequence[Factor], n: int, rng: np.random.Generator, *, most: int = 2**25
 ) -> NDArray[np.int32]:
     """Independent exact draws of a network.
 
@@ -57,7 +57,7 @@ def draw_by_elimination(
     n : int
         Number of draws.
     rng : numpy.random.Generator
-    most : int, default=2**26
+    most : int, default=2**25
         Numbers that all tables together may have, eight bytes each.
 
     Returns
@@ -125,7 +125,7 @@ def _eliminate(
     for variable in order:
         own = sorted([table for table in tables if variable in table[0]], key=lambda table: table[1].size)
         tables = [table for table in tables if variable not in table[0]]
-        # its own axis, those of small tables, then the largest table's other axes as they lie in memory: long inner loops
+        # its own axis, those of small tables, then the largest table's others as they lie in memory: loops stay long
         axes = tuple(dict.fromkeys([variable, *[v for scope, _ in own for v in scope]]))
         others = axes[1:]
         product = how.read(np.zeros([n_states[variable]] + [1] * len(others)))
@@ -145,8 +145,8 @@ def _draw_back(
 ) -> NDArray[np.int32]:
     states = np.zeros((n, n_variables), dtype=np.int32)
     for variable, others, table in reversed(kept):
-        at = tuple(states[:, v] for v in others)
-        columns = how.plain(np.broadcast_to(table[(slice(None), *at)].reshape(len(table), -1), (len(table), n)))
+        at: tuple[Any, ...] = (slice(None), *[states[:, v] for v in others])
+        columns = how.plain(np.broadcast_to(table[at].reshape(len(table), -1), (len(table), n)))
         sums = np.cumsum(columns, axis=0)
         states[:, variable] = np.minimum((sums <= rng.random(n) * sums[-1]).sum(axis=0), len(table) - 1)
     return states

@@ -16,7 +16,7 @@ from doxa.models.factors import Factor
 
 __all__ = ["ExactDraws", "draw_exactly"]
 
-_CHEAP, _MOST = 2**22, 2**26  # numbers that an elimination keeps
+_CHEAP, _MOST = 2**22, 2**25  # numbers that an elimination keeps
 _MOST_VARIABLES = 1500  # finding an order takes their square
 _DOUBLINGS = 8  # coupling from the past: up to 4096 sweeps
 
