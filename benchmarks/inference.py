@@ -22,13 +22,12 @@ import sys
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-from inference_parts.gibbs import gibbs
-from inference_parts.importance import importance
-from inference_parts.partition import partition
-
 from inference_parts.cover import cover
 from inference_parts.exact import exact
+from inference_parts.gibbs import gibbs
+from inference_parts.importance import importance
 from inference_parts.ising import main as ising
+from inference_parts.partition import partition
 
 PARTS = {
     "exact": exact,

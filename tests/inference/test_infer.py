@@ -78,6 +78,34 @@ def test_a_broken_gibbs_sampler_is_not_believed(monkeypatch):
     assert "do not connect" in found.verdict
 
 
+def narrow_and_wide():
+    """A hidden cause: with it thirty effects are certain, without it they are coins; both are seen alike at times."""
+    effects = [f"e{k}" for k in range(30)]
+    dag = doxa.Dag.from_edges([("cause", effect) for effect in effects])
+    tables = {"cause": [0.7, 0.3]} | {effect: [[0.5, 0.5], [1e-4, 1 - 1e-4]] for effect in effects}
+    return doxa.CategoricalNetwork(dag, tables, dict.fromkeys(dag.names, YES_NO))
+
+
+@pytest.mark.parametrize("method", ["gibbs", "tempering"])
+def test_chains_that_miss_a_narrow_mode_are_not_believed(method, monkeypatch):
+    """All chains begin in the wide mode, agree with each other, and never meet the other one."""
+    room = sys.modules["doxa.inference.infer"]
+    wide = np.zeros((4, 31), dtype=np.int64)
+    monkeypatch.setattr(room, "weighted_starts", lambda *given: lambda problem: wide)
+    if method == "gibbs":
+        from doxa.inference import by_gibbs
+
+        monkeypatch.setattr(by_gibbs, "scope_blocks", lambda n_states, factors, blocks: blocks)
+    found = doxa.infer(narrow_and_wide(), method=method, seed=1, draws=300)
+    right = abs(found["cause"]["yes"].value - 0.3) < 0.05
+    assert right or not found.converged
+    monkeypatch.setattr(room, "cross_checked", lambda answer, *given: answer)
+    alone = doxa.infer(narrow_and_wide(), method=method, seed=1, draws=300)
+    if method == "gibbs":  # the broken twin believes it
+        assert alone.converged
+        assert alone["cause"]["yes"].value < 0.1
+
+
 def test_soft_evidence_multiplies_in():
     network = xor_network()
     result = doxa.infer(network, "a", soft={"a": [1.0, 3.0]}, given={"d": "no"})

@@ -261,10 +261,10 @@ def test_schedules():
 
 
 def test_an_adapted_schedule_beats_a_linear_one():
-    network = ising_grid(8, 8, coupling=1.0)  # all happens at small beta
+    network = ising_grid(6, 6, coupling=4.0)  # all happens at small beta
     path = SpinPath(network.edges, network.couplings, network.fields)
-    pilot = anneal(path, linear(200), 512, np.random.default_rng(SEED))
-    after = anneal(path, adapted(pilot, 200).betas, 512, np.random.default_rng(SEED + 1))
+    pilot = anneal(path, linear(400), 512, np.random.default_rng(SEED))
+    after = anneal(path, adapted(pilot, 400).betas, 512, np.random.default_rng(SEED + 1))
     assert after.variances[-1] < 0.7 * pilot.variances[-1]
 
 

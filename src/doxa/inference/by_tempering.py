@@ -18,6 +18,7 @@ from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["answer_by_tempering"]
 
+_CAVEAT = "A mode that is narrow at every temperature can be missed by all chains."
 _STEPS = 10**7  # updates between two commits: a second or less
 _THIN = 10  # sweeps behind each kept draw
 _NUMBERS_PER_SWEEP = 20  # that one more sweep between kept draws makes up for
@@ -57,4 +58,5 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
     )
     numbers = run.numbers | {"rungs": float(len(ladder.betas)), "barrier": ladder.barrier}
     estimates = estimates_of(problem, query, range(len(problem.variables)), run)
-    return Answer("tempering", estimates, None, run.converged, run.verdict, numbers)
+    verdict = f"{run.verdict} {_CAVEAT}" if run.converged else run.verdict
+    return Answer("tempering", estimates, None, run.converged, verdict, numbers)

@@ -12,7 +12,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.inference.answers import Answer, Inference
 from doxa.inference.by_gibbs import answer_by_gibbs
-from doxa.inference.by_importance import answer_by_importance, weighted_starts
+from doxa.inference.by_importance import answer_by_importance, cross_checked, weighted_starts
 from doxa.inference.by_mean_field import answer_by_mean_field
 from doxa.inference.by_spins import answer_by_spins
 from doxa.inference.by_tempering import answer_by_tempering
@@ -136,17 +136,22 @@ def _importance(question: Question) -> Answer:
 
 
 def _gibbs(question: Question) -> Answer:
-    network, evidence = question.network, question.evidence
+    network, evidence, query, running = question.network, question.evidence, question.query, question.running
     if isinstance(network, IsingNetwork):
-        return answer_by_spins(network, evidence, question.query, question.running)
-    starts = None
-    if isinstance(network, CategoricalNetwork):
-        starts = weighted_starts(network, evidence, question.query, question.running.seed)
-    return answer_by_gibbs(network, evidence, question.query, question.running, starts)
+        return answer_by_spins(network, evidence, query, running)
+    if not isinstance(network, CategoricalNetwork):
+        return answer_by_gibbs(network, evidence, query, running)
+    starts = weighted_starts(network, evidence, query, running.seed)
+    found = answer_by_gibbs(network, evidence, query, running, starts)
+    return cross_checked(found, network, evidence, query, running.seed)
 
 
 def _tempering(question: Question) -> Answer:
-    return answer_by_tempering(question.network, question.evidence, question.query, question.running)
+    network, evidence, query, running = question.network, question.evidence, question.query, question.running
+    found = answer_by_tempering(network, evidence, query, running)
+    if isinstance(network, CategoricalNetwork):
+        return cross_checked(found, network, evidence, query, running.seed)
+    return found
 
 
 def _mean_field(question: Question) -> Answer:
