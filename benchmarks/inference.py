@@ -24,10 +24,16 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 from inference_parts.cover import cover
 from inference_parts.exact import exact
-from inference_parts.gibbs import gibbs
+from inference_parts.gibbs import errors, speed
 from inference_parts.importance import importance
 from inference_parts.ising import main as ising
 from inference_parts.partition import partition
+
+
+def gibbs() -> None:
+    speed(None)
+    errors(None)
+
 
 PARTS = {
     "exact": exact,

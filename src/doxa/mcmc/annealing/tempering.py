@@ -1,8 +1,9 @@
 r"""`ParallelTempering`: chains at several temperatures that trade states, over any discrete network (Geyer 1991).
 
 Rung 0 samples the network itself, zeros and all; rung k the softened :math:`f_{\beta_k}` of a `TablePath`, down to
-:math:`\beta = 0`, which is drawn from directly.  After every sweep neighbours offer each other their states, even and
-odd pairs in turn, and accept with probability
+:math:`\beta = 0`, the base.  Its variables too are redrawn one by one, which mixes at once where they are independent,
+and helps little where the base is a directed network with modes of its own.  After every sweep neighbours offer each
+other their states, even and odd pairs in turn, and accept with probability
 
 .. math:: \min \{1, \exp[(\beta_a - \beta_b)(u(x_b) - u(x_a))]\}, \quad u = \partial \ln f_\beta / \partial \beta,
 
