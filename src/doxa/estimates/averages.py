@@ -16,7 +16,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.batches import batch_edges, long_range_dispersion
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.gelman_rubin import gelman_rubin
-from doxa.estimates.intervals import StudentInterval, UnseenInterval, unseen_error
+from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInterval, unseen_error
 
 __all__ = ["AverageDiagnostics", "diagnose_averages"]
 
@@ -43,21 +43,30 @@ class AverageDiagnostics(NamedTuple):
         moved = ~np.isnan(self.ess)
         return float(self.ess[moved].min()) if moved.any() else 0.0
 
-    def estimate(self, k: int) -> Estimate:
-        """One of them.
+    @property
+    def errors(self) -> Floats:
+        """Standard errors that allow for what the chains never met, shape (n_quantities,)."""
+        unmet = unseen_error(self.slowest) * np.maximum(self.value, 1 - self.value)
+        return np.hypot(np.nan_to_num(self.mcse, nan=0.0), unmet)
 
-        A quantity that never moved has shown only that what would move it is rare: its error is that of a state that
-        was not seen in as many draws as the slowest quantity is worth.
+    def estimate(self, k: int) -> Estimate:
+        """One of them, with an error that allows for what the chains never met.
+
+        Averages of conditional probabilities vary little where the chains have been, and say nothing of a mode of
+        probability q in which they have not: there the conditional probability may be anything.  How large q can be
+        says the number of effective draws of the slowest quantity, as for a state that was not seen.
         """
         value = float(np.clip(self.value[k], 0.0, 1.0))
-        if not np.isnan(self.mcse[k]):
-            law = StudentInterval(float(self.df[k]), unit=True, skew=float(self.skew[k]))
-            return Estimate(value, float(self.mcse[k]), float(self.ess[k]), law=law)
         worth = self.slowest
-        error = float(unseen_error(worth))
-        if value in (0.0, 1.0):
-            return Estimate(value, error, worth, law=UnseenInterval(worth, self.n_draws))
-        return Estimate(value, error, worth, law=StudentInterval(unit=True))
+        error = float(self.errors[k])
+        if np.isnan(self.mcse[k]):  # it never moved
+            if value in (0.0, 1.0):
+                return Estimate(value, error, worth, law=UnseenInterval(worth, self.n_draws))
+            return Estimate(value, error, worth, law=UnmetInterval(StudentInterval(unit=True), 0.0, worth))
+        own = float(self.mcse[k])
+        met = StudentInterval(float(self.df[k]), unit=True, skew=float(self.skew[k]))
+        law = UnmetInterval(met, own, worth)
+        return Estimate(value, error, float(self.ess[k]), law=law)
 
 
 def diagnose_averages(draws: ArrayLike) -> AverageDiagnostics:

@@ -8,13 +8,16 @@ quantities and `doxa.estimates.diagnostics` for real ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.intervals import StudentInterval, TwoStateInterval, UnseenInterval
+from doxa.estimates.intervals import StudentInterval, TwoStateInterval, UnmetInterval, UnseenInterval
 
 __all__ = ["Estimate", "check_prob"]
+
+Law: TypeAlias = StudentInterval | TwoStateInterval | UnmetInterval | UnseenInterval
 
 
 def check_prob(prob: float) -> float:
@@ -68,7 +71,7 @@ class Estimate:
         Effective number of independent draws behind the value; ``inf`` when exact, nan when unknown.
     exact : bool, default=False
         Whether the value was computed without sampling.
-    law : StudentInterval, TwoStateInterval or UnseenInterval, optional
+    law : StudentInterval, TwoStateInterval, UnmetInterval or UnseenInterval, optional
         What the interval follows; by default a normal distribution.
 
     Raises
@@ -93,7 +96,9 @@ class Estimate:
     mcse: float
     ess: float
     exact: bool = False
-    law: StudentInterval | TwoStateInterval | UnseenInterval = field(default=StudentInterval(), repr=False)
+    law: StudentInterval | TwoStateInterval | UnmetInterval | UnseenInterval = field(
+        default=StudentInterval(), repr=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse errors that contradict ``exact``."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "StudentInterval",
     "TwoStateInterval",
+    "UnmetInterval",
     "UnseenInterval",
     "student_quantile",
     "switching_rates",
@@ -322,3 +323,33 @@ class UnseenInterval:
             return 0.0, 1.0
         bound = float(unseen_bound(self.ess, prob))
         return (0.0, bound) if value == 0 else (1.0 - bound, 1.0)
+
+
+@dataclass(frozen=True)
+class UnmetInterval:
+    """The interval of a mean over what was met, wider by what may not have been met.
+
+    With probability q outside of what the chains visited, the mean is (1 - q) m + q c, m the mean over the rest and c
+    anything in [0, 1]; q is at most `doxa.estimates.intervals.unseen_bound`.
+
+    Parameters
+    ----------
+    met : StudentInterval
+        Of m.
+    own_error : float
+        Monte Carlo standard error of m.
+    ess : float
+        Effective draws by which q is bounded.
+    """
+
+    met: StudentInterval
+    own_error: float
+    ess: float
+
+    def bounds(self, value: float, mcse: float, prob: float) -> tuple[float, float]:  # noqa: ARG002 - one face
+        """Limits of the interval around ``value``."""
+        if not self.ess > 0:
+            return 0.0, 1.0
+        low, high = self.met.bounds(value, self.own_error, prob)
+        q = float(unseen_bound(self.ess, prob))
+        return low * (1 - q), high + q * (1 - high)

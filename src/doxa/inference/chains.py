@@ -114,7 +114,7 @@ def run_to_accuracy(
 def _worst(probability: Any, scalar: Any, until: Until, name_of: Callable[[int], str]) -> Shortfall | None:
     found = list(real_shortfalls("the log density", diagnose_real(scalar), until))
     marginals = diagnose_averages(probability)
-    errors = np.nan_to_num(marginals.mcse, nan=0.0)
+    errors = np.where(np.isnan(marginals.mcse), 0.0, marginals.errors)
     if errors.size and errors.max() > until.mcse:
         k = int(errors.argmax())
         factor = float((errors[k] / until.mcse) ** 2)
@@ -148,10 +148,11 @@ def _reason(
         return False, f"the chains disagree about the log density: R-hat {where.r_hat:.3f} (limit {R_HAT_LIMIT})"
     r_hat = np.nan_to_num(marginals.r_hat, nan=1.0)
     k = int(r_hat.argmax()) if r_hat.size else 0
-    if r_hat.size and r_hat[k] > R_HAT_OF_MARGINALS and marginals.mcse[k] > 1e-3:
+    if r_hat.size and r_hat[k] > R_HAT_OF_MARGINALS and marginals.errors[k] > 1e-3:
         return False, f"the chains disagree about {name_of(k)}: R-hat {r_hat[k]:.3f} (limit {R_HAT_OF_MARGINALS})"
     if 0 < marginals.slowest < LEAST_ESS:
         return False, f"the slowest marginal has only {marginals.slowest:.0f} effective draws"
-    largest = float(np.nanmax(marginals.mcse)) if (~np.isnan(marginals.mcse)).any() else 0.0
+    moved = ~np.isnan(marginals.mcse)
+    largest = float(marginals.errors[moved].max()) if moved.any() else 0.0
     agree = f"{trace.n_chains} chains agree (R-hat of the log density {where.r_hat:.3f})"
     return True, f"{agree}; the largest Monte Carlo error is {largest:.2g}"
