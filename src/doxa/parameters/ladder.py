@@ -32,7 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 WALKERS = 8  # chains in lockstep where steps need gradients
 _TUNING_WALKERS, _FEW_TUNING_WALKERS = 32, 8
-_LARGE = 250  # coefficients from which tuning makes do with few walkers: each step is then seconds of work
+_LARGE = 250  # coefficients from which pilots and tuning make do with less: each step is then seconds of work
 _DF = 8.0  # degrees of freedom; in more than some ten dimensions a t is no Gaussian any more, and its pilot says so
 _LEAST_WITH_TAILS = 0.4  # effective draws a draw below which flips or kicks are tried
 _FLIP_EFFICIENCY = 0.4  # each flip costs two evaluations
@@ -71,14 +71,15 @@ def climb(target: SmoothTarget, gaussian: GaussianProposal, rng: np.random.Gener
     if pilot.good:
         return Rung("independence", Independence(gaussian), gaussian, 1, pilot, f"the approximation is good: {pilot}")
     poor = f"the approximation alone is not good enough ({pilot})"
-    longer = Student(gaussian.mean, gaussian.cholesky, _DF)
-    tails = run_pilot(target, longer, rng)
-    if tails.good_with_long_tails and tails.efficiency > _LEAST_WITH_TAILS:
-        why = f"{poor}, but with longer tails it is ({tails})"
-        return Rung("independence", Independence(longer), longer, 1, pilot, why)
-    pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)
-    if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
-        return Rung("flip", Flip(gaussian), gaussian, 1, pilot, f"{poor}, but flips are: {pairs}")
+    if target.n_dimensions < _LARGE:  # beyond, neither has ever been good enough, and their pilots take seconds
+        longer = Student(gaussian.mean, gaussian.cholesky, _DF)
+        tails = run_pilot(target, longer, rng)
+        if tails.good_with_long_tails and tails.efficiency > _LEAST_WITH_TAILS:
+            why = f"{poor}, but with longer tails it is ({tails})"
+            return Rung("independence", Independence(longer), longer, 1, pilot, why)
+        pairs = judge_pilot(draw_pairs(target, gaussian, PILOT_DRAWS, rng).log_weights)
+        if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
+            return Rung("flip", Flip(gaussian), gaussian, 1, pilot, f"{poor}, but flips are: {pairs}")
     walkers = start_at(target, np.asarray(gaussian.sample(tuning_walkers(target), rng)))
     split, walkers, report = tuned_split(target, gaussian, walkers, rng)
     accepted = f"Hamiltonian steps under it are accepted with probability {report.acceptance:.2f}"
