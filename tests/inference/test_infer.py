@@ -182,6 +182,19 @@ def test_a_large_grid_goes_to_gibbs_at_once():
     assert found.why.startswith("exact: ")
 
 
+@pytest.mark.parametrize("method", ["exact", "gibbs", "tempering", "mean_field"])
+def test_spins_that_evidence_leaves_one_state_are_certain(method):
+    """Soft evidence with a zero observes a spin as hard evidence does."""
+    chain = doxa.ising([[0, 1], [1, 2]], [0.5, 0.7], [0.1, 0.0, 0.0])
+    soft = {"X1": [0.0, 2.0], "X2": [3.0, 0.0]}
+    found = doxa.infer(chain, ["X0", "X1", "X2"], given={"X0": 1}, soft=soft, method=method, seed=1)
+    assert [found.probabilities(name).tolist() for name in found] == [[0, 1], [0, 1], [1, 0]]
+    assert all(estimate.exact for table in found.values() for estimate in table.values())
+    partly = doxa.infer(chain, ["X0", "X1"], soft={"X1": soft["X1"]}, method=method, seed=1)
+    assert partly.probabilities("X1").tolist() == [0, 1]
+    assert partly.probabilities("X0").sum() == pytest.approx(1)
+
+
 def test_mean_field_is_labelled_as_an_approximation():
     found = doxa.infer(doxa.ising_grid(3, 3, coupling=0.1, field=0.2), method="mean_field", seed=1)
     exact = doxa.infer(doxa.ising_grid(3, 3, coupling=0.1, field=0.2))

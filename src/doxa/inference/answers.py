@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Inference"]
+__all__ = ["Answer", "Inference", "certain", "certain_answer"]
 
 
 class Answer(NamedTuple):
@@ -28,6 +28,16 @@ class Answer(NamedTuple):
     converged: bool | None  # None: cannot tell
     verdict: str  # one line
     numbers: Mapping[str, float] = {}  # what the verdict rests on
+
+
+def certain(probabilities: Iterable[float]) -> list[Estimate]:
+    """Probabilities that need no sampling."""
+    return [Estimate.exactly(float(p)) for p in probabilities]
+
+
+def certain_answer(method: str, estimates: Mapping[int, Sequence[Estimate]]) -> Answer:
+    """The answer where the evidence leaves one state of everything that was asked for."""
+    return Answer(method, estimates, None, True, "Exact: the evidence leaves one state of each.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import determined
@@ -74,7 +74,7 @@ def answer_by_gibbs(
     estimates = dict(estimates_of(problem, query, asked, run))
     for v in query:
         if v not in problem.fixed and _is_alone(problem, sampler, problem.position[v]):  # redrawn from its marginal
-            estimates[v] = [Estimate.exactly(estimate.value) for estimate in estimates[v]]
+            estimates[v] = certain(estimate.value for estimate in estimates[v])
     return Answer("gibbs", estimates, None, converged, verdict, run.numbers)
 
 
@@ -112,7 +112,7 @@ def estimates_of(
     found = {}
     for v in query:
         if v in problem.fixed:
-            found[v] = [Estimate.exactly(float(p)) for p in problem.expand(v)]
+            found[v] = certain(problem.expand(v))
             continue
         left = {int(s): begin[v] + k for k, s in enumerate(problem.states[problem.position[v]])}
         found[v] = [

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
 from doxa.inference.problem import Problem, prepare
 from doxa.mcmc.network_importance import (
@@ -130,7 +130,7 @@ def _supported(network: CategoricalNetwork, problem: Problem) -> dict[int, NDArr
 
 def _estimates(problem: Problem, sample: NetworkSample, v: int) -> list[Estimate]:
     if v in problem.fixed:
-        return [Estimate.exactly(float(p)) for p in problem.expand(v)]
+        return certain(problem.expand(v))
     return list(sample.marginal(v))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain, certain_answer
+from doxa.inference.by_spins import certain_spin
 from doxa.inference.problem import prepare
 from doxa.mcmc.annealing import condition_spins
 from doxa.models.evidence import Evidence
@@ -25,13 +26,12 @@ def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Se
         return _of_spins(network, evidence, query, seed)
     problem = prepare(network, evidence, query)
     if not problem.variables:
-        known = {v: [Estimate.exactly(float(p)) for p in problem.expand(v)] for v in query}
-        return Answer("mean_field", known, None, True, "Exact: the evidence leaves one state of each.")
+        return certain_answer("mean_field", {v: certain(problem.expand(v)) for v in query})
     found = mean_field(problem.n_states, problem.factors, seed=seed)
     estimates = {}
     for v in query:
         if v in problem.fixed:
-            estimates[v] = [Estimate.exactly(float(p)) for p in problem.expand(v)]
+            estimates[v] = certain(problem.expand(v))
         else:
             marginal = found.marginals[problem.position[v]]
             estimates[v] = [_approximate(float(p)) for p in problem.expand(v, marginal)]
@@ -42,8 +42,7 @@ def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Se
 def _of_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], seed: int) -> Answer:
     left, free = condition_spins(network, evidence)
     if not free:
-        certain = {v: [Estimate.exactly(float(evidence.hard.get(v) == s)) for s in range(2)] for v in query}
-        return Answer("mean_field", certain, None, True, "Exact: every spin was observed.")
+        return certain_answer("mean_field", {v: certain_spin(v, evidence) for v in query})
     found = ising_mean_field(left, seed=seed)
     place = {v: i for i, v in enumerate(free)}
     estimates = {}
@@ -51,8 +50,7 @@ def _of_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], s
         if v in place:
             estimates[v] = [_approximate(float(p)) for p in found.marginals[place[v]]]
         else:
-            state = evidence.hard[v] if v in evidence.hard else int(evidence.soft[v][1] > 0)
-            estimates[v] = [Estimate.exactly(float(state == s)) for s in range(2)]
+            estimates[v] = certain_spin(v, evidence)
     return Answer("mean_field", estimates, None, None, _verdict(found), {"log_evidence_bound": found.log_z_bound})
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import Running, run_to_accuracy
 from doxa.mcmc.annealing import condition_spins
 from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingModel
 from doxa.models.evidence import Evidence
 from doxa.models.ising import IsingNetwork
 
-__all__ = ["answer_by_spins"]
+__all__ = ["answer_by_spins", "certain_spin"]
 
 _THIN = 50  # sweeps behind each kept draw: what a grid's marginals cost is paid once a draw
 _SITES_PER_BLOCK = 10**9  # updates between two commits: a second or less
@@ -24,9 +24,9 @@ def answer_by_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[i
     """Marginals with Monte Carlo errors; observed spins become fields on their neighbours."""
     left, free = condition_spins(network, evidence)
     place = {v: i for i, v in enumerate(free)}
-    known = {v: _certain(v, evidence) for v in query if v not in place}
+    known = {v: certain_spin(v, evidence) for v in query if v not in place}
     if not free:
-        return Answer("gibbs", known, None, True, "Exact: every spin was observed.")
+        return certain_answer("gibbs", known)
     model = IsingModel(left.edges, left.couplings, left.fields)
     sampler = _sampler(network, model, len(free) == len(network.names))
     names = [f"{network.names[v]} = {network.states[v][1]}" for v in free]
@@ -50,9 +50,10 @@ def _sampler(network: IsingNetwork, model: IsingModel, whole: bool) -> Any:
     return IsingGibbs(model, thin=_THIN)
 
 
-def _certain(v: int, evidence: Evidence) -> list[Estimate]:
+def certain_spin(v: int, evidence: Evidence) -> list[Estimate]:
+    """Of a spin that was observed, or of which soft evidence leaves one state."""
     state = evidence.hard[v] if v in evidence.hard else int(evidence.soft[v][1] > 0)
-    return [Estimate.exactly(float(state == s)) for s in range(2)]
+    return certain(float(state == s) for s in range(2))
 
 
 def _both(marginals: AverageDiagnostics, k: int) -> list[Estimate]:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_gibbs import estimates_of
 from doxa.inference.chains import Running, run_to_accuracy
 from doxa.inference.problem import prepare
@@ -34,8 +33,7 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
     """
     problem = prepare(network, evidence, query)
     if not problem.variables:
-        known = {v: [Estimate.exactly(float(p)) for p in problem.expand(v)] for v in query}
-        return Answer("tempering", known, None, True, "Exact: the evidence leaves one state of each.")
+        return certain_answer("tempering", {v: certain(problem.expand(v)) for v in query})
     path = TablePath(problem.n_states, problem.factors)
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(0, 0)))
     ladder = tune_ladder(path, rng)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer
+from doxa.inference.answers import Answer, certain
 from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
@@ -68,7 +68,7 @@ def answer_exactly(
     for variable in query:
         known = variable in problem.fixed
         marginal = None if known else result.marginals[problem.position[variable]]
-        estimates[variable] = [Estimate.exactly(float(p)) for p in problem.expand(variable, marginal)]
+        estimates[variable] = certain(problem.expand(variable, marginal))
     return Answer("exact", estimates, Estimate.exactly(log_evidence), True, "Exact: summed over all states.")
 
 
