@@ -35,17 +35,17 @@ types: .venv/.ready ## mypy, strict
 	$(BIN)/python -m mypy
 
 unit: .venv/.ready ## tests and doctests, with coverage
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest --cov --durations=10
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --cov --durations=20
 
 distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
 	$(BIN)/python scripts/check_distributions.py
 
 slow: .venv/.ready ## the long statistical checks
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -m slow --durations=10
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -m slow -n auto --dist loadfile --durations=10
 
 # without the README's examples: the digits they print belong to the locked versions
 oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (needs Python 3.11)
-	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest --ignore=tests/project/test_readme.py
+	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/project/test_readme.py
 
 bench: .venv/.ready ## every script in benchmarks/
 	$(WITH_NUMBA_CACHE) export PYTHONPATH=tests && for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done

@@ -51,6 +51,15 @@ def test_intervals_cover(rho):
     assert 0.93 - slack < coverage(found, 0.5) < 0.97 + slack
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_the_allowance_for_what_was_not_met_does_not_swamp_the_rest(scale):
+    """Whole intervals of runs by themselves, where nothing was left unmet: as wide as they should be."""
+    draws = 0.5 + scale * (autoregressions(0.5, 1500, np.random.default_rng(7)) - 0.5)
+    covered = [coverage(diagnose_averages(draws[..., [k]]), 0.5, met=False) for k in range(1500)]
+    slack = z_limit(2) * np.sqrt(0.95 * 0.05 / 1500)
+    assert 0.93 - slack < np.mean(covered) < 0.97 + slack
+
+
 def test_errors_for_independent_draws_would_not_cover():
     """The broken twin."""
     draws = autoregressions(0.9, 1000, np.random.default_rng(2))

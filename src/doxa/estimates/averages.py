@@ -16,7 +16,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.batches import batch_edges, long_range_dispersion
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.gelman_rubin import gelman_rubin
-from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInterval, unseen_error
+from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInterval, unmet_error
 
 __all__ = ["AverageDiagnostics", "diagnose_averages"]
 
@@ -46,7 +46,7 @@ class AverageDiagnostics(NamedTuple):
     @property
     def errors(self) -> Floats:
         """Standard errors that allow for what the chains never met, shape (n_quantities,)."""
-        unmet = unseen_error(self.slowest) * np.maximum(self.value, 1 - self.value)
+        unmet = unmet_error(self.slowest) * np.maximum(self.value, 1 - self.value)
         return np.hypot(np.nan_to_num(self.mcse, nan=0.0), unmet)
 
     def estimate(self, k: int) -> Estimate:
