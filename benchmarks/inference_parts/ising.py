@@ -1,6 +1,6 @@
-"""Updates of Ising spins a nanosecond: doxa's kernels, and packages from PyPI beside them.
+"""Updates of Ising and Potts models a nanosecond: doxa's kernels, and packages from PyPI beside them.
 
-    python benchmarks/inference_parts/ising.py [ours | peers | all]
+    python benchmarks/inference_parts/ising.py [ours | potts | peers | all]
 
 CPU seconds of one process, whatever threads a package starts.  Square lattices that wrap around, L = 64 and 512:
 *even* is J = 0.44, h = 0.01 everywhere, *uneven* has J ~ N(0, 1) on each edge and h ~ N(0, 0.1^2) at each site.  Set-up
@@ -8,7 +8,9 @@ is not counted: of two runs of different length the difference is timed, the med
 energy of a site (of the last state where a package gives no other) tells whether two figures are of the same thing.
 
 Ours: throughput alone, and with marginals, both with one draw a run and with one in ten sweeps (energy and
-magnetisation are worked out for each, and with marginals a probability for every site).
+magnetisation are worked out for each, and with marginals a probability for every site).  Potts models: L = 256
+(BENCH_POTTS_SIDE), even is J = 0.8, h = 0.01 a; uneven J ~ N(0, 1), h ~ N(0, 0.1^2); figures of "64 chains" count the
+updates of all.
 
 Peers run in the Python that ISING_PYTHON names: dwave-samplers, peapods (it takes no field), ferrotherm, thrml (jax).
 """
@@ -29,6 +31,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 
 import numpy as np
 
+POTTS_SIDE = int(os.environ.get("BENCH_POTTS_SIDE", "256"))
 REPEATS = int(os.environ.get("BENCH_REPEATS", "3"))
 SIDES = [int(side) for side in os.environ.get("BENCH_SIDES", "64,512").split(",")]
 SECONDS = 0.5  # of the longer run, about
@@ -81,7 +84,7 @@ def report(name, side, kind, figure, mean_energy):
 def ours() -> None:
     from dataclasses import replace
 
-    from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingLanes, IsingModel, PottsGibbs, PottsModel, SwendsenWang
+    from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingLanes, IsingModel, SwendsenWang
 
     for side in SIDES:
         for kind in ("even", "uneven"):
@@ -99,11 +102,28 @@ def ours() -> None:
                 for marginals in (False, True) if "random" not in name else (False,):
                     for thin in (None, 10) if "site by site" not in name else (None,):
                         measure_ours(name, replace(sampler, marginals=marginals), thin, side, kind)
-            potts = PottsModel(edges, 2 * couplings, np.stack([-fields, fields], axis=1))
-            measure_ours("Potts, two states", PottsGibbs(potts, marginals=False), None, side, kind, couplings.sum())
 
 
-def measure_ours(name, sampler, thin, side, kind, shift=0.0) -> None:
+def potts() -> None:
+    from dataclasses import replace
+
+    from doxa.mcmc.ising import PottsGibbs, PottsLanes, PottsModel
+
+    side = POTTS_SIDE
+    for kind in ("even", "uneven"):
+        edges, couplings, _ = lattice(side, kind)
+        for q in (2, 3, 4):
+            if kind == "even":
+                model = PottsModel(edges, 0.8, np.tile(0.01 * np.arange(q), (side**2, 1)))
+            else:
+                model = PottsModel(edges, couplings, np.random.default_rng(1).normal(0, 0.1, (side**2, q)))
+            for name, sampler in (("one chain", PottsGibbs(model)), ("64 chains", PottsLanes(model))):
+                for marginals, thin in ((False, None), (True, None), (True, 10)):
+                    label = f"Potts, {q} states, {name}"
+                    measure_ours(label, replace(sampler, marginals=marginals), thin, side, kind)
+
+
+def measure_ours(name, sampler, thin, side, kind) -> None:
     name += (", marginals" if sampler.marginals else "") + (f", thin {thin}" if thin else "")
     state = [sampler.init(np.random.default_rng(1))]
     sampler.run(state[0], sampler.thin, np.random.default_rng(0))  # compiles, and makes the tables
@@ -116,7 +136,7 @@ def measure_ours(name, sampler, thin, side, kind, shift=0.0) -> None:
     per_sweep = 64 * side**2 if "64 chains" in name else side**2
     figure, (mean_energy, counted) = rate(work, per_sweep, thin or 1)
     assert counted == per_sweep
-    report(name, side, kind, figure, (mean_energy + shift) / side**2)
+    report(name, side, kind, figure, mean_energy / side**2)
 
 
 def dwave(side, kind, edges, couplings, fields) -> None:
@@ -227,6 +247,8 @@ def main() -> None:
         return
     if asked[0] in ("ours", "all"):
         ours()
+    if asked[0] in ("potts", "all"):
+        potts()
     if asked[0] in ("peers", "all"):
         python = os.environ.get("ISING_PYTHON")
         if python is None:

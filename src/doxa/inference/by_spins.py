@@ -1,27 +1,41 @@
-"""Marginals of Ising models by heat bath: spins need no tables, and grids are done 64 sites at a time."""
+"""Marginals of Ising and Potts models by heat bath, without tables: 64 sites of a grid, or 64 chains, at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
 from doxa.inference.answers import Answer, certain, certain_answer
-from doxa.inference.chains import Running, run_to_accuracy
+from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.mcmc.annealing import condition_spins
-from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingModel
+from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingModel, PottsGibbs, PottsLanes, PottsModel
 from doxa.models.evidence import Evidence
-from doxa.models.ising import IsingNetwork
+from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork
 
-__all__ = ["answer_by_spins", "certain_spin"]
+__all__ = ["answer_by_spins", "certain_spin", "condition_potts"]
 
 _THIN = 50  # sweeps behind each kept draw: what a grid's marginals cost is paid once a draw
 _SITES_PER_BLOCK = 10**9  # updates between two commits: a second or less
+_LANES_THIN = 4  # of 64 chains at a time: draws that are averages of so many vary little, however correlated they are
+_MOST_BYTES = 2**27  # of one draw of 64 chains, with probabilities for every site and state; beyond it, one chain
 
 
-def answer_by_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
-    """Marginals with Monte Carlo errors; observed spins become fields on their neighbours."""
+def answer_by_spins(network: PairNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
+    """Marginals with Monte Carlo errors; observed variables become fields on their neighbours."""
+    if isinstance(network, PottsNetwork):
+        return _answer_potts(network, evidence, query, running)
+    assert isinstance(network, IsingNetwork)
+    return _answer_ising(network, evidence, query, running)
+
+
+def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
     left, free = condition_spins(network, evidence)
     place = {v: i for i, v in enumerate(free)}
     known = {v: certain_spin(v, evidence) for v in query if v not in place}
@@ -60,3 +74,110 @@ def _both(marginals: AverageDiagnostics, k: int) -> list[Estimate]:
     """Down and up: one error, and intervals that mirror each other."""
     down = marginals._replace(value=1 - marginals.value, skew=-marginals.skew)
     return [down.estimate(k), marginals.estimate(k)]
+
+
+def condition_potts(network: PottsNetwork, evidence: Evidence) -> tuple[PottsModel | None, NDArray[np.intp]]:
+    """The Potts model of what is not known, or None; and the state of each variable, -1 where it is not known.
+
+    Soft likelihoods are added to the fields as logarithms, and forbid states where they are 0; where they leave one
+    state, the variable is known.
+
+    Examples
+    --------
+    >>> from doxa.models.ising import potts
+    >>> chain = potts([[0, 1], [1, 2]], 3, [0.5, 0.7])
+    >>> model, known = condition_potts(chain, Evidence({0: 1}, {2: np.array([1.0, 0.0, 1.0])}))
+    >>> model.fields, known
+    (array([[ 0. ,  0.5,  0. ],
+           [ 0. , -inf,  0. ]]), array([ 1, -1, -1]))
+    """
+    fields, ends = network.fields.copy(), network.edges
+    known = np.full(len(fields), -1, dtype=np.intp)
+    for v, likelihood in evidence.soft.items():
+        with np.errstate(divide="ignore"):
+            fields[v] += np.log(likelihood)
+        possible = np.flatnonzero(likelihood)
+        known[v] = possible[0] if len(possible) == 1 else -1
+    for v, state in evidence.hard.items():
+        known[v] = state
+    is_free = known < 0
+    if not is_free.any():
+        return None, known
+    for side in (0, 1):
+        mixed = ~is_free[ends[:, side]] & is_free[ends[:, 1 - side]]
+        np.add.at(fields, (ends[mixed, 1 - side], known[ends[mixed, side]]), network.couplings[mixed])
+    left = is_free[ends].all(axis=1)
+    number = np.cumsum(is_free) - 1
+    return PottsModel(number[ends[left]], network.couplings[left], fields[is_free]), known
+
+
+def _answer_potts(network: PottsNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
+    model, known = condition_potts(network, evidence)
+    states = range(network.fields.shape[1])
+    estimates = {v: certain(float(s == known[v]) for s in states) for v in query if known[v] >= 0}
+    if model is None or len(estimates) == len(query):
+        return certain_answer("gibbs", estimates)
+    place = np.cumsum(known < 0) - 1
+    alone = np.diff(model.graph.starts) == 0
+    estimates |= {v: certain(softmax(model.fields[place[v]])) for v in query if known[v] < 0 and alone[place[v]]}
+    asked = [v for v in query if v not in estimates]
+    if not asked:
+        return Answer("gibbs", estimates, None, True, "Exact: nothing that is unknown bears on what was asked.")
+    run = _run_potts(network, model, asked, place, running)
+    found = iter(range(run.marginals.value.size))
+    for v in asked:
+        possible = np.isfinite(model.fields[place[v]])
+        estimates[v] = [run.marginals.estimate(next(found)) if left else Estimate.exactly(0.0) for left in possible]
+    return Answer("gibbs", estimates, None, run.converged, run.verdict, run.numbers)
+
+
+def _run_potts(
+    network: PottsNetwork, model: PottsModel, asked: Sequence[int], place: NDArray[np.intp], running: Running
+) -> ChainRun:
+    """Chains that keep the probability of every possible state of the variables asked for, in their order."""
+    row, states = np.nonzero(np.isfinite(model.fields[place[asked]]))
+    n_bytes = 64 * model.fields.size
+    chains = PottsLanes(model, _LANES_THIN) if n_bytes <= _MOST_BYTES else PottsGibbs(model, thin=_THIN)
+    updates = (64 if isinstance(chains, PottsLanes) else 1) * model.n_sites
+    return run_to_accuracy(
+        _Asked(chains, place[asked][row], states),
+        running,
+        len(row),
+        lambda k: f"{network.names[asked[row[k]]]} = {network.states[asked[row[k]]][states[k]]}",
+        scalar="energy",
+        steps_per_block=max(1, min(_SITES_PER_BLOCK // updates, chains.thin * (_MOST_BYTES // n_bytes))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Chains of which the probabilities of some states are kept, and averages over those that run together."""
+
+    chains: PottsLanes | PottsGibbs
+    sites: NDArray[np.intp]
+    states: NDArray[np.intp]
+
+    @property
+    def thin(self) -> int:
+        """Sweeps between kept draws."""
+        return self.chains.thin
+
+    @property
+    def state_type(self) -> type[Any]:
+        """The type of its states."""
+        return self.chains.state_type
+
+    def init(self, rng: np.random.Generator) -> Any:
+        """The chains' own start."""
+        return self.chains.init(rng)
+
+    def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> tuple[Any, dict[str, NDArray[Any]], Any]:
+        """Their run."""
+        state, draws, info = self.chains.run(state, n_steps, rng)
+        energy, probability = draws["energy"], draws["probability"]
+        groups = probability.reshape(len(probability), -1, *probability.shape[-2:])
+        kept = {
+            "energy": energy.reshape(len(energy), -1).mean(axis=1),
+            "probability": groups.mean(axis=1)[:, self.sites, self.states],
+        }
+        return state, kept, info

@@ -23,7 +23,7 @@ from doxa.mcmc.driver import fresh_entropy, plan_length
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
-from doxa.models.ising import IsingNetwork
+from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
 
 __all__ = ["METHODS", "infer"]
@@ -137,7 +137,7 @@ def _importance(question: Question) -> Answer:
 
 def _gibbs(question: Question) -> Answer:
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
-    if isinstance(network, IsingNetwork):
+    if isinstance(network, PairNetwork):
         return answer_by_spins(network, evidence, query, running)
     if not isinstance(network, CategoricalNetwork):
         return answer_by_gibbs(network, evidence, query, running)

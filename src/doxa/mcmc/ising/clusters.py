@@ -20,20 +20,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.checks import check_whole
-from doxa.mcmc.ising.chain import SpinState, chain_draws, random_spins
 from doxa.mcmc.ising.chain_kernels import measure, record
+from doxa.mcmc.ising.heads import Draws, IsingHead, SpinState
 from doxa.mcmc.ising.model import IsingModel
-from doxa.mcmc.ising.random_words import fresh_streams, uniform
+from doxa.mcmc.ising.random_words import uniform
 
 __all__ = ["SwendsenWang"]
 
 
 @dataclass(frozen=True, eq=False)
-class SwendsenWang:
+class SwendsenWang(IsingHead):
     """One Ising chain that moves by clusters; for lattices that order, where `IsingGibbs` hardly moves.
 
     Parameters
@@ -72,38 +70,17 @@ class SwendsenWang:
     marginals: bool = True
     keep_spins: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse a bad ``thin``."""
-        check_whole("thin", self.thin, 1)
-
-    @property
-    def state_type(self) -> type[SpinState]:
-        """The type of its states."""
-        return SpinState
-
-    def init(self, rng: np.random.Generator) -> SpinState:
-        """Spins up or down with probability one half each."""
-        return SpinState(random_spins(self.model.n_sites, rng), fresh_streams(rng))
-
-    def run(
-        self,
-        state: SpinState,
-        n_steps: int,
-        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
-    ) -> tuple[SpinState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+    def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
         model, n = self.model, self.model.n_sites
         spins, streams = (state.spins > 0).astype(np.uint8), state.streams.copy()
         binding = -np.expm1(-2 * np.abs(model.graph.couplings))
-        draws = chain_draws(n_steps // self.thin, n, self.marginals, self.keep_spins)
+        draws = self._empty_draws(n_steps)
         n_clusters = _advance(
             model.graph, model.fields, binding, np.arange(n), spins, streams, np.empty(n, dtype=np.int64), np.empty(n),
             np.zeros(n if self.marginals else 0), n_steps, self.thin, tuple(draws.values()),
         )  # fmt: skip
-        asked = {"up": self.marginals, "spins": self.keep_spins}
-        kept = {name: values for name, values in draws.items() if asked.get(name, True)}
         after = (2 * spins.astype(np.int8) - 1).astype(np.int8)
-        return SpinState(after, streams), kept, {"updates": n * n_steps, "clusters": int(n_clusters)}
+        return SpinState(after, streams), draws, {"updates": n * n_steps, "clusters": int(n_clusters)}
 
 
 @hot

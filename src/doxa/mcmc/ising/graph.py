@@ -71,18 +71,23 @@ def spin_graph(n_sites: int, edges: ArrayLike, couplings: ArrayLike) -> SpinGrap
 
 
 def as_fields(fields: ArrayLike, n_axes: int) -> Floats:
-    """Fields as numbers: one a site (``n_axes`` 1), or one a site and state (2).
+    """Fields as numbers: one a site (``n_axes`` 1), or one a site and state (2; -inf forbids a state).
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If they are of another shape, there are no sites, or a field is not finite.
+        If they are of another shape, there are no sites, or a field is not finite and forbids no state.
     """
     found = _as_floats("fields", fields)
     if found.ndim != n_axes or found.size == 0:
         wanted = "(n_sites,)" if n_axes == 1 else "(n_sites, n_states)"
         raise ArgumentError(f"fields has shape {found.shape}; it must be {wanted}, with at least one site")
-    _refuse_infinite("fields", found, "leave out a site whose state is known, and add its couplings to the fields")
+    forbids = (found == -np.inf) & (n_axes == 2)
+    _refuse_infinite(
+        "fields",
+        np.where(forbids, 0.0, found),
+        "leave out a site whose state is known, and add its couplings to the fields",
+    )
     return np.ascontiguousarray(found)
 
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from doxa.checks import check_whole
 from doxa.mcmc.ising.aligned import aligned, aligned_zeros
-from doxa.mcmc.ising.chain import SpinState, chain_draws, random_spins
 from doxa.mcmc.ising.grid_kernels import N_COUNTERS, advance_grid
 from doxa.mcmc.ising.grid_layout import ABOVE, LEFT, N_LANES, GridLayout, directed_couplings, grid_layout
 from doxa.mcmc.ising.grid_tables import GridTables, grid_tables, pack_lanes
+from doxa.mcmc.ising.heads import Draws, IsingHead, SpinState
 from doxa.mcmc.ising.masks import WORK_SIZE
 from doxa.mcmc.ising.model import IsingModel
-from doxa.mcmc.ising.random_words import fresh_streams
 
 __all__ = ["IsingGrid"]
 
 
 @dataclass(frozen=True, eq=False)
-class IsingGrid:
+class IsingGrid(IsingHead):
     r"""One Ising chain on a grid: all even sites, then all odd sites, each given its neighbours.
 
     Parameters
@@ -63,13 +59,8 @@ class IsingGrid:
 
     def __post_init__(self) -> None:
         """Refuse graphs that are no such grid, and a bad ``thin``."""
-        check_whole("thin", self.thin, 1)
+        super().__post_init__()
         _ = self._laid_out
-
-    @property
-    def state_type(self) -> type[SpinState]:
-        """The type of its states."""
-        return SpinState
 
     @cached_property
     def _laid_out(self) -> tuple[GridLayout, GridTables]:
@@ -78,27 +69,13 @@ class IsingGrid:
         layout = grid_layout(self.shape, wraps)
         return layout, grid_tables(layout, couplings, self.model.fields)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is derived."""
-        return {name: value for name, value in self.__dict__.items() if name != "_laid_out"}
-
-    def init(self, rng: np.random.Generator) -> SpinState:
-        """Spins up or down with probability one half each."""
-        return SpinState(random_spins(self.model.n_sites, rng), fresh_streams(rng))
-
-    def run(
-        self,
-        state: SpinState,
-        n_steps: int,
-        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
-    ) -> tuple[SpinState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Sweep ``n_steps`` times (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+    def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
         layout, tables = self._laid_out
         n, n_words, is_site = self.model.n_sites, len(layout.site), layout.site >= 0
         words, streams = np.zeros(layout.spare + 1, dtype=np.uint64), aligned(state.streams)
         words[:n_words] = pack_lanes(is_site & (state.spins[layout.site] > 0))
         n_tallies = len(layout.batches) * tables.n_classes * N_COUNTERS * 8 if self.marginals else 0
-        draws = chain_draws(n_steps // self.thin, n, self.marginals, self.keep_spins)
+        draws = self._empty_draws(n_steps)
         advance_grid(
             layout, tables, words, streams, aligned_zeros(WORK_SIZE), aligned_zeros(n_tallies),
             np.zeros(n_words * N_LANES), np.zeros(N_LANES, dtype=np.uint64), n, n_steps, self.thin,
@@ -107,6 +84,4 @@ class IsingGrid:
         bits = (words[:n_words, None] >> np.arange(N_LANES, dtype=np.uint64)) & np.uint64(1)
         spins = np.empty(n, dtype=np.int8)
         spins[layout.site[is_site]] = 2 * bits[is_site].astype(np.int8) - 1
-        asked = {"up": self.marginals, "spins": self.keep_spins}
-        kept = {name: values for name, values in draws.items() if asked.get(name, True)}
-        return SpinState(spins, streams.copy()), kept, {"updates": n * n_steps}
+        return SpinState(spins, streams.copy()), draws, {"updates": n * n_steps}

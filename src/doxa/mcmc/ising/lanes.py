@@ -7,13 +7,13 @@ in `doxa.mcmc.ising.lane_kernels`; the order of the sites in `doxa.mcmc.ising.ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
 from doxa.mcmc.ising.aligned import aligned, aligned_zeros
+from doxa.mcmc.ising.heads import Draws, SamplerHead
 from doxa.mcmc.ising.lane_kernels import N_GROUPS, N_LANES, advance_lanes
 from doxa.mcmc.ising.masks import WORK_SIZE
 from doxa.mcmc.ising.model import IsingModel
@@ -30,7 +30,7 @@ class LanesState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class IsingLanes:
+class IsingLanes(SamplerHead[LanesState]):
     r"""64 chains of p(s) proportional to exp(sum of J_ij s_i s_j + sum of h_i s_i), s in {-1, +1}, site by site.
 
     Parameters
@@ -73,28 +73,14 @@ class IsingLanes:
     thin: int = 1
     marginals: bool = True
     keep_spins: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse a bad ``thin``."""
-        check_whole("thin", self.thin, 1)
-
-    @property
-    def state_type(self) -> type[LanesState]:
-        """The type of its states."""
-        return LanesState
+    state_type: ClassVar[type[LanesState]] = LanesState
 
     def init(self, rng: np.random.Generator) -> LanesState:
         """Spins up or down with probability one half each, in every chain."""
         words = rng.integers(0, 2**64, self.model.n_sites, dtype=np.uint64)
         return LanesState(words, fresh_streams(rng))
 
-    def run(
-        self,
-        state: LanesState,
-        n_steps: int,
-        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
-    ) -> tuple[LanesState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Sweep ``n_steps`` times (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+    def _advance(self, state: LanesState, n_steps: int) -> tuple[LanesState, Draws, dict[str, int]]:
         model, n, n_kept = self.model, self.model.n_sites, n_steps // self.thin
         batches = model.batches
         words, streams = np.append(state.words, np.uint64(0)), aligned(state.streams)
@@ -110,9 +96,7 @@ class IsingLanes:
             aligned_zeros(n_tallies), np.zeros(N_GROUPS * (n + 1)), n_steps, self.thin,
             tuple(draws.values()),
         )  # fmt: skip
-        asked = {"up": self.marginals, "spins": self.keep_spins}
-        kept = {name: values for name, values in draws.items() if asked.get(name, True)}
-        return LanesState(words[:n], streams.copy()), kept, {"updates": N_LANES * n * n_steps}
+        return LanesState(words[:n], streams.copy()), draws, {"updates": N_LANES * n * n_steps}
 
 
 def unpack_lanes(words: NDArray[np.uint64]) -> NDArray[np.int8]:
