@@ -7,6 +7,9 @@ each variable alone, *joined* the blocks of `deterministic_blocks`, then `scope_
 `connectivity` says of them: a chain of blocks that are not is wrong for ever.  Errors are the largest over all
 marginals against exact ones, of four chains from states that `find_state` found, warm-up (a tenth) counted; ``R-hat``
 is the largest of the log density's and the worst marginal's.
+
+*JAGS* is the same question for it, where it is installed (`inference_parts.jags`), from the same starts, of the worst
+marginal's R-hat alone.  An update is a node redrawn; nodes that evidence implies are among its own.
 """
 
 # ruff: noqa: E402 (threads are limited before NumPy is imported, and paths are set before doxa's own are)
@@ -29,9 +32,18 @@ from doxa.estimates.real import diagnose_real
 from doxa.inference.exact import plan_contraction
 from doxa.inference.problem import prepare
 from doxa.inference.propagation import determined
-from doxa.mcmc.gibbs import TableGibbs, connectivity, cyclic, deterministic_blocks, scope_blocks, single_sites
+from doxa.mcmc.gibbs import (
+    TableGibbs,
+    connectivity,
+    cyclic,
+    deterministic_blocks,
+    find_state,
+    scope_blocks,
+    single_sites,
+)
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
+from inference_parts.jags import NOT_INSTALLED, Jags, installed
 from inference_parts.networks import OBSERVED, draw_evidence, load
 
 SPEED = ["alarm", "insurance", "hailfinder", "win95pts", "munin"]
@@ -42,8 +54,7 @@ SECONDS = 1.0
 CHAINS = 4
 
 
-def problem_of(name, seed):
-    """What is left of a network given one of its evidence sets."""
+def network_of(name):
     reference = load(name)
     names = reference.dag.names
     tables = {}
@@ -51,9 +62,20 @@ def problem_of(name, seed):
         axes = np.argsort(reference.orders[child])
         table = reference.tables[child].transpose([*axes, len(axes)])
         tables[node] = table / table.sum(axis=-1, keepdims=True)
-    network = CategoricalNetwork(reference.dag, tables, dict(zip(names, reference.states, strict=True)))
-    observed = draw_evidence(reference, OBSERVED[name], seed)
-    return prepare(network, Evidence(observed, {}), []).whole()
+    return CategoricalNetwork(reference.dag, tables, dict(zip(names, reference.states, strict=True)))
+
+
+def problem_of(name, seed):
+    """What is left of a network given one of its evidence sets."""
+    observed = draw_evidence(load(name), OBSERVED[name], seed)
+    return prepare(network_of(name), Evidence(observed, {}), []).whole()
+
+
+def jags_of(name, seed):
+    """The same for JAGS, and the problem."""
+    problem, rng = problem_of(name, seed), np.random.default_rng(1)
+    starts = problem.decode([find_state(problem.n_states, problem.factors, rng) for _ in range(CHAINS)])
+    return Jags(network_of(name), draw_evidence(load(name), OBSERVED[name], seed), starts), problem
 
 
 def block_lists(problem):
@@ -69,6 +91,8 @@ def seconds(work):
 
 
 def speed(names):
+    if not installed():
+        print(NOT_INSTALLED)
     print("network      free | blocks          updates/us  thin 1 | build s")
     for name in names or SPEED:
         problem = problem_of(name, 0)
@@ -81,6 +105,17 @@ def speed(names):
                 f"{name:12} {len(problem.n_states):4} | {kind:8} {len(blocks):5} {rates[0]:12.1f} {rates[1]:7.1f} | "
                 f"{build:7.2f}"
             )
+        if installed() and name in ERRORS:
+            sampler, _ = jags_of(name, 0)
+            print(f"{name:12} {len(sampler.free):4} | JAGS     {len(sampler.free):5} {rate_of_jags(sampler):12.2f}")
+
+
+def rate_of_jags(sampler):
+    """Nodes redrawn a microsecond, without monitors, in a run of about half a second."""
+    n_steps = 100
+    while (taken := sampler.seconds(n_steps)) < 0.5:
+        n_steps *= 2
+    return 1e-6 * n_steps * CHAINS * len(sampler.free) / taken
 
 
 def rate(sampler):
@@ -108,6 +143,29 @@ def errors(names):
                     f"{error:10.5f} {r_hat:9.3g} | {GOALS.get(name, '-')}",
                     flush=True,
                 )
+            if installed():
+                error, r_hat = jags_after_a_second(name, seed, exact)
+                said = connectivity(problem.n_states, problem.factors, block_lists(problem)["single"]).answer
+                print(
+                    f"{name:12} {seed:4} {len(problem.n_states):4} | JAGS     {len(problem.n_states):5} {said!s:>10} "
+                    f"{error:10.5f} {r_hat:9.3g} | {GOALS.get(name, '-')}",
+                    flush=True,
+                )
+
+
+def jags_after_a_second(name, seed, exact):
+    """The same of JAGS; what it takes to read, compile and write is not counted."""
+    sampler, problem = jags_of(name, seed)
+    n_kept = int(1e6 * SECONDS * rate_of_jags(sampler) / CHAINS / len(sampler.free))
+    draws = sampler.draws(n_kept // 10, n_kept - n_kept // 10)
+    columns, states = [], []
+    for variable, left in zip(problem.variables, problem.states, strict=True):
+        columns += [sampler.free.index(variable)] * len(left)
+        states += left.tolist()
+    shares = np.array([(draws[..., c] == s).mean() for c, s in zip(columns, states, strict=True)])
+    worst = np.abs(shares - exact).argmax()
+    hits = (draws[..., columns[worst]] == states[worst]).astype(float)
+    return np.abs(shares - exact).max(), np.nanmax([1.0, diagnose_real(hits).r_hat])
 
 
 def after_a_second(problem, blocks, exact):

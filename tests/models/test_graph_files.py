@@ -23,7 +23,7 @@ LINES = "write 'child: parent parent', and names with blanks, colons or commas i
 HEADER = "the header names the two ends of an edge, once each: source,target or from,to or parent,child"
 BLOCKS = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
 CUT_OFF = "the file ends in the block that begins here: it has been cut off"
-NOT_CLOSED = "that begins here is not closed: has the file been cut off?"
+OPEN_QUOTE = "a quote is not closed on its line, or holds no name; has the file been cut off?"
 ABC = "".join(f"variable {name} {{ type discrete [ 2 ] {{ no, yes }}; }}\n" for name in "abc")
 
 
@@ -204,6 +204,11 @@ def test_odd_but_sound_bif_files_are_read(tmp_path):
     assert read(tmp_path, "odd.BIF", text) == {"a b": [], "c/1": ["a b", "d"], "d": []}
 
 
+def test_commas_and_bars_may_be_left_out_of_heads(tmp_path):
+    text = ABC + "probability ( a b c ) {} probability ( b | c ) {} probability ( c ) {}"
+    assert read(tmp_path, "graph.bif", text) == {"a": ["b", "c"], "b": ["c"], "c": []}
+
+
 def test_every_truncation_of_a_bif_file_is_refused(tmp_path):
     text = gzip.decompress(ASIA.read_bytes()).decode().rstrip()
     whole = read(tmp_path, "asia.bif", text)
@@ -229,15 +234,15 @@ BAD_BIF = {
     "cut in a head": (f"{ABC}probability ( a | b", f"line 4: {CUT_OFF}"),
     "cut between blocks": (
         f"{ABC}probability ( a ) {{}} probability ( b ) {{}}",
-        "line 3: variable 'c' has no block 'probability'; has the file been cut off?",
+        "line 3: the variable 'c' has no table; has the file been cut off?",
     ),
-    "cut in a comment": ("network x {}\n/* variable", f"line 2: a comment {NOT_CLOSED}"),
-    "cut in a quote": ('network x { "', f"line 1: a quote {NOT_CLOSED}"),
-    "an open quote": ('variable "a\n{', "line 1: a quote is not closed on its line, or holds no name"),
-    "twice declared": (ABC + "variable b {}", "line 4: variable 'b' is declared twice; take one of the two away"),
+    "cut in a comment": ("network x {}\n/* variable", "line 2: a comment is not closed; has the file been cut off?"),
+    "cut in a quote": ('network x { "', f"line 1: {OPEN_QUOTE}"),
+    "an open quote": ('variable "a\n{', f"line 1: {OPEN_QUOTE}"),
+    "twice declared": (ABC + "variable b {}", "line 4: the variable 'b' is declared twice; take one of the two away"),
     "twice a child": (
         ABC + "probability ( a ) {}\nprobability ( a | b ) {}",
-        "line 5: 'a' has a second block 'probability'; take one of the two away",
+        "line 5: there is a second table of 'a'; take one of the two away",
     ),
     "twice a parent": (
         ABC + "probability ( a | b, b ) {}",
@@ -245,11 +250,11 @@ BAD_BIF = {
     ),
     "an unknown parent": (
         ABC + "probability ( a | d ) {}",
-        "line 4: 'd' is not declared; add its block 'variable d { ... }'",
+        "line 4: 'd' is not declared as a variable",
     ),
     "an unknown child": (
         ABC + "\nprobability ( e ) {}",
-        "line 5: 'e' is not declared; add its block 'variable e { ... }'",
+        "line 5: 'e' is not declared as a variable",
     ),
     "no name": ("variable { }", f"line 1: '{{' stands where a name should; {BLOCKS}"),
     "no child": (ABC + "probability ( ) {}", f"line 4: ')' stands where a name should; {BLOCKS}"),
@@ -259,8 +264,8 @@ BAD_BIF = {
         ABC + "probability ( a, b ) {}",
         f"line 4: the head of a probability is not of the form '( CHILD | A, B )'; {BLOCKS}",
     ),
-    "no commas": (
-        ABC + "probability ( a | b c ) {}",
+    "a comma left out": (
+        ABC + "probability ( a | b, c a ) {}",
         f"line 4: the head of a probability is not of the form '( CHILD | A, B )'; {BLOCKS}",
     ),
 }  # fmt: skip

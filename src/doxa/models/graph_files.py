@@ -22,11 +22,17 @@ import os
 import re
 import stat
 import zlib
-from collections import Counter
+from array import array
+from collections import Counter, deque
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from doxa.errors import ArgumentTypeError, FileError
+from doxa.models.network_files.bif import read_families
+from doxa.models.network_files.bif_words import FORM, Words
+from doxa.models.network_files.draft import Draft
+from doxa.models.network_files.limits import Limits, NetworkFileError
+from doxa.models.network_files.source import Source, shown
 
 __all__ = ["MAX_BYTES", "MAX_NODES", "read_parents"]
 
@@ -40,10 +46,6 @@ _LINE = re.compile(
 )
 _ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
 _HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
-_BIF = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
-_TOKEN = re.compile(r'(?:\s++|//[^\n]*+)*+(/\*|"[^"\n]++"|[{}()|,;]|(?:[^\s{}()|,;"/]|/(?![/*]))++|\Z)')
-_CUT_OFF = "the file ends in the block that begins here: it has been cut off"
-_IN_BLOCK = re.compile(r'[{}"]|//|/\*')  # what counts in a block that is passed over
 _OTHERS = frozenset({".parquet", ".json", ".xml", ".xmlbif", ".xdsl", ".net", ".dsc", ".uai", ".dot"})
 
 
@@ -85,7 +87,7 @@ def read_parents(path: str | os.PathLike[str]) -> dict[str, list[str]]:
             "file, or lines 'child: parent parent' in a .txt file"
         )
     file = _File(name, _text(name))
-    read, rule = {".bif": (_read_bif, _BIF), ".csv": (_read_edges, _HEADER)}.get(end, (_read_lines, _LINES))
+    read, rule = {".bif": (_read_bif, FORM), ".csv": (_read_edges, _HEADER)}.get(end, (_read_lines, _LINES))
     given = read(file)
     nodes = dict.fromkeys([*given, *(parent for parents in given.values() for parent in parents)])
     if not nodes:
@@ -207,115 +209,35 @@ def _probability(file: _File, line: int, cell: str) -> float:
 
 
 def _read_bif(file: _File) -> dict[str, list[str]]:
-    words = _BifWords(file)
-    declared: dict[str, int] = {}  # where
-    heads: dict[str, int] = {}
-    parents: dict[str, list[str]] = {}
+    source = Source("graph", str(file.name), file.text, Limits(max_variables=MAX_NODES))
+    try:
+        return _bif_parents(file, source)
+    except NetworkFileError as error:
+        if error.line is None:
+            raise
+        file.refuse(error.line, error.cause)
+
+
+def _bif_parents(file: _File, source: Source) -> dict[str, list[str]]:
+    words, draft, heads = Words(source), Draft(source), array("q")
     while kind := words.take():
         begin = words.place
         if kind == "network":
-            words.take_until("{")
+            words.pass_until("{")
         elif kind == "variable":
+            file.check_number(len(draft.n_states) + 1)
             name = words.take_name()
-            if name in declared:
-                words.refuse(f"variable {name!r} is declared twice; take one of the two away")
-            declared[name] = begin
+            draft.add_variable(name, 1, words.place)  # states are not of interest
             words.expect("{")
         elif kind == "probability":
-            words.expect("(")
-            child, *group = words.take_family()
-            if child in parents:
-                words.refuse(f"{child!r} has a second block 'probability'; take one of the two away")
-            if twice := _repeated(group):
-                words.refuse(f"{child!r} has the parent {twice!r} more than once; name it once")
-            heads[child], parents[child] = begin, group
-            words.expect("{")
+            heads.append(begin)
+            deque(words.take_family(), maxlen=0)  # names are looked up when all are declared
         else:
-            words.refuse(f"{kind[:40]!r} begins no block; {_BIF}")
-        words.pass_block(begin)
-        file.check_number(max(len(declared), len(parents)))
-    for child, group in parents.items():
-        for node in (child, *group):
-            if node not in declared:
-                words.refuse(f"{node!r} is not declared; add its block 'variable {node} {{ ... }}'", heads[child])
-    for name, place in declared.items():
-        if name not in parents:
-            words.refuse(f"variable {name!r} has no block 'probability'; has the file been cut off?", place)
-    return {name: parents[name] for name in declared}
-
-
-class _BifWords:
-    """The words of a BIF text, taken one after the other."""
-
-    def __init__(self, file: _File) -> None:
-        self._file = file
-        self.place = 0
-
-    def refuse(self, what: str, place: int | None = None) -> NoReturn:
-        """Raise, naming the line of a place: of the last word if left out."""
-        place = self.place if place is None else place
-        self._file.refuse(self._file.text.count("\n", 0, place) + 1, what)
-
-    def take(self) -> str:
-        """The next word, a name in quotes with its quotes; empty at the end."""
-        while True:
-            found = _TOKEN.match(self._file.text, self.place)
-            if found is None:
-                self.refuse("a quote is not closed on its line, or holds no name")
-            self.place = found.end()
-            if found[1] != "/*":
-                return found[1]
-            self._pass("*/", "a comment")
-
-    def expect(self, mark: str) -> None:
-        """Take a mark that has to stand here."""
-        word = self.take()
-        if word != mark:
-            self.refuse(f"{word[:40] or 'the end of the file'!r} stands where {mark!r} should; {_BIF}")
-
-    def take_until(self, mark: str) -> list[str]:
-        """Words before a mark."""
-        begin, words = self.place, []
-        while (word := self.take()) != mark:
-            if not word:
-                self.refuse(_CUT_OFF, begin)
-            words.append(word)
-        return words
-
-    def take_name(self) -> str:
-        """The next word, which has to be a name."""
-        return self._name(self.take())
-
-    def take_family(self) -> list[str]:
-        """Child and parents of a head ``( CHILD | A, B )`` whose first mark is taken."""
-        child, *rest = self.take_until(")") or [")"]
-        marks = rest[::2]
-        if rest and (marks[0] != "|" or set(marks[1:]) - {","} or len(rest) % 2):
-            self.refuse(f"the head of a probability is not of the form '( CHILD | A, B )'; {_BIF}")
-        return [self._name(word) for word in (child, *rest[1::2])]
-
-    def pass_block(self, begin: int) -> None:
-        """Leave the block whose first brace is taken."""
-        depth = 1
-        while depth:
-            found = _IN_BLOCK.search(self._file.text, self.place)
-            if found is None:
-                self.refuse(_CUT_OFF, begin)
-            self.place = found.end()
-            if found[0] in "{}":
-                depth += 1 if found[0] == "{" else -1
-            elif found[0] == "//":
-                self.place = self._file.text.find("\n", self.place) + 1 or len(self._file.text)
-            else:
-                self._pass("*/" if found[0] == "/*" else '"', "a comment" if found[0] == "/*" else "a quote")
-
-    def _pass(self, mark: str, what: str) -> None:
-        end = self._file.text.find(mark, self.place)
-        if end < 0:
-            self.refuse(f"{what} that begins here is not closed: has the file been cut off?")
-        self.place = end + len(mark)
-
-    def _name(self, word: str) -> str:
-        if not word or word in "{}()|,;":
-            self.refuse(f"{word or 'the end of the file'!r} stands where a name should; {_BIF}")
-        return word.strip('"')
+            words.refuse(f"{shown(kind)} begins no block; {FORM}")
+        words.pass_nested(begin)
+    if not draft.n_states and not heads:
+        return {}
+    read_families(words, draft, heads)
+    draft.check_families()
+    groups = {child: draft.parents(family) for family, child in enumerate(draft.children)}
+    return {draft.name(v): [draft.name(parent) for parent in groups[v]] for v in range(len(draft.n_states))}

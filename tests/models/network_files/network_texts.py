@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+import tracemalloc
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +14,10 @@ import pytest
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
 from doxa.models.network_files import NetworkFileError, read_network
+
+MAX_SECONDS = 1.0  # of CPU
+MAX_TIMES = 20
+FLOOR = 2**16  # bytes: the error and its words, a dictionary of 256 names, what a small file takes
 
 MODELS = Path(next(iter(find_spec("pgmpy").submodule_search_locations)), "utils", "example_models")
 LARGE = {"barley", "diabetes", "mildew", "munin2", "munin3", "munin4", "pathfinder"}  # munin stands for them
@@ -156,3 +162,24 @@ def assert_same(network, other):
     assert network.states == other.states
     for name, table in network.tables.items():
         np.testing.assert_array_equal(table, other.tables[name])
+
+
+def assert_cheap_refusal(path, text, read=read_network):
+    """At most a second of CPU, and 20 times the file's size in memory, beyond a floor that files of 1 kB need.
+
+    Returns why it is refused.
+    """
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    begun = time.process_time()
+    with pytest.raises(NetworkFileError) as refused:
+        read(path)
+    assert time.process_time() - begun < MAX_SECONDS
+    assert len(refused.value.cause) < 500
+    tracemalloc.start()
+    try:
+        with pytest.raises(NetworkFileError):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < MAX_TIMES * path.stat().st_size + FLOOR
+    finally:
+        tracemalloc.stop()
+    return refused.value.cause

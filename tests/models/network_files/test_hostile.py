@@ -6,18 +6,15 @@ import gzip
 import os
 import pickle
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
-from network_texts import BIF, MODELS, UAI, read, refusal
+from network_texts import BIF, MAX_SECONDS, MODELS, UAI, assert_cheap_refusal, read, refusal
 
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.models.network_files import Limits, NetworkFileError, read_network
 
-N = 60_000
-MAX_SECONDS = 1.0  # of CPU
-MAX_TIMES = 20
+N = 30_000
 
 
 def variables(n, n_states=2):
@@ -111,41 +108,20 @@ HOSTILE = hostile(N)
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_refusals_cost_little(tmp_path, name):
-    check_costs(tmp_path / name, HOSTILE[name], 2 << 20)
+    assert_cheap_refusal(tmp_path / name, HOSTILE[name])
 
 
 def test_360_kilobytes_of_keywords_cost_little(tmp_path):
-    check_costs(tmp_path / "variables.bif", "variable " * 40_000, 0)
-    check_costs(tmp_path / "probabilities.bif", "probability ( " * 26_000, 0)
-    check_costs(tmp_path / "elements.xml", "<VARIABLE>" * 36_000, 0)
-    check_costs(tmp_path / "kinds.uai", "MARKOV " * 52_000, 0)
+    assert_cheap_refusal(tmp_path / "variables.bif", "variable " * 40_000)
+    assert_cheap_refusal(tmp_path / "probabilities.bif", "probability ( " * 26_000)
+    assert_cheap_refusal(tmp_path / "elements.xml", "<VARIABLE>" * 36_000)
+    assert_cheap_refusal(tmp_path / "kinds.uai", "MARKOV " * 52_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_larger_refusals_cost_little(tmp_path, name):
-    check_costs(tmp_path / name, hostile(360_000)[name], 8 << 20)
-
-
-def check_costs(path, text, floor):
-    """At most a second of CPU, and 20 times the file's size in memory.
-
-    Beyond a floor of some bytes: a small file, too, takes objects, and ten thousand variables, the most allowed, take
-    megabytes however few characters declare them.
-    """
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    begun = time.process_time()
-    with pytest.raises(NetworkFileError) as refused:
-        read_network(path)
-    assert time.process_time() - begun < MAX_SECONDS
-    assert len(refused.value.cause) < 500
-    tracemalloc.start()
-    try:
-        with pytest.raises(NetworkFileError):
-            read_network(path)
-        assert tracemalloc.get_traced_memory()[1] < MAX_TIMES * path.stat().st_size + floor
-    finally:
-        tracemalloc.stop()
+    assert_cheap_refusal(tmp_path / name, hostile(360_000)[name])
 
 
 def test_the_largest_reference_networks_take_a_second_at_most():

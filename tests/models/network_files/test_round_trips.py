@@ -260,21 +260,51 @@ def test_we_read_what_pyagrum_writes(tmp_path, gum):
             np.testing.assert_allclose(network.tables[node], table_of(network, other, node), atol=digits)
 
 
-@pytest.mark.parametrize("name", ["asia", "child", "sachs"])
-def test_pgmpy_reads_what_we_write(tmp_path, name):
+@pytest.fixture(scope="module")
+def pgmpy_readers():
+    """Its three readers; requirements/networks.txt has what their import needs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            from pgmpy.readwrite import BIFReader, XMLBIFReader
-        except ImportError as error:
-            pytest.skip(f"pgmpy cannot be imported: {error}")
-        network = read_network(MODELS / f"{name}.bif.gz")
-        for end, reader in ((".bif", BIFReader), (".xml", XMLBIFReader)):
-            write_network(network, tmp_path / f"network{end}")
-            other = reader(str(tmp_path / f"network{end}")).get_model()
-            assert set(other.edges()) == set(network.dag.edges)
-            for i, node in enumerate(network.names):
-                cpd = other.get_cpds(node)
-                assert tuple(cpd.state_names[node]) == network.states[i]
-                axes = [cpd.variables.index(network.names[p]) for p in (*network.parents[i], i)]
-                np.testing.assert_array_equal(cpd.values.transpose(axes), network.tables[node])
+        from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
+    return {".bif": BIFReader, ".xml": XMLBIFReader, ".uai": UAIReader}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("end", [".bif", ".xml"])
+@pytest.mark.parametrize("name", ["asia", "child", "sachs"])
+def test_pgmpy_reads_what_we_write(tmp_path, pgmpy_readers, name, end):
+    network = read_network(MODELS / f"{name}.bif.gz")
+    write_network(network, tmp_path / f"network{end}")
+    other = pgmpy_readers[end](str(tmp_path / f"network{end}")).get_model()
+    assert set(other.edges()) == set(network.dag.edges)
+    for i, node in enumerate(network.names):
+        cpd = other.get_cpds(node)
+        assert tuple(cpd.state_names[node]) == network.states[i]
+        axes = [cpd.variables.index(network.names[p]) for p in (*network.parents[i], i)]
+        np.testing.assert_array_equal(cpd.values.transpose(axes), network.tables[node])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpy_reads_our_uai(tmp_path, pgmpy_readers):
+    """Of directed networks, graph and numbers: its axes of their tables are not those of the format, child first."""
+    network = read_network(MODELS / "cancer.bif.gz")
+    write_network(network, tmp_path / "a.uai")
+    reader = pgmpy_readers[".uai"](path=str(tmp_path / "a.uai"))
+    names = dict(zip(reader.variables, network.names, strict=True))
+    assert {(names[a], names[b]) for a, b in reader.get_model().edges()} == set(network.dag.edges)
+    for child, numbers in reader.tables:
+        np.testing.assert_array_equal(np.array(numbers, dtype=float), network.tables[names[child]].ravel())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpy_reads_our_markov_networks(tmp_path, pgmpy_readers):
+    network = MarkovNetwork(
+        {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"]},
+        [(["c", "b"], np.arange(6).reshape(2, 3) / 3), (["a", "b"], [[1, -np.inf, 2], [0, 0.5, -1]]), (["a"], [0, 1])],
+    )
+    write_network(network, tmp_path / "a.uai")
+    other = pgmpy_readers[".uai"](path=str(tmp_path / "a.uai")).get_model()
+    assert len(other.get_factors()) == len(network.factors)
+    for theirs, (variables, log_values) in zip(other.get_factors(), network.factors, strict=True):
+        assert theirs.variables == [f"var_{v}" for v in variables]
+        np.testing.assert_array_equal(theirs.values, np.exp(log_values))

@@ -3,7 +3,8 @@
 Three formats, told apart by the end of the name, each also with ``.gz``: BIF (``.bif``), XMLBIF (``.xml``, ``.xmlbif``,
 ``.bifxml``) and UAI (``.uai``, with evidence in ``.uai.evid``).  Whatever a file holds, reading it ends in a network or
 in a `NetworkFileError` that says where and why, in time linear in the file, and what a file declares is compared with
-`Limits` before memory is taken for it.
+`Limits` before memory is taken for it.  A refusal takes less memory than 20 times the file, unpacked, and 64 KiB; those
+of files below half a megabyte take less than a second.
 """
 
 from __future__ import annotations

@@ -13,35 +13,29 @@ r"""Read BIF, the interchange format: blocks ``variable`` and ``probability``, w
 Names are words, or stand in double quotes; states between commas may hold blanks without.  Commas, and the bar of a
 head, may be left out where the names tell what is meant.  ``table`` lists the numbers of a child's first state, for all
 configurations of the parents with the last varying fastest, before those of its second.  Properties are passed over.
-The file is scanned twice: declarations and heads are checked before any row is read.
+The file is scanned three times: declarations, then heads, are checked before any row is read.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from typing import NamedTuple, NoReturn
+from collections import deque
+from typing import NoReturn
 
 from doxa.models.categorical import CategoricalNetwork
-from doxa.models.network_files.bif_words import CUT_OFF, FORM, Words
-from doxa.models.network_files.draft import Draft, repeated
+from doxa.models.network_files.bif_words import CUT_OFF, FORM, Words, plain
+from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.numbers import Numbers
 from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.spans import Finder, Spans, repeated
 from doxa.models.network_files.tables import Rows, finish
 
-__all__ = ["KEYWORDS", "read_bif"]
+__all__ = ["KEYWORDS", "read_bif", "read_families"]
 
 KEYWORDS = frozenset({"network", "variable", "probability", "type", "discrete", "property", "table", "default"})
 
 _ROW = re.compile(r'\s*+\(([^()"]{0,4096})\)([0-9eE+.,\s-]{1,16384});')
-
-
-class _Block(NamedTuple):
-    """The inside of a block ``probability``."""
-
-    child: str
-    begin: int
-    end: int  # where its last brace stands
 
 
 def read_bif(source: Source) -> CategoricalNetwork:
@@ -52,130 +46,140 @@ def read_bif(source: Source) -> CategoricalNetwork:
     NetworkFileError
         If the text is of another form, or no network.
     """
-    draft, words = Draft(source), Words(source)
-    blocks = []
+    words, labels = Words(source), Spans(source.text, plain)
+    draft = Draft(source, labels)
+    heads, ends = array("q"), array("q")  # of blocks probability, where they begin and where their last brace stands
     while kind := words.take():
         begin = words.place
         if kind == "network":
-            words.take_until("{")
+            words.pass_until("{")
             words.pass_block(begin)
         elif kind == "variable":
-            _read_variable(words, draft)
+            _read_variable(words, draft, labels)
         elif kind == "probability":
-            blocks.append(_read_head(words, draft))
+            heads.append(begin)
+            deque(words.take_family(), maxlen=0)  # names are looked up when all are declared
+            words.pass_block(begin)
+            ends.append(words.place)
         else:
             words.refuse(f"{shown(kind)} begins no block; {FORM}")
+    read_families(words, draft, heads)
     draft.check()
-    rows = {block.child: _Table(words, draft, block).read() for block in blocks}
-    return finish(draft, rows)
+    tables = _Tables(words, draft, labels)
+    for family, (begin, end) in enumerate(zip(heads, ends, strict=True)):
+        tables.read(family, begin, end)
+    return finish(tables.rows)
 
 
-def _read_variable(words: Words, draft: Draft) -> None:
+def read_families(words: Words, draft: Draft, heads: array[int]) -> None:
+    """Declare the families of blocks ``probability``; where each begins becomes where its inside begins."""
+    for family, begin in enumerate(heads):
+        words.position = begin
+        words.take()
+        numbers = array("i", (draft.number(name, begin) for name in words.take_family()))
+        draft.add_family(numbers[0], numbers[1:], begin)
+        heads[family] = words.position
+
+
+def _read_variable(words: Words, draft: Draft, labels: Spans) -> None:
     begin = words.place
     name = words.take_name()
     place = words.place
     words.expect("{")
-    states: list[str] | None = None
+    n_states: int | None = None
     while (kind := words.take()) != "}":
         if kind == "property":
             words.pass_statement()
-        elif kind == "type" and states is None:
-            states = _read_states(words, draft, name)
+        elif kind == "type" and n_states is None:
+            n_states = _read_states(words, draft, labels, name)
         elif not kind:
             words.refuse(CUT_OFF, begin)
         else:
             words.refuse(f"{shown(kind)} stands where 'type discrete [ N ] {{ ... }};' or a property should")
-    if states is None:
+    if n_states is None:
         words.refuse(f"the variable {shown(name)} has no states; write 'type discrete [ N ] {{ ... }};'", place)
-    draft.add_variable(name, states, place)
+    draft.add_variable(name, n_states, place)
 
 
-def _read_states(words: Words, draft: Draft, name: str) -> list[str]:
-    most = draft.source.limits.max_states
+def _read_states(words: Words, draft: Draft, labels: Spans, name: str) -> int:
+    most, before = draft.source.limits.max_states, len(labels)
     n_states = words.take_type()
     if n_states is None or n_states > most:
         number = "too many" if n_states is None else f"{n_states}"
         draft.source.refuse_too_many(f"{shown(name)} has {number} states", n_states or 2**40, "max_states", words.place)
     begin = words.position
-    states = words.take_labels("}", n_states, f"states of {shown(name)}, as declared")
+    words.take_labels("}", n_states, f"states of {shown(name)}, as declared", labels)
     if n_states == 0:
         words.refuse(f"{shown(name)} has no states; a variable has at least one", begin)
-    if twice := repeated(states):
-        words.refuse(f"{shown(name)} has the state {shown(twice)} more than once; states must differ", begin)
+    twice = repeated(labels, before)
+    if twice is not None:
+        words.refuse(f"{shown(name)} has the state {shown(labels[twice])} more than once; states must differ", begin)
     words.expect(";")
-    return states
+    return n_states
 
 
-def _read_head(words: Words, draft: Draft) -> _Block:
-    begin = words.place
-    words.expect("(")
-    place = words.place
-    child, *rest = words.take_until(")") or [")"]
-    bar = rest[:1] == ["|"]
-    parents = rest[1:] if bar else rest
-    if "," in parents:
-        if not bar or len(parents) % 2 == 0 or set(parents[1::2]) != {","}:
-            words.refuse(f"the head of a probability is not of the form '( CHILD | A, B )'; {FORM}", place)
-        parents = parents[::2]
-    if bar and not parents:
-        words.refuse(f"no parent stands behind the bar; leave it out where there are none; {FORM}", place)
-    names = [words.check_name(word, place) for word in (child, *parents)]
-    draft.add_family(names[0], names[1:], begin)
-    words.expect("{")
-    inside = words.position
-    words.pass_block(begin)
-    return _Block(names[0], inside, words.place)
+class _Tables:
+    """Blocks ``probability``, when all states are known."""
 
+    def __init__(self, words: Words, draft: Draft, labels: Spans) -> None:
+        self.rows = Rows(draft)
+        self._words, self._draft, self._labels = words, draft, labels
+        self._large: dict[int, Finder] = {}  # of variables of many states: made once
+        # of the block that is read:
+        self._family = self._n_states = self._end = 0
+        self._weights: list[tuple[Finder, int]] = []  # of each parent: its labels, and how far they are apart
 
-class _Table:
-    """One block ``probability``, when all states are known."""
-
-    def __init__(self, words: Words, draft: Draft, block: _Block) -> None:
-        self._words, self._draft, self._block = words, draft, block
-        self._numbers = Numbers(draft.source)
-        self._n_states = len(draft.states[block.child])
-        self._parents = draft.families[block.child].parents
-        self._weights: list[dict[str, int]] = []  # of each parent: what each label adds to a configuration
-        stride = 1
-        for parent in reversed(self._parents):
-            self._weights.append({label: k * stride for k, label in enumerate(draft.states[parent])})
-            stride *= len(draft.states[parent])
-        self._weights.reverse()
-
-    def read(self) -> Rows:
-        """Read the block's rows, or its table."""
-        words, (child, _, end) = self._words, self._block
-        words.position = self._block.begin
-        configurations, default, whole = array("q"), None, False
+    def read(self, family: int, begin: int, end: int) -> None:
+        """Read a block's rows, or its table, between two places."""
+        words, draft, rows = self._words, self._draft, self.rows
+        self._family, self._end, words.position = family, end, begin
+        self._n_states, self._weights = draft.n_states[draft.children[family]], self._find_weights()
+        before, default, whole = len(rows.configurations), None, False
         while True:
-            self._take_rows(configurations)
+            self._take_rows()
             kind = words.take()
             if words.place == end:
                 break
+            rowless = len(rows.configurations) == before
             if kind == "(" and not whole:
-                self._take_row(configurations)
-            elif kind == "table" and not whole and default is None and not configurations:
+                self._take_row()
+            elif kind == "table" and not whole and default is None and rowless:
                 whole = True
-                self._take_numbers(self._numbers, self._n_states * self._draft.n_configurations(child))
+                self._take_numbers(rows.numbers, self._n_states * draft.n_configurations(family))
             elif kind == "default" and not whole and default is None:
-                default = Numbers(self._draft.source)
-                self._take_numbers(default, self._n_states)
+                default = len(rows.defaults)
+                self._take_numbers(rows.defaults, self._n_states)
             elif kind == "property":
                 words.pass_statement()
             else:
-                words.refuse(f"{shown(kind)} stands where a row of the table of {shown(child)} should")
+                words.refuse(f"{shown(kind)} stands where a row of the table of {self._child()} should")
         if whole:
-            return Rows(self._numbers, child_first=True)
-        return Rows(self._numbers, configurations=configurations, default=default)
+            rows.end_table(child_first=True)
+        else:
+            rows.end_rows(default)
 
-    def _take_rows(self, configurations: array[int]) -> None:
+    def _find_weights(self) -> list[tuple[Finder, int]]:
+        made, stride = [], 1
+        for parent in reversed(self._draft.parents(self._family)):
+            n = self._draft.n_states[parent]
+            finder = self._large.get(parent) or Finder(self._labels, self._draft.first_label[parent], n)
+            if n > Finder.FEW:
+                self._large[parent] = finder
+            made.append((finder, stride))
+            stride *= n
+        made.reverse()
+        return made
+
+    def _take_rows(self) -> None:
         """Take rows of the common form, as long as they stand here."""
-        text, words, n_states = self._draft.source.text, self._words, self._n_states
-        numbers, weights = self._numbers, self._weights
-        while found := _ROW.match(text, words.position, self._block.end):
+        text, words, n_states, end = self._draft.source.text, self._words, self._n_states, self._end
+        numbers, configurations, weights = self.rows.numbers, self.rows.configurations, self._weights
+        while found := _ROW.match(text, words.position, end):
             labels = found[1].split(",")
             try:
-                configuration = sum([own[label.strip()] for own, label in zip(weights, labels, strict=True)])
+                configuration = sum(
+                    [own.find(label.strip()) * stride for (own, stride), label in zip(weights, labels, strict=True)]
+                )
             except (KeyError, ValueError):  # quotes, comments, blanks or a mistake
                 return
             before = len(numbers)
@@ -185,17 +189,19 @@ class _Table:
             configurations.append(configuration)
             words.position = found.end()
 
-    def _take_row(self, configurations: array[int]) -> None:
+    def _take_row(self) -> None:
         """Take a row of any form, behind its first bracket."""
-        words, place = self._words, self._words.place
-        labels = words.take_labels(")", len(self._parents), f"parents of {shown(self._block.child)}")
+        words, place, parents = self._words, self._words.place, self._draft.parents(self._family)
+        labels = Spans(self._draft.source.text, plain)
+        words.take_labels(")", len(parents), f"parents of {self._child()}", labels)
         configuration = 0
-        for parent, own, label in zip(self._parents, self._weights, labels, strict=True):
-            if label not in own:
-                words.refuse(f"{shown(parent)} has no state {shown(label)}", place)
-            configuration += own[label]
-        self._take_numbers(self._numbers, self._n_states)
-        configurations.append(configuration)
+        for parent, (own, stride), label in zip(parents, self._weights, labels, strict=True):
+            try:
+                configuration += own.find(label) * stride
+            except KeyError:
+                words.refuse(f"{shown(self._draft.name(parent))} has no state {shown(label)}", place)
+        self._take_numbers(self.rows.numbers, self._n_states)
+        self.rows.configurations.append(configuration)
 
     def _take_numbers(self, numbers: Numbers, n: int) -> None:
         words, begin, before = self._words, self._words.position, len(numbers)
@@ -204,6 +210,8 @@ class _Table:
         if len(numbers) - before != n:
             self._refuse_count(len(numbers) - before, n, begin)
 
+    def _child(self) -> str:
+        return shown(self._draft.name(self._draft.children[self._family]))
+
     def _refuse_count(self, n: int, n_expected: int, place: int) -> NoReturn:
-        child = shown(self._block.child)
-        self._words.refuse(f"there are {n} numbers for {child}, and there should be {n_expected}", place)
+        self._words.refuse(f"there are {n} numbers for {self._child()}, and there should be {n_expected}", place)

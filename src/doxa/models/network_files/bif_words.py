@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator
+from itertools import islice
 from typing import NoReturn
 
 from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.spans import Spans
 
-__all__ = ["CUT_OFF", "FORM", "Words"]
+__all__ = ["CUT_OFF", "FORM", "Words", "plain"]
 
 FORM = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
 CUT_OFF = "the file ends in the block that begins here: it has been cut off"
@@ -24,7 +27,10 @@ _TOKEN = re.compile(rf'{_SKIP}("[^"\n]++"|[{{}}()|,;]|{_WORD}|\Z)')
 _TYPE = re.compile(rf"{_SKIP}discrete{_SKIP}\[{_SKIP}([0-9]++){_SKIP}\]{_SKIP}\{{")
 _BLOCK = re.compile(rf'[^{{}}"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}}"/]*+)*+')
 _STATEMENT = re.compile(rf'[^{{}};"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}};"/]*+)*+')
-_LABELS = re.compile(r'([^{}()"/]{0,65536})[})]')
+_LABELS = re.compile(r'([^{}()"/]*+)[})]')
+_BETWEEN_COMMAS = re.compile(r"[^,\s][^,]*+")
+_BETWEEN_BLANKS = re.compile(r"[^,\s]++")
+_COMMENTS = re.compile(_COMMENT)
 
 
 class Words:
@@ -53,18 +59,43 @@ class Words:
         if word != mark:
             self.refuse(f"{_named(word)} stands where {mark!r} should; {FORM}")
 
-    def take_until(self, mark: str) -> list[str]:
-        """Words before a mark."""
+    def pass_until(self, mark: str) -> None:
+        """Leave words behind, up to a mark that has to follow."""
         begin = self.place
-        words: list[str] = []
-        most = 2 * self._source.limits.max_variables + 2
         while (word := self.take()) != mark:
             if not word:
                 self.refuse(CUT_OFF, begin)
-            if word in "{};" or len(words) > most:
+            if word in "{};":
                 self.refuse(f"{shown(word)} stands where {mark!r} should; {FORM}")
-            words.append(word)
-        return words
+
+    def take_family(self) -> Iterator[str]:
+        """Child and parents of a head ``( CHILD | A, B )``, one after the other, and then the brace behind it."""
+        self.expect("(")
+        begin, most = self.place, self._source.limits.max_variables + 1
+        form = f"the head of a probability is not of the form '( CHILD | A, B )'; {FORM}"
+        n, last, bar, commas = 0, "(", False, False
+        while (word := self.take()) != ")" or n == 0:
+            if not word:
+                self.refuse(CUT_OFF, begin)
+            if word in "{};" or n > most:
+                self.refuse(f"{shown(word)} stands where ')' should; {FORM}")
+            if word == "|" and n == 1 and not bar:
+                bar = True
+            elif word == "," and n:
+                if not bar or last in "|," or (n > 2 and not commas):
+                    self.refuse(form, begin)
+                commas = True
+            else:
+                if commas and last != ",":
+                    self.refuse(form, begin)
+                yield self.check_name(word, begin)
+                n += 1
+            last = word
+        if last == "|":
+            self.refuse(f"no parent stands behind the bar; leave it out where there are none; {FORM}", begin)
+        if last == ",":
+            self.refuse(form, begin)
+        self.expect("{")
 
     def take_name(self) -> str:
         """The next word, which has to be a name."""
@@ -74,7 +105,7 @@ class Words:
         """A name without its quotes."""
         if not word or word in "{}()|,;":
             self.refuse(f"{_named(word)} stands where a name should; {FORM}", place)
-        return word[1:-1] if word.startswith('"') else word
+        return plain(word)
 
     def take_type(self) -> int | None:
         """The number in ``discrete [ N ] {``; None where it has more digits than any that could be used."""
@@ -84,44 +115,46 @@ class Words:
         self.place, self.position = found.start(1), found.end()
         return int(found[1]) if len(found[1]) < 16 else None
 
-    def take_labels(self, mark: str, n: int, of_what: str) -> list[str]:
-        """``n`` names before a mark."""
-        begin = self.position
-        found = _LABELS.match(self._source.text, begin)
-        if found and found[0][-1] == mark:  # neither quotes nor slashes
-            labels = found[1].split(",", n)
-            if len(labels) != n:
-                labels = found[1].replace(",", " ").split(None, n)
-            if len(labels) == n:
-                for i, label in enumerate(labels):  # in place: there may be many
-                    labels[i] = " ".join(label.split())
-                if all(labels):
-                    self.position = found.end()
-                    return labels
-        return self._take_labels(mark, n, of_what, begin)
+    def take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
+        """Append ``n`` names that stand before a mark."""
+        text, begin, before = self._source.text, self.position, len(labels)
+        found = _LABELS.match(text, begin)
+        if found and text[found.end() - 1] == mark:  # neither quotes nor slashes
+            start, end = found.span(1)
+            part = _BETWEEN_COMMAS if text.count(",", start, end) == n - 1 else _BETWEEN_BLANKS
+            for piece in islice(part.finditer(text, start, end), n + 1):
+                labels.add(*piece.span())
+            if len(labels) - before == n:
+                self.position = found.end()
+                return
+            labels.cut(before)
+        self._take_labels(mark, n, of_what, labels)
 
-    def _take_labels(self, mark: str, n: int, of_what: str, begin: int) -> list[str]:
-        words: list[str] = []
+    def _take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
+        text, begin, before = self._source.text, self.position, len(labels)
         ends = array("q")  # how many words stand before each comma
         cause = f"there are not {n} {of_what}; separate names by commas"
         while (word := self.take()) != mark:
             if not word or word in "{}()|;":
                 self.refuse(f"{_named(word)} stands where a name, a comma or {mark!r} should")
             if word == ",":
-                ends.append(len(words))
+                ends.append(len(labels) - before)
             else:
-                words.append(word)
-            if len(words) > 16 * (n + 1) or len(ends) > n:
+                labels.add(self.place, self.position)
+            if len(labels) - before > 16 * (n + 1) or len(ends) > n:
                 self.refuse(cause, begin)
-        ends.append(len(words))
-        if len(words) == n and (len(ends) == 1 or all(end == i for i, end in enumerate(ends, start=1))):
-            for i, word in enumerate(words):
-                words[i] = self.check_name(word, begin)
-            return words
-        groups = [words[start:end] for start, end in zip([0, *ends], ends, strict=False)] if len(ends) == n else [[]]
-        if not all(groups) or any(word[0] == '"' for group in groups if len(group) > 1 for word in group):
-            self.refuse(cause, begin)
-        return [" ".join(group) if len(group) > 1 else self.check_name(group[0], begin) for group in groups]
+        ends.append(len(labels) - before)
+        if len(ends) == 1 and ends[0] == n:
+            return
+        first = before
+        for i, end in enumerate(ends if len(ends) == n else [0], start=before):
+            end += before
+            quoted = end - first > 1 and any(text[labels.place(k)] == '"' for k in range(first, end))
+            if first == end or quoted:
+                self.refuse(cause, begin)
+            labels.join(i, first, end)
+            first = end
+        labels.cut(before + n)
 
     def pass_statement(self) -> None:
         """Leave a statement behind its semicolon, which becomes the last word."""
@@ -136,6 +169,15 @@ class Words:
             self.refuse("there is a block within a block; has a closing brace been lost?")
         if mark != "}":
             self.refuse(CUT_OFF, begin)
+
+    def pass_nested(self, begin: int) -> None:
+        """Leave a block behind that may hold others."""
+        depth = 1
+        while depth:
+            mark = self._pass(_BLOCK)
+            if not mark:
+                self.refuse(CUT_OFF, begin)
+            depth += 1 if mark == "{" else -1
 
     def _pass(self, what: re.Pattern[str]) -> str:
         """Leave a stretch with the mark behind it, which becomes the last word; empty at the end."""
@@ -155,6 +197,13 @@ class Words:
         comment = self._source.text.startswith("/*", found.end())
         what = "a comment is not closed" if comment else "a quote is not closed on its line, or holds no name"
         self.refuse(f"{what}; has the file been cut off?", found.end())
+
+
+def plain(text: str) -> str:
+    """A name as it stands in the text, without quotes; of several words, with one blank between them."""
+    if text.startswith('"'):
+        return text[1:-1]
+    return " ".join((_COMMENTS.sub(" ", text) if "/" in text else text).split())
 
 
 def _named(word: str) -> str:

@@ -1,11 +1,11 @@
-"""`Rows`: the rows of one table as they stand in a file, and what makes distributions of them."""
+"""`Rows`: the rows of all tables as they stand in a file, and what makes distributions of them."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,108 +20,150 @@ __all__ = ["Rows", "finish"]
 _THREE_DECIMALS = 5e-4  # what rounding to three decimals moves one number by, at most
 _COARSEST = 0.01
 _DEFAULT = -1  # in place of a configuration
+_AT_ONCE = 2**14  # numbers whose sums are taken together
+
+_WHOLE, _CHILD_FIRST, _LISTED = range(3)
 
 
-@dataclass(slots=True)
 class Rows:
-    """Rows of P(child | parents)."""
+    """Rows of P(child | parents), of all families in their order, in a few arrays."""
 
-    numbers: Numbers
-    first: int = 0  # of the numbers, which may go on with those of other tables
-    n: int | None = None  # numbers; all if left out
-    configurations: array[int] | None = None  # of the parents, for each row; all of them in order if left out
-    default: Numbers | None = None  # the row of all other configurations
-    child_first: bool = False  # the numbers of the child's first state stand before those of its second
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.numbers = Numbers(draft.source)
+        self.defaults = Numbers(draft.source)  # the row of all other configurations, where a table has one
+        self.configurations = array("q")  # of the parents, for each row of tables that list their rows
+        self._kinds = bytearray()
+        self._ends, self._configuration_ends = array("q", [0]), array("q", [0])
+        self._default = array("q")  # where it begins; -1 if there is none
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def end_table(self, *, child_first: bool = False) -> None:
+        """Numbers from the last end to here are a table: row by row, or the child's first state before its second."""
+        self._end(_CHILD_FIRST if child_first else _WHOLE, None)
+
+    def end_rows(self, default: int | None) -> None:
+        """Numbers from the last end to here are the rows of as many configurations; ``default`` is the place of one."""
+        self._end(_LISTED, default)
+
+    def _end(self, kind: int, default: int | None) -> None:
+        self._kinds.append(kind)
+        self._ends.append(len(self.numbers))
+        self._configuration_ends.append(len(self.configurations))
+        self._default.append(-1 if default is None else default)
+
+    def written(self, family: int) -> _Written:
+        """What the file gives for a family."""
+        first, end, kind = self._ends[family], self._ends[family + 1], self._kinds[family]
+        listed = None
+        if kind == _LISTED:
+            listed = self.configurations[self._configuration_ends[family] : self._configuration_ends[family + 1]]
+        return _Written(self.draft, family, self.numbers, first, end - first, listed, kind == _CHILD_FIRST)
+
+    def default(self, family: int) -> _Written | None:
+        """The row of all configurations that the file does not list."""
+        first, n = self._default[family], self.draft.n_states[self.draft.children[family]]
+        if first < 0:
+            return None
+        return _Written(self.draft, family, self.defaults, first, n, array("q", [_DEFAULT]))
 
 
-def finish(draft: Draft, tables: Mapping[str, Rows]) -> CategoricalNetwork:
+def finish(rows: Rows) -> CategoricalNetwork:
     """Make the network; refuses rows that are not distributions.
 
     A row of n numbers may miss 1 by n/2 units of the third decimal, but not by more than 0.01, and is divided by its
     sum: three thirds are published as 0.333.  A row that misses it by rounding alone is left as it stands, so that what
     was written is what is read.
     """
-    checked = {child: _check(draft, child, rows) for child, rows in tables.items()}
-    # only now: a default may stand for a million rows
-    return draft.finish({child: own.expanded(draft.n_configurations(child)) for child, own in checked.items()})
+    for family in range(len(rows)):
+        written, default = rows.written(family), rows.default(family)
+        written.check_configurations(complete=default is None)
+        if default is not None:
+            default.normalise()
+        written.normalise()
+    return rows.draft.finish(_expanded(rows))  # only now: a default may stand for a million rows
 
 
-class _Checked(NamedTuple):
-    matrix: NDArray[np.float64]
-    configurations: array[int] | None
-    default: NDArray[np.float64] | None
-
-    def expanded(self, n_configurations: int) -> NDArray[np.float64]:
-        """P(child | parents), shape (n_configurations, n_states)."""
-        if self.configurations is None:
-            return self.matrix
-        table = np.zeros((n_configurations, self.matrix.shape[1]))
-        if self.default is not None:
-            table[:] = self.default
-        table[self.configurations] = self.matrix
-        return table
+def _expanded(rows: Rows) -> Iterator[NDArray[np.float64]]:
+    """P(child | parents) of each family, shape (n_configurations, n_states)."""
+    for family in range(len(rows)):
+        written, default = rows.written(family), rows.default(family)
+        table = written.matrix()
+        if written.configurations is not None:
+            table = np.zeros((rows.draft.n_configurations(family), table.shape[1]))
+            if default is not None:
+                table[:] = default.matrix()
+            table[written.configurations] = written.matrix()
+        yield table
 
 
-def _check(draft: Draft, child: str, rows: Rows) -> _Checked:
-    written = _Written(draft, child, rows)
-    written.check_configurations(complete=rows.default is None)
-    default = None
-    if rows.default is not None:
-        alone = Rows(rows.default, configurations=array("q", [_DEFAULT]))
-        default = _Written(draft, child, alone).distributions()
-    return _Checked(written.distributions(), rows.configurations, default)
-
-
+@dataclass(slots=True)
 class _Written:
-    """The rows of a table, and what is said of them."""
+    """Rows of a table, and what is said of them."""
 
-    def __init__(self, draft: Draft, child: str, rows: Rows) -> None:
-        self._draft, self._child = draft, child
-        self._rows, self._states = rows, draft.states[child]
-        shape = (len(self._states), -1) if rows.child_first else (-1, len(self._states))
-        self._matrix = rows.numbers.array(rows.first, rows.n).reshape(shape)
-        if rows.child_first:
-            self._matrix = self._matrix.T
+    draft: Draft
+    family: int
+    numbers: Numbers
+    first: int  # of the numbers, which go on with those of other tables
+    n: int
+    configurations: array[int] | None  # all of them in order, if None
+    child_first: bool = False
+
+    def matrix(self) -> NDArray[np.float64]:
+        """A view of the numbers, shape (n_rows, n_states)."""
+        flat, n_states = self.numbers.array(self.first, self.n), self.draft.n_states[self.draft.children[self.family]]
+        return flat.reshape(n_states, -1).T if self.child_first else flat.reshape(-1, n_states)
 
     def check_configurations(self, *, complete: bool) -> None:
         """Refuse a second row of one configuration, and rows that are missing if they should not be."""
-        if self._rows.configurations is None:
+        if self.configurations is None:
             return
-        found, first = np.unique(self._rows.configurations, return_index=True)
-        if len(found) < len(self._rows.configurations):
-            again = int(np.setdiff1d(np.arange(len(self._rows.configurations)), first)[0])
-            self._refuse(f"there is a second row for {shown(self._child)}{self._given(again)}; take one away", again)
-        if complete and len(found) < self._draft.n_configurations(self._child):
+        found, first = np.unique(self.configurations, return_index=True)
+        child = shown(self.draft.name(self.draft.children[self.family]))
+        if len(found) < len(self.configurations):
+            again = int(np.setdiff1d(np.arange(len(self.configurations)), first)[0])
+            self._refuse(f"there is a second row for {child}{self._given(again)}; take one away", again)
+        if complete and len(found) < self.draft.n_configurations(self.family):
             gap = np.flatnonzero(found != np.arange(len(found)))
-            given = self._draft.given(self._child, int(gap[0]) if gap.size else len(found))
-            place = self._draft.families[self._child].place
-            self._draft.source.refuse(f"the table of {shown(self._child)} has no row{given}, and no default", place)
+            given = self.draft.given(self.family, int(gap[0]) if gap.size else len(found))
+            cause = f"the table of {child} has no row{given}, and no default"
+            self.draft.source.refuse(cause, self.draft.place(self.family))
 
-    def distributions(self) -> NDArray[np.float64]:
-        """The rows, divided by their sums where these miss 1 by more than rounding."""
-        n_states = len(self._states)
+    def normalise(self) -> None:
+        """Divide rows by their sums, in place, where these miss 1 by more than rounding."""
+        matrix = self.matrix()
+        step = max(1, _AT_ONCE // matrix.shape[1])
+        for first in range(0, len(matrix), step):
+            self._normalise(matrix[first : first + step], first)
+
+    def _normalise(self, matrix: NDArray[np.float64], first: int) -> None:
+        n_states = matrix.shape[1]
         with np.errstate(over="ignore"):
-            sums = self._matrix.sum(axis=1)
+            sums = matrix.sum(axis=1)
             wrong = np.abs(sums - 1) > min(n_states * _THREE_DECIMALS, _COARSEST) + 1e-9
-        bad = ~(self._matrix >= 0) | (self._matrix > 1 + _COARSEST)
+        child = self.draft.children[self.family]
+        bad = ~(matrix >= 0) | (matrix > 1 + _COARSEST)
         if bad.any():
             row, state = np.argwhere(bad)[0].tolist()
-            which = f"the probability of {shown(self._child)} = {shown(self._states[state])}{self._given(row)}"
-            number = self._matrix[row, state]
-            self._refuse(f"{which} is {number:.9g}; probabilities are numbers from 0 to 1", row, state)
+            label = shown(self.draft.label(child, state))
+            which = f"the probability of {shown(self.draft.name(child))} = {label}{self._given(first + row)}"
+            number = matrix[row, state]
+            self._refuse(f"{which} is {number:.9g}; probabilities are numbers from 0 to 1", first + row, state)
         if wrong.any():
             row = int(np.argmax(wrong))
-            which = f"the probabilities of {shown(self._child)}{self._given(row)}"
-            self._refuse(f"{which} sum to {sums[row]:.9g}; they must sum to 1", row)
+            which = f"the probabilities of {shown(self.draft.name(child))}{self._given(first + row)}"
+            self._refuse(f"{which} sum to {sums[row]:.9g}; they must sum to 1", first + row)
         # dividing by the sum leaves n errors of at most eps/2 each, and adding them up again as many
-        divisors = np.where(np.abs(sums - 1) <= n_states * np.finfo(np.float64).eps, 1.0, sums)
-        return np.abs(self._matrix / divisors[:, None])  # abs: -0 is 0
+        matrix /= np.where(np.abs(sums - 1) <= n_states * np.finfo(np.float64).eps, 1.0, sums)[:, None]
+        np.abs(matrix, out=matrix)  # -0 is 0
 
     def _given(self, row: int) -> str:
-        configuration = row if self._rows.configurations is None else self._rows.configurations[row]
-        return " in the row 'default'" if configuration == _DEFAULT else self._draft.given(self._child, configuration)
+        configuration = row if self.configurations is None else self.configurations[row]
+        return " in the row 'default'" if configuration == _DEFAULT else self.draft.given(self.family, configuration)
 
-    def _refuse(self, cause: str, row: int, state: int = 0) -> None:
-        n_rows, n_states = self._matrix.shape
-        number = state * n_rows + row if self._rows.child_first else row * n_states + state
-        self._draft.source.refuse(cause, self._rows.numbers.place(self._rows.first + number))
+    def _refuse(self, cause: str, row: int, state: int = 0) -> NoReturn:
+        n_rows, n_states = self.matrix().shape
+        number = state * n_rows + row if self.child_first else row * n_states + state
+        self.draft.source.refuse(cause, self.numbers.place(self.first + number))

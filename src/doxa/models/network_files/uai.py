@@ -20,17 +20,20 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from io import StringIO
-from typing import overload
+from itertools import chain, islice
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import MarkovNetwork
-from doxa.models.network_files.draft import Draft, check_sizes
+from doxa.models.network_files.draft import Draft, check_sizes, repeated_number
 from doxa.models.network_files.numbers import Numbers
 from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.spans import Spans, repeated
 from doxa.models.network_files.tables import Rows, finish
 
 __all__ = ["Integers", "default_name", "read_uai", "without_comments"]
@@ -38,9 +41,14 @@ __all__ = ["Integers", "default_name", "read_uai", "without_comments"]
 _COMMENT = re.compile(r"#[^\n]*+|^c(?!\S)[^\n]*+", re.MULTILINE)
 _WORD = re.compile(r"\s*+(\S++|\Z)")
 _NAMES = re.compile(r"#[ \t]*+variable[ \t]++([0-9]{1,9}):([^\n]*+)")
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))++"'  # of JSON
+_STRINGS = re.compile(rf"[ \t\r]*+\[[ \t\r]*+{_STRING}(?:[ \t\r]*+,[ \t\r]*+{_STRING})*+[ \t\r]*+\][ \t\r]*+")
+_EACH = re.compile(_STRING)
 
 
-_Names = Sequence[tuple[str, list[str]]]  # of each variable, with the labels of its states
+class _Names(NamedTuple):
+    names: Spans  # of the variables
+    labels: Spans  # of all their states, one variable after the other
 
 
 class Integers:
@@ -72,32 +80,13 @@ class Integers:
         return int(word)
 
 
-class _Numbered(Sequence[str]):
-    """Labels 0, 1, ... that take no memory."""
-
-    __slots__ = ("_n",)
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-
-    def __len__(self) -> int:
-        return self._n
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        return [str(k) for k in range(self._n)[index]] if isinstance(index, slice) else str(range(self._n)[index])
-
-
 class _Scopes:
     """Which variables each factor has, in arrays: a factor may take three characters and no more."""
 
     def __init__(self) -> None:
-        self._variables, self._ends, self._places = array("q"), array("q", [0]), array("q")
+        self._variables, self._ends, self._places = array("i"), array("q", [0]), array("q")
 
-    def append(self, variables: Iterable[int], place: int) -> None:
+    def append(self, variables: array[int], place: int) -> None:
         self._variables.extend(variables)
         self._ends.append(len(self._variables))
         self._places.append(place)
@@ -151,14 +140,14 @@ def without_comments(source: Source) -> Source:
     return Source(source.what, source.path, made.getvalue(), source.limits)
 
 
-def _read_variables(source: Source, words: Integers) -> list[int]:
+def _read_variables(source: Source, words: Integers) -> array[int]:
     limits = source.limits
     n = words.take("the number of variables")
     if n == 0:
         source.refuse("there are no variables; a network has at least one", words.place)
     if n > limits.max_variables:
         source.refuse_too_many(f"there are {n} variables", n, "max_variables", words.place)
-    n_states, total = [], 0
+    n_states, total = array("q"), 0
     for i in range(n):
         n_states.append(words.take(f"the number of states of variable {i}"))
         total += n_states[-1]
@@ -176,8 +165,9 @@ def _read_scopes(source: Source, words: Integers, n_variables: int) -> _Scopes:
     for k in range(n_factors):
         size = words.take(f"the number of variables of factor {k}", n_variables)
         place = words.place
-        variables = [words.take(f"a variable of factor {k}", n_variables - 1) for _ in range(size)]
-        if len(set(variables)) < size:
+        what = f"a variable of factor {k}"
+        variables = array("i", (words.take(what, n_variables - 1) for _ in range(size)))
+        if repeated_number(variables) is not None:
             source.refuse(f"factor {k} names a variable more than once; name it once", place)
         scopes.append(variables, place)
     return scopes
@@ -185,27 +175,44 @@ def _read_scopes(source: Source, words: Integers, n_variables: int) -> _Scopes:
 
 def _read_names(source: Source, n_states: Sequence[int]) -> _Names | None:
     """Names and labels, where comments give them."""
-    named: dict[int, tuple[str, list[str]]] = {}
-    for found in _NAMES.finditer(source.text):
-        i, place = int(found[1]), found.start()
-        try:
-            texts = json.loads(found[2])
-        except (ValueError, RecursionError):
-            texts = None
-        sound = isinstance(texts, list) and all(isinstance(text, str) and text for text in texts)
-        if i >= len(n_states) or i in named or not sound or len(texts) != n_states[i] + 1:
-            source.refuse(f"this comment should give variable {i} its name and those of its states", place)
-        if len(set(texts[1:])) < n_states[i]:
-            source.refuse(f"this comment gives two states of variable {i} one name", place)
-        named[i] = (texts[0], texts[1:])
-    if not named:
+    text, places = source.text, array("q", [-1]) * len(n_states)
+    for found in _NAMES.finditer(text):
+        i = int(found[1])
+        start, end = found.span(2)
+        n_names = 0
+        if i < len(n_states) and places[i] < 0 and _STRINGS.fullmatch(text, start, end):
+            n_names = sum(1 for _ in _EACH.finditer(text, start, end))
+        if n_names != (n_states[i] + 1 if n_names else -1):
+            source.refuse(f"this comment should give variable {i} its name and those of its states", found.start())
+        places[i] = found.start()
+    if max(places) < 0:
         return None
-    missing = next((i for i in range(len(n_states)) if i not in named), None)
+    missing = next((i for i, place in enumerate(places) if place < 0), None)
     if missing is not None:
         source.refuse(f"comments name variables, but not variable {missing}; name all of them or none")
-    if len({name for name, _ in named.values()}) < len(named):
+    return _take_names(source, places)
+
+
+def _take_names(source: Source, places: array[int]) -> _Names:
+    text = source.text
+    given = _Names(Spans(text, _unquoted), Spans(text, _unquoted))
+    for i, place in enumerate(places):
+        found = _NAMES.match(text, place)
+        assert found is not None  # as before
+        spans, before = given.names, len(given.labels)
+        for string in _EACH.finditer(text, *found.span(2)):
+            spans.add(*string.span())
+            spans = given.labels
+        if repeated(given.labels, before) is not None:
+            source.refuse(f"this comment gives two states of variable {i} one name", place)
+    if repeated(given.names) is not None:
         source.refuse("comments give two variables one name")
-    return [named[i] for i in range(len(n_states))]
+    return given
+
+
+def _unquoted(text: str) -> str:
+    """What a string of JSON stands for."""
+    return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
 def _read_numbers(source: Source, words: Integers, numbers: Numbers, k: int, n_expected: int) -> None:
@@ -227,25 +234,20 @@ def _expect_end(source: Source, words: Integers) -> None:
 def _read_bayes(
     source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: _Names | None
 ) -> CategoricalNetwork:
-    draft = Draft(source)
-    names = [default_name(i) for i in range(len(n_states))] if given is None else [name for name, _ in given]
-    numbered = {n: _Numbered(n) for n in n_states}
-    for i, name in enumerate(names):
-        draft.add_variable(name, numbered[n_states[i]] if given is None else given[i][1], 0)
+    draft = Draft(source, given and given.labels)
+    draft.add_numbered(n_states, given and given.names)
     for k in range(len(scopes)):
-        place = scopes.place(k)
-        if not scopes[k]:
+        place, variables = scopes.place(k), scopes[k]
+        if not variables:
             source.refuse(f"factor {k} has no variable; in a file of the kind BAYES the last is its child", place)
-        *parents, child = (names[i] for i in scopes[k])
-        draft.add_family(child, parents, place)
+        draft.add_family(variables[-1], variables[:-1], place)
     draft.check()
-    numbers, rows = Numbers(source), {}
-    for k, child in enumerate(draft.families):
-        n = draft.n_configurations(child) * len(draft.states[child])
-        rows[child] = Rows(numbers, len(numbers), n)
-        _read_numbers(source, words, numbers, k, n)
+    rows = Rows(draft)
+    for k in range(len(scopes)):
+        _read_numbers(source, words, rows.numbers, k, prod(draft.shape(k)))
+        rows.end_table()
     _expect_end(source, words)
-    return finish(draft, rows)
+    return finish(rows)
 
 
 def _read_markov(
@@ -267,12 +269,12 @@ def _read_markov(
     if zero.size:
         k = int(zero[0])
         source.refuse(f"factor {k} is 0 everywhere, so that nothing is possible", scopes.place(k))
-    if given is None:
-        given = [(default_name(i), list(_Numbered(n))) for i, n in enumerate(n_states)]
     with np.errstate(divide="ignore"):
         logs = np.log(values)
+    names = [default_name(i) for i in range(len(n_states))] if given is None else list(given.names)
+    labels = map(str, chain.from_iterable(map(range, n_states))) if given is None else iter(given.labels)
     potentials = []
     for k, (first, size) in enumerate(zip(firsts, sizes, strict=True)):
         table = logs[first : first + size].reshape([n_states[i] for i in scopes[k]])
-        potentials.append(([given[i][0] for i in scopes[k]], table))
-    return MarkovNetwork(dict(given), potentials)
+        potentials.append(([names[i] for i in scopes[k]], table))
+    return MarkovNetwork({name: list(islice(labels, n)) for name, n in zip(names, n_states, strict=True)}, potentials)

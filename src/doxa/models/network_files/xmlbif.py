@@ -12,12 +12,14 @@ Properties are passed over; decisions, utilities and elements of other dialects 
 from __future__ import annotations
 
 import re
+from array import array
+from math import prod
 from typing import NamedTuple
 
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.numbers import Numbers
 from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.spans import repeated
 from doxa.models.network_files.tables import Rows, finish
 from doxa.models.network_files.xml_marks import Mark, scan_marks, unescaped
 
@@ -38,11 +40,6 @@ class _Text(NamedTuple):
     place: int
 
 
-class _Definition(NamedTuple):
-    tables: list[list[Mark]]  # stretches of numbers
-    place: int
-
-
 def read_xmlbif(source: Source) -> CategoricalNetwork:
     """Read a network.
 
@@ -51,27 +48,36 @@ def read_xmlbif(source: Source) -> CategoricalNetwork:
     NetworkFileError
         If the text is of another form, or no network.
     """
-    draft = Draft(source)
-    definitions = _Elements(source, draft).read()
+    elements = _Elements(source)
+    elements.read()
+    draft = elements.draft
+    elements.add_families()
     draft.check()
-    rows = {child: _read_table(draft, child, definition) for child, definition in definitions.items()}
-    return finish(draft, rows)
+    rows = Rows(draft)
+    for family in range(len(draft.children)):
+        elements.read_table(family, rows)
+    return finish(rows)
 
 
 class _Elements:
     """Declarations, taken element by element."""
 
-    def __init__(self, source: Source, draft: Draft) -> None:
-        self._source, self._draft = source, draft
+    def __init__(self, source: Source) -> None:
+        self._labels: list[str] = []
+        self.draft = Draft(source, self._labels)
+        self._source = source
         self._open: list[Mark] = []
         self._texts: dict[str, list[_Text]] = {}  # of the variable or definition that is open
-        self._tables: list[list[Mark]] = []
         self._pieces: list[str] = []  # of the name that is open
-        self._definitions: dict[str, _Definition] = {}
         self._networks = 0
+        self._families: list[tuple[str, ...]] = []  # of each definition, child first
+        self._places = array("q")  # of each definition
+        self._n_tables = array("q", [0])  # of each definition, and of the one that is open
+        self._piece_ends = array("q", [0])
+        self._starts, self._ends = array("q"), array("q")  # of stretches of numbers
 
-    def read(self) -> dict[str, _Definition]:
-        """Tables by child, unread; variables and families go to the draft."""
+    def read(self) -> None:
+        """Go through the file: variables go to the draft, definitions are kept till all of them are known."""
         for mark in scan_marks(self._source):
             if mark.kind == "<":
                 self._begin(mark)
@@ -81,7 +87,25 @@ class _Elements:
                 self._take(mark)
         if not self._networks:
             self._source.refuse("there is no element NETWORK; is it a file of another format?", 0)
-        return self._definitions
+
+    def add_families(self) -> None:
+        """Look up the names of definitions."""
+        for (child, *parents), place in zip(self._families, self._places, strict=True):
+            number = self.draft.number(child, place)
+            self.draft.add_family(number, array("i", (self.draft.number(name, place) for name in parents)), place)
+
+    def read_table(self, family: int, rows: Rows) -> None:
+        """Append the numbers of a definition."""
+        draft, place, numbers = self.draft, self._places[family], rows.numbers
+        child, n_tables, before = shown(draft.name(draft.children[family])), self._n_tables[family], len(numbers)
+        if n_tables != 1:
+            self._source.refuse(f"the definition of {child} has {n_tables} elements TABLE; it has one", place)
+        for k in range(self._piece_ends[family], self._piece_ends[family + 1]):
+            numbers.take(self._starts[k], self._ends[k])
+        n, n_expected = len(numbers) - before, prod(draft.shape(family))
+        if n != n_expected:
+            self._source.refuse(f"there are {n} numbers for {child}, and there should be {n_expected}", place)
+        rows.end_table()
 
     def _begin(self, mark: Mark) -> None:
         outer = self._open[-1].name if self._open else ""
@@ -99,15 +123,17 @@ class _Elements:
                 cause = f"a variable is of the type {shown(kind[1])}; only networks of type 'nature' are read"
                 self._source.refuse(cause, mark.start)
         elif mark.name == "TABLE":
-            self._tables.append([])
+            self._n_tables[-1] += 1
         if mark.name in ("VARIABLE", "DEFINITION"):
-            self._texts, self._tables = {}, []
+            self._texts = {}
         self._pieces = []
 
     def _take(self, mark: Mark) -> None:
         name = self._open[-1].name
         if name == "TABLE":
-            self._tables[-1].append(mark)
+            if mark.start < mark.end:
+                self._starts.append(mark.start)
+                self._ends.append(mark.end)
         elif name not in _INSIDE:
             if name != "PROPERTY":
                 self._pieces.append(unescaped(self._source, mark))
@@ -136,30 +162,17 @@ class _Elements:
         outcomes = self._texts.get("OUTCOME", [])
         if not outcomes:
             self._source.refuse(f"the variable {shown(name.text)} has no OUTCOME; give its states", begun.start)
-        seen: set[str] = set()
-        for outcome in outcomes:
-            if outcome.text in seen:
-                cause = f"{shown(name.text)} has the state {shown(outcome.text)} more than once; states must differ"
-                self._source.refuse(cause, outcome.place)
-            seen.add(outcome.text)
-        self._draft.add_variable(name.text, [outcome.text for outcome in outcomes], name.place)
+        before = len(self._labels)
+        self._labels.extend(outcome.text for outcome in outcomes)
+        twice = repeated(self._labels, before)
+        if twice is not None:
+            cause = f"{shown(name.text)} has the state {shown(self._labels[twice])} more than once; states must differ"
+            self._source.refuse(cause, outcomes[twice - before].place)
+        self.draft.add_variable(name.text, len(outcomes), name.place)
 
     def _add_definition(self, begun: Mark) -> None:
         child = self._one("FOR", begun)
-        parents = [parent.text for parent in self._texts.get("GIVEN", [])]
-        self._draft.add_family(child.text, parents, begun.start)
-        self._definitions[child.text] = _Definition(self._tables, begun.start)
-
-
-def _read_table(draft: Draft, child: str, definition: _Definition) -> Rows:
-    if len(definition.tables) != 1:
-        cause = f"the definition of {shown(child)} has {len(definition.tables)} elements TABLE; it has one"
-        draft.source.refuse(cause, definition.place)
-    numbers = Numbers(draft.source)
-    for mark in definition.tables[0]:
-        numbers.take(mark.start, mark.end)
-    n_expected = len(draft.states[child]) * draft.n_configurations(child)
-    if len(numbers) != n_expected:
-        cause = f"there are {len(numbers)} numbers for {shown(child)}, and there should be {n_expected}"
-        draft.source.refuse(cause, definition.place)
-    return Rows(numbers)
+        self._families.append((child.text, *(parent.text for parent in self._texts.get("GIVEN", []))))
+        self._places.append(begun.start)
+        self._piece_ends.append(len(self._starts))
+        self._n_tables.append(0)
