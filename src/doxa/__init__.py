@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from doxa import datasets as datasets
     from doxa import inference as inference
     from doxa import structure as structure
+    from doxa.averaging.learn import learn as learn
+    from doxa.averaging.posterior import Posterior as Posterior
     from doxa.data import Table as Table
     from doxa.data import read_table as read_table
     from doxa.errors import DoxaError as DoxaError
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from doxa.run_files import load as load
     from doxa.run_files import resume as resume
     from doxa.structure import StructurePosterior as StructurePosterior
-    from doxa.structure import learn as learn
 
 __all__ = [
     "CategoricalNetwork",
@@ -49,6 +50,7 @@ __all__ = [
     "LogisticNetwork",
     "MarkovNetwork",
     "ParameterPosterior",
+    "Posterior",
     "StructurePosterior",
     "Table",
     "Until",
@@ -80,6 +82,7 @@ _HOMES = {
     "LogisticNetwork": "doxa.models",
     "MarkovNetwork": "doxa.models",
     "ParameterPosterior": "doxa.parameters",
+    "Posterior": "doxa.averaging.posterior",
     "StructurePosterior": "doxa.structure",
     "Table": "doxa.data",
     "Until": "doxa.estimates.stopping",
@@ -89,7 +92,7 @@ _HOMES = {
     "inference": "doxa.inference",
     "ising": "doxa.models.ising",
     "ising_grid": "doxa.models.ising",
-    "learn": "doxa.structure",
+    "learn": "doxa.averaging.learn",
     "load": "doxa.run_files",
     "log_partition": "doxa.inference",
     "potts": "doxa.models.ising",

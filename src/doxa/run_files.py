@@ -5,36 +5,44 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from doxa.errors import ArgumentError
 from doxa.estimates.store import open_reader
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+    from doxa.averaging.posterior import Posterior
     from doxa.data import Table
     from doxa.estimates.stopping import Until
     from doxa.parameters import ParameterPosterior
-    from doxa.structure import StructurePosterior
 
 __all__ = ["load", "resume"]
 
 
-def load(path: str | os.PathLike[str]) -> StructurePosterior | ParameterPosterior:
+def load(
+    path: str | os.PathLike[str], table: Table | IntoDataFrame | str | os.PathLike[str] | None = None
+) -> Posterior | ParameterPosterior:
     """Read the posterior of a run file, finished or not, even while it is written.
 
     Parameters
     ----------
     path : str or path-like
         A file that `doxa.learn` or `doxa.fit` made with ``store=...``, or in which a posterior was saved.
+    table : Table, data frame or path, optional
+        Of a run over graphs, the table that it was learned from, which queries and predictions need; when left out it
+        is read again from where it was read then, once it is asked for.
 
     Returns
     -------
-    StructurePosterior or ParameterPosterior
+    Posterior or ParameterPosterior
         Of the kind that the file holds.
 
     Raises
     ------
     RunFileError
         If the file is no run, is damaged, or holds no draws yet.
+    ArgumentError
+        If the table is another, or is given for a fit of parameters.
 
     Examples
     --------
@@ -47,10 +55,14 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior | ParameterPosterio
     if _kind(path) == "parameters":
         from doxa.parameters.runs import load as load_fit
 
+        if table is not None:
+            raise ArgumentError(
+                f"table is given, but '{path}' holds a fit of parameters, which needs none; leave it out"
+            )
         return load_fit(path)
-    from doxa.structure import load as load_graphs
+    from doxa.averaging.learn import load as load_graphs
 
-    return load_graphs(path)
+    return load_graphs(path, table)
 
 
 def resume(
@@ -61,7 +73,7 @@ def resume(
     until: Until | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-) -> StructurePosterior | ParameterPosterior:
+) -> Posterior | ParameterPosterior:
     """Go on with a run that is kept in a file: one that was interrupted, or one that is to be longer.
 
     Parameters
@@ -79,7 +91,7 @@ def resume(
 
     Returns
     -------
-    StructurePosterior or ParameterPosterior
+    Posterior or ParameterPosterior
         With the draws that a run never interrupted would have.
 
     Raises
@@ -106,7 +118,7 @@ def resume(
         from doxa.parameters.fit import resume as resume_fit
 
         return resume_fit(path, table, **options)
-    from doxa.structure import resume as resume_graphs
+    from doxa.averaging.learn import resume as resume_graphs
 
     return resume_graphs(path, table, **options)
 

@@ -78,21 +78,12 @@ THINGS = [
     (np.eye(2), "source is a ndarray; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
     (io.StringIO("a"), "source is a StringIO; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
     (pd.Series([1]), "source is a Series; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
-    (pl.LazyFrame({"a": [1]}), "source is lazy (a LazyFrame); collect its rows first: source.collect()"),
 ]
 
 
 @pytest.mark.parametrize(("source", "message"), THINGS, ids=[message[:24] for _, message in THINGS])
 def test_things_that_are_no_tables(source, message):
     assert refusal(ArgumentTypeError, source) == message
-
-
-def test_a_duckdb_relation_is_lazy():
-    import duckdb
-
-    with duckdb.connect() as connection:
-        message = refusal(ArgumentTypeError, connection.sql("SELECT 'x' AS a"))
-    assert message == "source is lazy (a DuckDBPyRelation); collect its rows first: source.df()"
 
 
 FRAME = pd.DataFrame({"smoke": ["yes", "no"], "age": [1, 2]})

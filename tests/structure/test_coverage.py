@@ -17,7 +17,7 @@ from doxa.mcmc.driver import Schedule, sample
 from doxa.structure.auto import Auto
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior
-from doxa.structure.learn import learn
+from doxa import learn
 from doxa.structure.limits import capped
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler

@@ -191,7 +191,7 @@ def in_small_rounds(monkeypatch):
 
 def learn_on(monkeypatch, path, spoil):
     """`doxa.learn` on a connection that ``spoil(writer)`` has prepared to fail; return what was said."""
-    learning = import_module("doxa.structure.learn")
+    learning = import_module("doxa.structure.running")
     begin = learning.begin
 
     def begin_and_spoil(*arguments):
@@ -250,7 +250,8 @@ COMMAND = """
 import os, time
 from doxa import cli
 from doxa.mcmc import driver, fleet
-from doxa.structure import learn, runs
+from doxa import learn
+from doxa.structure import runs
 
 fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, 2**12
 commit = fleet.Fleet.commit

@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, infer, learn, networks, show
+from doxa.cli import demo, fit, infer, learn, networks, show, values
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -10,6 +10,8 @@ for _command in (
     fit.fit,
     show.show,
     infer.infer,
+    values.impute,
+    values.predict,
     networks.convert,
     networks.sample,
     demo.demo,

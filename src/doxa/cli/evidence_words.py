@@ -12,14 +12,14 @@ import typer
 __all__ = ["parse_given", "parse_soft"]
 
 
-def parse_given(words: list[str]) -> dict[str, str]:
+def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
     """``["BP=LOW", '{"a=b": "c"}']`` to a mapping."""
     given: dict[str, str] = {}
     for word in words:
-        found = _parse_object(word) if word.lstrip().startswith("{") else dict([_split("--given", word, "BP=LOW")])
+        found = _parse_object(option, word) if word.lstrip().startswith("{") else dict([_split(option, word, "BP=LOW")])
         for name, label in found.items():
             if name in given:
-                raise typer.BadParameter(f"{name!r} is given twice", param_hint="--given")
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
             given[name] = label
     return given
 
@@ -47,12 +47,12 @@ def _split(option: str, word: str, example: str) -> tuple[str, str]:
     return name, rest
 
 
-def _parse_object(word: str) -> dict[str, str]:
+def _parse_object(option: str, word: str) -> dict[str, str]:
     try:
         found = json.loads(word)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint="--given") from None
+        raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint=option) from None
     for name, label in found.items():
         if isinstance(label, bool) or not isinstance(label, (str, int)):
-            raise typer.BadParameter(f"{name!r} has {label!r}; a label is a text", param_hint="--given")
+            raise typer.BadParameter(f"{name!r} has {label!r}; a label is a text", param_hint=option)
     return {name: str(label) for name, label in found.items()}

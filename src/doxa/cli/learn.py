@@ -10,6 +10,7 @@ import typer
 import doxa
 from doxa.cli.app import check_kind, interruptible
 from doxa.cli.graphs import show_graphs, write_edges
+from doxa.cli.questions import Questions
 from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 __all__ = ["learn"]
@@ -59,8 +60,14 @@ def learn(
             help="Largest number of parents: 3, or heart=2 for one column (repeat for more).", show_default="any number"
         ),
     ] = None,
-    score: Annotated[str, typer.Option(help="bdeu, k2 or bic.")] = "bdeu",
+    family: Annotated[
+        str, typer.Option(help="How a node depends on its parents: categorical (a table), logistic, or auto (both).")
+    ] = "categorical",
+    score: Annotated[str, typer.Option(help="Of tables: bdeu, k2 or bic.")] = "bdeu",
     equivalent_sample_size: Annotated[float, typer.Option(help="Weight of the BDeu prior, in cases.")] = 1.0,
+    prior_scale: Annotated[
+        float | None, typer.Option(help="Standard deviation of logistic coefficients a priori.", show_default="2")
+    ] = None,
     prior: Annotated[str, typer.Option(help="uniform over graphs, or over the in_degree of each node.")] = "uniform",
     edge_log_odds: Annotated[
         list[str] | None,
@@ -83,6 +90,34 @@ def learn(
             help="Columns of one time, age,sex; repeat in the order of time. No edge leads to an earlier tier.",
             show_default=False,
         ),
+    ] = None,
+    indicator: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that matters by its absence, too (repeat for more): adds a column for that.",
+            show_default=False,
+        ),
+    ] = None,
+    hidden: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that nobody observed and its states: cause=2 (repeat for more).", show_default=False
+        ),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How probable is party=republican, or each state of party (repeat for more), averaged over networks?",
+            show_default=False,
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(help="Among cases where crime=y was seen (repeat for more).", show_default=False),
+    ] = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(help="Where crime=y was set by intervention (repeat for more).", show_default=False),
     ] = None,
     exact: Annotated[
         bool | None,
@@ -124,18 +159,16 @@ def learn(
     ] = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
+    from doxa.averaging.learn import learn_from
+    from doxa.averaging.learn import resume as go_on
     from doxa.output import check_output
-    from doxa.structure.learn import exact_answer, make_plan, run_plan
-    from doxa.structure.learn import resume as go_on
-    from doxa.structure.limits import make_limits
-    from doxa.structure.options import check_score
-    from doxa.structure.priors import make_prior
-    from doxa.structure.runs import begin
+    from doxa.structure.options import check_family
 
     kept = resume if resume is not None else store
     if output is not None:  # before hours of sampling, not after
         for needed in (data, kept):
             check_output(output, needed)
+    questions = Questions.parse(query, given, do)
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
     with interruptible("learn", kept):
         if resume is not None:
@@ -151,35 +184,35 @@ def learn(
         else:
             if data is None:
                 raise typer.BadParameter("name the file with the table, or give --resume RUN", param_hint="DATA")
-            cases = doxa.read_table(data, **read)
-            plan = make_plan(
-                cases,
+            states = parse_numbers("--hidden", hidden)
+            if isinstance(states, int):
+                raise typer.BadParameter(f"{str(states)!r} should be NAME=STATES, as in cause=2", param_hint="--hidden")
+            accuracy = (mcse, r_hat, ess, max_draws, max_seconds) != (0.01, 1.01, 400.0, None, None)
+            posterior = learn_from(
+                doxa.read_table(data, **read),
                 {"source": str(data.absolute()), **read},
-                score=check_score(score, equivalent_sample_size),
-                prior=make_prior(cases.names, prior, parse_log_odds("--edge-log-odds", edge_log_odds)),
-                limits=make_limits(
-                    cases.names,
-                    max_parents=parse_numbers("--max-parents", max_parents),
-                    required=parse_edges("--required", required),
-                    forbidden=parse_edges("--forbidden", forbidden),
-                    tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
-                ),
+                score=check_family(family, score, equivalent_sample_size, prior_scale),
+                prior=prior,
+                edge_log_odds=parse_log_odds("--edge-log-odds", edge_log_odds),
+                max_parents=parse_numbers("--max-parents", max_parents),
+                required=parse_edges("--required", required),
+                forbidden=parse_edges("--forbidden", forbidden),
+                tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
+                indicator=indicator or (),
+                hidden=states,
                 sampler=sampler,
+                exact=exact,
                 chains=chains,
                 draws=draws,
                 warmup=warmup,
                 thin=thin,
-                until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if draws is None else None,
+                until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if accuracy and draws is None else None,
                 seed=seed,
+                store=store,
+                workers=workers,
+                progress=None,
             )
-            given = (draws, warmup, thin, max_draws, max_seconds, store)
-            sampling = (
-                sampler != "auto" or (mcse, r_hat, ess) != (0.01, 1.01, 400.0) or any(x is not None for x in given)
-            )
-            answer = exact_answer(plan, exact, sampling, workers)
-            if answer is None:
-                answer = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, None)
-            posterior = answer
     show_graphs(posterior)
+    questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)

@@ -26,6 +26,7 @@ __all__ = [
     "MAX_INTEGERS",
     "NUMBER",
     "Column",
+    "EmptyColumnsError",
     "Kind",
     "code_table",
     "kind_of_texts",
@@ -149,12 +150,31 @@ def _order(kind: Kind, labels: Sequence[str]) -> list[int]:
     return sorted(places, key=lambda place: labels[place]) if kind == "text" else list(places)
 
 
+class EmptyColumnsError(TableError):
+    """Some columns have no value, and so no states.
+
+    Attributes
+    ----------
+    names : list of str
+        All columns.
+    empty : list of str
+        Those without a value.
+    """
+
+    def __init__(self, message: str, names: list[str], empty: list[str]) -> None:
+        super().__init__(message)
+        self.names = names
+        self.empty = empty
+
+
 def _refuse_empty(columns: Sequence[Column]) -> None:
     empty = [column.name for column in columns if not column.n_distinct]
     if empty:
-        raise TableError(
+        raise EmptyColumnsError(
             f"{_columns(len(empty))} {shown(empty)}: every cell is missing, so there are no states; "
-            f"{LEAVE_OUT_MANY}, or say with missing=[...] or --missing which texts mean missing"
+            f"{LEAVE_OUT_MANY}, or say with missing=[...] or --missing which texts mean missing",
+            [column.name for column in columns],
+            empty,
         )
 
 

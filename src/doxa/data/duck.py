@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "count_rows",
     "database",
+    "is_large",
     "literal",
     "load",
     "possible",
@@ -36,6 +37,14 @@ __all__ = [
 ]
 
 _MEMORY = "2GB"  # beyond it DuckDB keeps its table in the temporary folder
+# Beyond these a file is counted where it is, and the order of its rows is not kept: every row would cost 2 bytes a
+# column and some 50 more while rows are compared, 3 GB together with DuckDB's share.
+_LARGE_ROWS, _LARGE_CELLS = 2**24, 2**29
+
+
+def is_large(n_rows: int, n_columns: int) -> bool:
+    """Whether a file of so many rows is counted where it is."""
+    return n_rows > _LARGE_ROWS or n_rows * n_columns > _LARGE_CELLS
 
 
 @contextmanager

@@ -21,29 +21,39 @@ from doxa.errors import ArgumentTypeError, TableError
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["read_frame"]
+__all__ = ["frame_names", "read_frame", "series_column"]
 
 
 def read_frame(source: Any, columns: Any, missing: Sequence[str], bins: Any) -> Table:
-    """Read an eager frame; the options are those of `doxa.read_table`, ``missing`` already checked."""
-    frame = _eager(source)
-    all_names = _names(frame)
+    """Read a frame, a lazy one by counting it where it lives; the options are those of `doxa.read_table`.
+
+    ``missing`` has been checked.
+    """
+    import narwhals.stable.v2 as nw
+
+    frame = _wrapped(source)
+    if isinstance(frame, nw.LazyFrame):
+        from doxa.data.large.opening import open_lazy
+
+        with open_lazy(frame, columns, missing, bins) as counted:
+            return counted.table()
+    all_names = frame_names(list(frame.columns))
     chosen = check_columns(columns, all_names)
     names = [all_names[j] for j in chosen]
     n_bins = check_bins(bins, names)
     if not len(frame):
         raise TableError("source has columns but no rows")
     own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
-    return code_table([_column(frame[own_names[j]], all_names[j], missing) for j in chosen], n_bins)
+    return code_table([series_column(frame[own_names[j]], all_names[j], missing) for j in chosen], n_bins)
 
 
-def _eager(source: Any) -> nw.DataFrame[Any]:
+def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     """Wrap a frame, or say what to give instead."""
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
     try:
-        frame = nw.from_native(source)
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(source)
     except DuplicateError:
         names = [str(name) for name in getattr(source, "column_names", None) or source.columns]
         repeated = ", ".join(repr(name) for name in dict.fromkeys(names) if names.count(name) > 1)
@@ -52,15 +62,11 @@ def _eager(source: Any) -> nw.DataFrame[Any]:
         raise ArgumentTypeError(
             f"source is a {type(source).__name__}; give a path, a Table, or a frame of pandas, Polars or PyArrow"
         ) from None
-    if isinstance(frame, nw.LazyFrame):
-        collect = ".df()" if frame.implementation.is_duckdb() else ".collect()"
-        raise ArgumentTypeError(f"source is lazy (a {type(source).__name__}); collect its rows first: source{collect}")
-    eager: nw.DataFrame[Any] = frame
-    return eager
+    return frame
 
 
-def _names(frame: nw.DataFrame[Any]) -> list[str]:
-    names = list(frame.columns)
+def frame_names(names: list[Any]) -> list[str]:
+    """Return the names of a frame's columns as plain texts, or refuse them."""
     for position, name in enumerate(names, start=1):
         if not isinstance(name, str):
             raise TableError(
@@ -74,7 +80,7 @@ def _names(frame: nw.DataFrame[Any]) -> list[str]:
     return [plain(name) for name in names]
 
 
-def _column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column:
+def series_column(series: nw.Series[Any], name: str, missing: Sequence[str]) -> Column:
     """Describe a column by its type."""
     import narwhals.stable.v2 as nw
 

@@ -30,7 +30,7 @@ def number_column(name: str, present: NDArray[Any], is_missing: NDArray[np.bool_
     """Describe a column of machine numbers: its present values in order, and where they are missing."""
     if present.dtype.kind == "f" and np.isnan(present).any():
         is_missing, present = _without(is_missing, present, np.isnan(present))
-    marks = _marks(tokens, present.dtype)
+    marks = marks_of(tokens, present.dtype)
     if marks.size and np.isin(present, marks).any():
         is_missing, present = _without(is_missing, present, np.isin(present, marks))
     distinct, place = np.unique(present, return_inverse=True)
@@ -81,7 +81,7 @@ def is_number_type(kind: type) -> bool:
 def missing_numbers(tokens: Sequence[str]) -> Callable[[Any], bool]:
     """Return the question whether a Python number is one that a token means."""
     exact = set(_numbers(tokens))
-    floats = set(_marks(tokens, np.dtype(np.float64)).tolist())
+    floats = set(marks_of(tokens, np.dtype(np.float64)).tolist())
     return lambda number: number in floats if isinstance(number, float) else number in exact
 
 
@@ -104,7 +104,7 @@ def _numbers(tokens: Sequence[str]) -> list[Decimal]:
     return numbers
 
 
-def _marks(tokens: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:
+def marks_of(tokens: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the numbers of a machine type that the tokens mean."""
     found = [_as_integer(mark, dtype) if dtype.kind in "iu" else _nearest(mark, dtype) for mark in _numbers(tokens)]
     return np.array([mark for mark in found if mark is not None], dtype=dtype)

@@ -17,6 +17,7 @@ from doxa.data.coding import Column, code_table
 from doxa.data.duck import (
     count_rows,
     database,
+    is_large,
     literal,
     load,
     possible,
@@ -33,9 +34,9 @@ from doxa.errors import TableError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["read_parquet"]
+__all__ = ["NUMBER_TYPES", "cell_of", "parquet_columns", "read_parquet", "refuse_type"]
 
-_NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"} | {
+NUMBER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"} | {
     "FLOAT",
     "DOUBLE",
 }
@@ -47,15 +48,19 @@ def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) ->
     """Read a Parquet file; the options are those of `doxa.read_table`, ``missing`` already checked."""
     with database() as (connection, _):
         source = f"read_parquet({literal(unglobbed(path))}, hive_partitioning=false)"
-        types = _types(connection, path, source)
-        all_names, stored = _stored(connection, path)
+        all_names, types, stored = parquet_columns(connection, path, source)
         chosen = check_columns(columns, all_names)
         names = [all_names[j] for j in chosen]
         n_bins = check_bins(bins, names)
         for name, j in zip(names, chosen, strict=True):
-            _refuse_type(name, types[j], stored[j])
+            refuse_type(name, types[j], stored[j])
+        if is_large(_n_rows(connection, path), len(chosen)):
+            from doxa.data.large import open_source
+
+            with open_source(path, columns=names, missing=missing, bins=bins) as counted:
+                return counted.table()
         aliases = ", ".join(f"c{j}" for j in range(len(all_names)))
-        selected = [f"{_cell(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
+        selected = [f"{cell_of(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
         load(connection, path, selected, f"{source} AS source({aliases})")
         if not count_rows(connection):
             raise TableError(f"source {str(path)!r} has columns but no rows")
@@ -64,6 +69,18 @@ def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) ->
             for k, (name, j) in enumerate(zip(names, chosen, strict=True))
         ]
         return code_table(described, n_bins)
+
+
+def parquet_columns(connection: DuckDBPyConnection, path: Path, source: str) -> tuple[list[str], list[str], list[str]]:
+    """Return names, DuckDB's types and stored types of the columns that ``source``, a call, reads from a file."""
+    types = _types(connection, path, source)
+    names, stored = _stored(connection, path)
+    return names, types, stored
+
+
+def _n_rows(connection: DuckDBPyConnection, path: Path) -> int:
+    query = f"SELECT num_rows FROM parquet_file_metadata({literal(unglobbed(path))})"  # noqa: S608
+    return int(connection.execute(query).fetchall()[0][0])
 
 
 def _types(connection: DuckDBPyConnection, path: Path, source: str) -> list[str]:
@@ -102,10 +119,11 @@ def _stored(connection: DuckDBPyConnection, path: Path) -> tuple[list[str], list
 
 
 def _is_number(kind: str) -> bool:
-    return kind in _NUMBERS or kind.startswith("DECIMAL")
+    return kind in NUMBER_TYPES or kind.startswith("DECIMAL")
 
 
-def _refuse_type(name: str, kind: str, stored: str) -> None:
+def refuse_type(name: str, kind: str, stored: str = "") -> None:
+    """Refuse a column of DuckDB's type ``kind`` (stored in a file as ``stored``) that makes no categories."""
     if kind == "DOUBLE" and stored.endswith("BYTE_ARRAY"):
         raise TableError(
             f"column {name!r} is a decimal of more than 38 digits, which DuckDB would round; "
@@ -118,9 +136,9 @@ def _refuse_type(name: str, kind: str, stored: str) -> None:
         )
 
 
-def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
+def cell_of(cell: str, kind: str, missing: Sequence[str]) -> str:
     """Write the expression that loads a cell: decimals as texts, booleans as Python writes them."""
-    if kind in _NUMBERS:
+    if kind in NUMBER_TYPES:
         return cell
     text, tokens = cell, possible(missing)
     if kind == "BOOLEAN":
@@ -137,7 +155,7 @@ def _column(connection: DuckDBPyConnection, cell: str, name: str, kind: str, mis
     """Describe a column."""
     if kind.startswith("DECIMAL"):
         return untyped_column(connection, cell, name)
-    if kind not in _NUMBERS:
+    if kind not in NUMBER_TYPES:
         return text_column(connection, cell, name, lambda _: "text", lambda: "text")
     rows = connection.execute(f"SELECT {cell} AS numbers FROM cells").fetchnumpy()  # noqa: S608
     numbers: NDArray[Any] = np.ma.asarray(rows["numbers"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from doxa.data.options import check_missing
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, FileError
 
-__all__ = ["read_table"]
+__all__ = ["check_opens", "is_parquet", "read_table", "read_without_empty"]
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
@@ -35,8 +35,9 @@ def read_table(
     ----------
     source : str, path, frame or Table
         A delimited text (``.csv``, ``.tsv``, ``.tab``, ``.txt``, also with ``.gz``; UTF-8, with a header), a
-        Parquet file (``.parquet``, ``.pq``), or an eager frame that Narwhals knows (pandas, Polars,
-        PyArrow).  A pandas index is not a column.  A Table is returned as it is.
+        Parquet file (``.parquet``, ``.pq``), a frame that Narwhals knows (pandas, Polars, PyArrow), or something lazy:
+        a relation of DuckDB (``connection.sql(...)``) or a lazy frame of Polars, Dask, PySpark or Ibis.  A pandas
+        index is not a column.  A Table is returned as it is.
     columns : sequence of str, optional
         Names of the columns to read, in the order wanted; all of them by default.
     missing : str or sequence of str, optional
@@ -60,11 +61,18 @@ def read_table(
         If the file cannot be opened.
     TableError
         If the table cannot be read as it stands; the message names the line or the column, and the way out.
+    SourceError
+        If a lazy source fails, or a source changes while it is counted (`doxa.data.large`).
     ArgumentError, ArgumentTypeError
         If an option is wrong.
 
     Notes
     -----
+    Lazy sources, and files of more than 2**24 rows or 2**29 cells, are counted where they are: a few passes group equal
+    rows, and no more than the distinct rows are ever held here.  Such a table has the same states and counts, but does
+    not know the order of its rows (``table.has_row_order`` is False).  Where even the distinct rows are too many,
+    `doxa.data.large.open_source` counts families.
+
     Categories are: texts, sorted as Python sorts them; booleans; categoricals of pandas and PyArrow and
     Polars Enums, in their own order and with the categories that never occur; and integers of at most 20
     distinct values, by size.  Integers may be stored as floats without fraction, as pandas does beside missing
@@ -99,6 +107,25 @@ def read_table(
     return read_frame(source, columns, tokens, bins)
 
 
+def read_without_empty(source: Any, allowed: Collection[str] | None = None, **options: Any) -> Table:
+    """`read_table`, which leaves out columns without a value instead of refusing them; those allowed, if it is given.
+
+    Raises
+    ------
+    TableError
+        As `read_table`; also if no column is left.
+    """
+    from doxa.data.coding import EmptyColumnsError
+
+    try:
+        return read_table(source, **options)
+    except EmptyColumnsError as error:
+        left = [name for name in error.names if name not in error.empty]
+        if not left or (allowed is not None and not set(error.empty) <= set(allowed)):
+            raise
+        return read_table(source, **{**options, "columns": left})
+
+
 def _from_table(table: Table, columns: Sequence[str] | None, missing: Any, bins: Any) -> Table:
     for option, value in (("missing", missing), ("bins", bins)):
         if value is not None:
@@ -107,23 +134,30 @@ def _from_table(table: Table, columns: Sequence[str] | None, missing: Any, bins:
 
 
 def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Table:
-    suffix = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
-    _check_opens(path)
-    if suffix.lower() in _TEXTS:
-        from doxa.data.text import read_text
-
-        return read_text(path, columns, tokens, bins)
-    if path.suffix.lower() in _PARQUETS:
+    check_opens(path)
+    if is_parquet(path):
         from doxa.data.parquet import read_parquet
 
         return read_parquet(path, columns, tokens, bins)
+    from doxa.data.text import read_text
+
+    return read_text(path, columns, tokens, bins)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet by the end of its name; if not, it is a delimited text, or refused."""
+    suffix = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
+    if path.suffix.lower() in _PARQUETS:
+        return True
+    if suffix.lower() in _TEXTS:
+        return False
     raise ArgumentError(
         f"source {str(path)!r}: the end of the name must say what the file is: "
         f"{', '.join(_TEXTS)} (also with .gz), {' or '.join(_PARQUETS)}"
     )
 
 
-def _check_opens(path: Path) -> None:
+def check_opens(path: Path) -> None:
     """Open the file once for reading, so that what is wrong is said in plain words."""
     if "\0" in str(path):
         raise FileError(f"source {str(path)!r} cannot be opened: no name of a file contains a NUL character")

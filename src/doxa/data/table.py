@@ -29,7 +29,8 @@ _MAX_CODES = np.iinfo(np.int16).max
 class Table:
     """A table of categories, with identical rows collapsed to counts.
 
-    Made by `doxa.read_table` or `Table.from_codes`; never changed afterwards.
+    Made by `doxa.read_table` or `Table.from_codes`; never changed afterwards.  A table that was counted where it lives
+    (a large file, a database, a lazy frame) has counts, but does not know in which order its rows were.
 
     Attributes
     ----------
@@ -38,11 +39,10 @@ class Table:
     states : tuple of tuple of str
         Labels of the states of each column, in the order of their codes.
     codes : ndarray of int16, shape (n_distinct, n_columns)
-        Distinct rows in order of first occurrence; -1 is missing.  Read-only, C-contiguous.
+        Distinct rows in order of first occurrence; -1 is missing.  Rising, where the source has no order.
+        Read-only, C-contiguous.
     counts : ndarray of int64, shape (n_distinct,)
         How many times each distinct row occurs.  Read-only.
-    row_index : ndarray of int32 (int64 from 2**31 rows on), shape (n_rows,)
-        For every row of the source, its row in ``codes``.  Read-only.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Table:
     states: tuple[tuple[str, ...], ...]
     codes: NDArray[np.int16]
     counts: NDArray[np.int64]
-    row_index: NDArray[np.int32] | NDArray[np.int64]
+    _row_index: NDArray[np.int32] | NDArray[np.int64] | None
 
     @classmethod
     def from_codes(
@@ -101,9 +101,33 @@ class Table:
         return collapsed(columns_named, labels, columns, times[kept].astype(np.int64))
 
     @property
+    def has_row_order(self) -> bool:
+        """Whether ``row_index`` can be asked for; False for tables that were counted where they live."""
+        return self._row_index is not None
+
+    @property
+    def row_index(self) -> NDArray[np.int32] | NDArray[np.int64]:
+        """For every row of the source, its row in ``codes``: int32 (int64 from 2**31 rows on), shape (n_rows,).
+
+        Read-only.
+
+        Raises
+        ------
+        TableError
+            If the order of the rows is not known.
+        """
+        if self._row_index is None:
+            raise TableError(
+                f"the order of the {self.n_rows} rows is not known: they were counted where they are, and only "
+                "distinct rows and counts were kept; give fewer rows where each row needs its own answer, or, if their "
+                "order does not matter, Table.from_codes(table.names, table.states, table.codes, table.counts)"
+            )
+        return self._row_index
+
+    @cached_property
     def n_rows(self) -> int:
         """Number of rows, identical ones included."""
-        return int(self.row_index.size)
+        return int(self.counts.sum())
 
     @property
     def n_distinct(self) -> int:
@@ -168,7 +192,7 @@ class Table:
             tuple(self.states[j] for j in positions),
             self.codes[first][:, positions],
             _total(group, first.size, self.counts),
-            group[self.row_index],
+            None if self._row_index is None else group[self._row_index],
         )
 
     def __repr__(self) -> str:
@@ -187,15 +211,20 @@ def collapsed(
     states: tuple[tuple[str, ...], ...],
     columns: Sequence[NDArray[np.int16]],
     counts: NDArray[np.int64] | None = None,
+    *,
+    in_order: bool = True,
 ) -> Table:
-    """Make a table from checked columns of codes, one entry a row (or a row and its count)."""
+    """Make a table from checked columns of codes, one entry a row (or a row and its count).
+
+    Unless ``in_order``, the table does not know the order of its rows.
+    """
     n_rows = columns[0].size
     first, group = group_rows(columns, n_rows)
     codes = np.empty((first.size, len(columns)), dtype=np.int16)
     for j, column in enumerate(columns):
         codes[:, j] = column[first]
     times = np.ones(n_rows, dtype=np.int64) if counts is None else counts
-    row_index = group if counts is None else np.repeat(group, counts)
+    row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
     return _frozen(names, states, codes, _total(group, first.size, times), row_index)
 
 
@@ -209,12 +238,15 @@ def _frozen(
     states: tuple[tuple[str, ...], ...],
     codes: NDArray[np.int16],
     counts: NDArray[np.int64],
-    row_index: NDArray[np.intp],
+    row_index: NDArray[np.intp] | None,
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
-    index = row_index.astype(np.int32) if row_index.size < 2**31 else row_index.astype(np.int64)
-    for array in (own, counts, index):
+    index: NDArray[np.int32] | NDArray[np.int64] | None = None
+    if row_index is not None:
+        index = row_index.astype(np.int32) if row_index.size < 2**31 else row_index.astype(np.int64)
+        index.setflags(write=False)
+    for array in (own, counts):
         array.setflags(write=False)
     return Table(names, states, own, counts, index)
 

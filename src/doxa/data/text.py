@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from doxa.data.coding import code_table
-from doxa.data.duck import count_rows, database, literal, load, possible, unglobbed, untyped_column
+from doxa.data.duck import count_rows, database, is_large, literal, load, possible, unglobbed, untyped_column
 from doxa.data.layout import Layout, opened, read_layout
 from doxa.data.options import check_bins, check_columns
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, TableError
 
-__all__ = ["read_text"]
+__all__ = ["cells_of_text", "read_text"]
 
 _MAX_HEADER = 1 << 20  # bytes; DuckDB takes no line of more than 2 MB
 
@@ -31,8 +31,13 @@ def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Ta
     chosen = check_columns(columns, layout.names)
     names = [layout.names[j] for j in chosen]
     n_bins = check_bins(bins, names)
+    if is_large(layout.scan.n_rows, len(chosen)):
+        from doxa.data.large.opening import open_text
+
+        with open_text(path, layout, columns, missing, bins) as counted:
+            return counted.table()
     with database() as (connection, folder):
-        source = _call(path, layout, missing, folder)
+        source = cells_of_text(path, layout, missing, folder)
         load(connection, path, [f"c{j} AS c{k}" for k, j in enumerate(chosen)], source)
         n_rows = count_rows(connection)
         if n_rows != layout.scan.n_rows:
@@ -40,8 +45,8 @@ def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Ta
         return code_table([untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)
 
 
-def _call(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> str:
-    """Write the call that reads the cells as they are."""
+def cells_of_text(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> str:
+    """Write the call of DuckDB that reads the cells of a text as they are, into columns c0, c1, ...."""
     has_lines = any("\n" in name or "\r" in name for name in layout.names)
     if layout.scan.has_mark or has_lines or layout.scan.header_end > _MAX_HEADER:
         path = _with_plain_header(path, layout, folder)

@@ -10,7 +10,13 @@ except ImportError as error:
     ) from error
 
 from doxa.sklearn.bayesian_logistic import BayesianLogisticRegression
+from doxa.sklearn.belief_network import BeliefNetworkClassifier
 from doxa.sklearn.factor_analysis import BinaryFactorAnalysis
 from doxa.sklearn.variational_logistic import VariationalLogisticRegression
 
-__all__ = ["BayesianLogisticRegression", "BinaryFactorAnalysis", "VariationalLogisticRegression"]
+__all__ = [
+    "BayesianLogisticRegression",
+    "BeliefNetworkClassifier",
+    "BinaryFactorAnalysis",
+    "VariationalLogisticRegression",
+]

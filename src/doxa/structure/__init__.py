@@ -5,12 +5,10 @@ from doxa.structure.combined import Cycle
 from doxa.structure.edge_gibbs import EdgeGibbs
 from doxa.structure.edge_reversal import EdgeReversal
 from doxa.structure.emc3 import EMC3
-from doxa.structure.learn import learn, resume
 from doxa.structure.loss import EdgeLoss
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.parent_set_gibbs import ParentSetGibbs
 from doxa.structure.posterior import SampledGraph, StructurePosterior
-from doxa.structure.runs import load
 from doxa.structure.scores import BIC, K2, BDeu, log_bdeu
 from doxa.structure.single_edge import SingleEdge
 from doxa.structure.tempered import Tempered
@@ -31,8 +29,5 @@ __all__ = [
     "SingleEdge",
     "StructurePosterior",
     "Tempered",
-    "learn",
-    "load",
     "log_bdeu",
-    "resume",
 ]

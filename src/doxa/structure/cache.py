@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,12 @@ from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.counting import CountingScratch, counting_scratch
 from doxa.structure.limits import Limits
+from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 from doxa.structure.scores import BDeu, Rule, Score, family_log_marginal
+
+if TYPE_CHECKING:
+    from doxa.structure.shared_counts import SharedCounts
 
 __all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
 
@@ -63,11 +68,13 @@ class ScoreCache:
     def __init__(self, n_nodes: int, max_bytes: int) -> None:
         self._n_nodes, self._max_bytes = n_nodes, max_bytes
         self._words = n_words(n_nodes)
-        self._allocate(_FIRST_CAPACITY)
+        self.allocate(_FIRST_CAPACITY)
+        self.held: Any = None  # what must live as long: the scorer's arrays
         self.used = np.zeros(n_nodes, dtype=np.int64)
         self.statistics = np.zeros(3, dtype=np.int64)  # misses, evictions, whether a table wants to grow
 
-    def _allocate(self, capacity: int) -> None:
+    def allocate(self, capacity: int) -> None:
+        """Make empty tables of so many slots, a power of two, for each node."""
         self.scores = np.full((self._n_nodes, capacity, self._words + 1), np.nan)
         self.keys = self.scores.view(np.uint64)
 
@@ -95,7 +102,7 @@ class ScoreCache:
     def grow(self) -> None:
         """Double the tables and move the scores over."""
         old_keys, old_scores = self.keys, self.scores
-        self._allocate(2 * self.capacity)
+        self.allocate(2 * self.capacity)
         self.used[:] = 0
         self.statistics[2] = 0
         _move(old_keys, old_scores, self.arrays)
@@ -144,9 +151,14 @@ class FamilyScores:
         _check_table(self.table)
         if self.prior is None:
             self.prior = uniform_prior(len(self.table.names))
+        self.data = self._rows()
+        if isinstance(self.score, (Logistic, FamilyMixture)):
+            self.score.check_states(self.names, self.data[2])
+
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        """Columns of codes, counts and numbers of states, as compiled loops take them."""
         columns = np.array(self.table.codes.T, order="C")  # always a writable copy: one type for the kernels
-        n_states = np.array([len(states) for states in self.table.states], dtype=np.int64)
-        self.data = (columns, np.array(self.table.counts, dtype=np.int64), n_states)
+        return columns, np.array(self.table.counts, dtype=np.int64), self.table.n_states
 
     @property
     def rule(self) -> Rule:
@@ -185,10 +197,25 @@ class FamilyScores:
             with self._lock:
                 self._pool.append((cache, scratch))
 
+    def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
+        """Sums of sets of up to so many columns, for score tables."""
+        from doxa.structure.shared_counts import SharedCounts
+
+        return SharedCounts(self, most_columns, pool)
+
     def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
-        return cache, counting_scratch(len(self.table.codes))
+        cache.held = self.box()
+        return cache, counting_scratch(len(self.table.codes), cache.held and cache.held.addresses)
+
+    def box(self) -> Any:
+        """A scorer of logistic families for one chain; None for other scores."""
+        if not isinstance(self.score, (Logistic, FamilyMixture)):
+            return None
+        from doxa.structure.logistic.box import Box  # compiled on import
+
+        return Box(self.score, self.data)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
@@ -269,7 +296,7 @@ def _slot_of(words: Any, mask: int) -> int:
 
 
 @hot
-def _store(child: int, words: Any, score: float, cache: Any) -> None:
+def store_score(child: int, words: Any, score: float, cache: Any) -> None:
     """Write a score into the first free slot of its window, or over the window's first."""
     keys, scores, used, statistics, limit = cache
     n = words.size
@@ -297,7 +324,7 @@ def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
     for child in range(old_keys.shape[0]):
         for slot in range(old_keys.shape[1]):
             if not np.isnan(old_scores[child, slot, n]):
-                _store(child, old_keys[child, slot, :n], old_scores[child, slot, n], cache)
+                store_score(child, old_keys[child, slot, :n], old_scores[child, slot, n], cache)
 
 
 @inlined
@@ -332,7 +359,7 @@ def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
     data, rule, prior, scratch = scoring
     score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
     cache[3][0] += 1
-    _store(child, words, score, cache)
+    store_score(child, words, score, cache)
     return score
 
 

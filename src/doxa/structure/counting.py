@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.data import Table
 from doxa.errors import ArgumentError
+from doxa.structure.logistic.call import no_box
 
 __all__ = ["CountingScratch", "count_family", "counting_scratch", "group_family", "relabel"]
 
-CountingScratch = tuple[NDArray[np.int64], ...]  # config, cell, counts, hash keys, hash labels
+CountingScratch = tuple[NDArray[np.int64], ...]  # config, cell, counts, hash keys, hash labels, box
 
 
 def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDArray[np.int64]:
@@ -69,8 +70,11 @@ def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDA
     return np.rint(cells).astype(np.int64).reshape(n_configurations, radix[0])
 
 
-def counting_scratch(n_rows: int) -> CountingScratch:
-    """Work arrays of `group_family` for a table of ``n_rows`` distinct rows; one set a chain."""
+def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> CountingScratch:
+    """Work arrays of `group_family` for a table of ``n_rows`` distinct rows, one set a chain.
+
+    ``box`` is what logistic families need: ``addresses`` of a `doxa.structure.logistic.box.Box`, which must be kept.
+    """
     dense = max(4096, 2 * n_rows)
     slots = 1 << max(4, int(2 * n_rows - 1).bit_length())
     return (
@@ -79,6 +83,7 @@ def counting_scratch(n_rows: int) -> CountingScratch:
         np.zeros(dense, dtype=np.int64),
         np.zeros(slots, dtype=np.int64),
         np.zeros(slots, dtype=np.int64),
+        no_box() if box is None else box,
     )
 
 
@@ -110,7 +115,7 @@ def group_family(columns: Any, n_states: Any, child: int, parents: Any, scratch:
     *possible* configurations.  Labels are exact for any number of parents: whenever a mixed-radix index would
     outgrow the work arrays, the labels are renumbered by occurrence first.
     """
-    config, cell, counts, keys, names = scratch
+    config, cell, counts, keys, names, _ = scratch
     config[:] = 0
     size = 1
     log_q = 0.0

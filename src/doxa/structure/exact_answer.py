@@ -40,6 +40,7 @@ __all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_
 logger = logging.getLogger("doxa")
 
 BUDGET = ExactCost(300_000_000, 2_000_000_000)  # some seconds: up to 17 columns with any number of parents
+_MOST_LOGISTIC, _MOST_LOGISTIC_PARENTS = 10, 4
 DRAWS = 2500  # of each chain, for what has no exact sum
 
 
@@ -97,9 +98,15 @@ class ExactStructurePosterior(StructurePosterior):
     """
 
     def __init__(
-        self, names: tuple[str, ...], trace: Trace, options: RunOptions, exact: ExactPosterior, seconds: float
+        self,
+        names: tuple[str, ...],
+        trace: Trace,
+        options: RunOptions,
+        exact: ExactPosterior,
+        seconds: float,
+        source: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(names, trace, Exact(), options, None, StopReport("exact", None, seconds))
+        super().__init__(names, trace, Exact(), options, None, StopReport("exact", None, seconds), source)
         self.exact = exact
 
     def __repr__(self) -> str:
@@ -179,6 +186,8 @@ class ExactStructurePosterior(StructurePosterior):
 def worth_it(options: RunOptions) -> bool:
     """Whether the sum over all graphs is within the budget."""
     n = len(options.names)
+    if options.score.is_logistic and n > _MOST_LOGISTIC and max(options.max_parents) > _MOST_LOGISTIC_PARENTS:
+        return False  # a family of many parents takes milliseconds
     return n <= MOST_NODES and fits(_cost(options), BUDGET)
 
 
@@ -187,7 +196,12 @@ def _cost(options: RunOptions) -> ExactCost:
 
 
 def sum_over_graphs(
-    scores: FamilyScores, options: RunOptions, chains: int, entropy: int, workers: int | None
+    scores: FamilyScores,
+    options: RunOptions,
+    chains: int,
+    entropy: int,
+    workers: int | None,
+    source: dict[str, Any] | None = None,
 ) -> ExactStructurePosterior:
     """Sum over all graphs, and draw some of them.
 
@@ -219,4 +233,4 @@ def sum_over_graphs(
     trace = Trace(
         {"rows": graphs, "log_score": log_score, "n_edges": n_edges}, thin=1, n_warmup=0, entropy=entropy, info=nothing
     )
-    return ExactStructurePosterior(options.names, trace, options, exact, time.monotonic() - begin)
+    return ExactStructurePosterior(options.names, trace, options, exact, time.monotonic() - begin, source)

@@ -76,10 +76,12 @@ class FamilyWeights:
         while columns < min(n, max_size + _MORE_COLUMNS) and SharedCounts.countable(n, columns + 1):
             columns += 1
         self.most_columns = columns
-        self.counts = SharedCounts(scores, columns, pool)
+        self.counts = scores.shared_counts(columns, pool)
 
     def count_level(self, size: int, pools: Sequence[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
         """Count what the sets of ``size`` free parents from each node's pool need."""
+        if self.scores.score.is_logistic:
+            return  # nothing is shared: families are scored when they are weighed
         wanted = [(node, pool) for node, pool in pools if size <= node.n_listed]
         totals: dict[int, int] = {}
         for node, pool in wanted:
@@ -97,6 +99,8 @@ class FamilyWeights:
 
     def count(self, families: Iterable[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
         """Count what these sets of free parents need, where it has not been counted."""
+        if self.scores.score.is_logistic:
+            return
         numbers: dict[int, list[NDArray[np.int64]]] = {}
         for node, free in families:
             for base in (node.required, np.append(node.required, node.child)):
@@ -112,7 +116,7 @@ class FamilyWeights:
             return np.empty(0)
         n_states, rule = self.scores.data[2], self.scores.rule
         n_parents = len(node.required) + free.shape[1]
-        if n_parents + 1 > self.most_columns:
+        if n_parents + 1 > self.most_columns or self.scores.score.is_logistic:
             return self._weigh_one_by_one(node, free)
         of_child = 1 + int(self.counts.radix_of[node.child]) if rule.kind == CONSTANT_RULE else 0
         cells = self.counts.sums(n_parents + 1, self.counts.numbers(free, np.append(node.required, node.child)), 0)
@@ -137,7 +141,8 @@ class FamilyWeights:
     def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """For nodes with many required parents."""
         weight = np.empty(len(free))
-        scratch = counting_scratch(len(self.scores.data[1]))
+        box = self.scores.box()  # to be kept while it is in use
+        scratch = counting_scratch(len(self.scores.data[1]), box and box.addresses)
         scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
         _score_families(node.child, self.words(node, free), scoring, weight)
         return weight

@@ -6,7 +6,7 @@ It is what a posterior remembers, what a run file keeps, and what the limits and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,13 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.limits import Limits, make_limits
+from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.priors import StructurePrior, make_prior
-from doxa.structure.scores import SCORES, BDeu, Score
+from doxa.structure.scores import SCORES, STORED_SCORES, BDeu, Score
 
-__all__ = ["RunOptions", "check_score"]
+__all__ = ["FAMILIES", "RunOptions", "check_family", "check_score"]
+
+FAMILIES = ("categorical", "logistic", "auto")
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,21 @@ class RunOptions:
     edge_log_odds: tuple[tuple[str, str, float], ...] = ()
     required: tuple[tuple[str, str], ...] = ()
     forbidden: tuple[tuple[str, str], ...] = ()  # those that tiers forbid among them
+    n_missing: int = 0  # cells, those of hidden columns included
+    indicator: tuple[str, ...] = ()  # columns whose absence is a column of its own
+    hidden: tuple[tuple[str, int], ...] = ()  # columns that nobody observed, with their numbers of states
 
     @classmethod
-    def of(cls, table: Table, score: Score, prior: StructurePrior, limits: Limits) -> RunOptions:
-        """What a table, a score, a prior and limits amount to."""
+    def of(
+        cls,
+        table: Table,
+        score: Score,
+        prior: StructurePrior,
+        limits: Limits,
+        indicator: Iterable[str] = (),
+        hidden: Mapping[str, int] | None = None,
+    ) -> RunOptions:
+        """What a table, a score, a prior, limits and declared columns amount to."""
         names = table.names
         n = len(names)
         odds = prior.edge_log_odds
@@ -53,6 +67,9 @@ class RunOptions:
             tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
+            table.n_missing,
+            tuple(indicator),
+            tuple((hidden or {}).items()),
         )
 
     @property
@@ -77,6 +94,9 @@ class RunOptions:
             "max_parents": list(self.max_parents),
             "required": [list(edge) for edge in self.required],
             "forbidden": [list(edge) for edge in self.forbidden],
+            "n_missing": self.n_missing,
+            "indicator": list(self.indicator),
+            "hidden": [list(entry) for entry in self.hidden],
         }
 
     @classmethod
@@ -90,8 +110,9 @@ class RunOptions:
         """
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
-            "required": list, "forbidden": list,
+            "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list,
         }  # fmt: skip
+        stored = {"n_missing": 0, "indicator": [], "hidden": [], **stored}  # which older files do not have
         for name, form in forms.items():
             if not isinstance(stored.get(name), form):
                 raise ArgumentError(f"its option {name!r} has no such form")
@@ -102,7 +123,7 @@ class RunOptions:
             raise ArgumentError("its nodes have equal names")
         settings = {name: value for name, value in stored["score"].items() if name != "name"}
         try:
-            score = SCORES[stored["score"]["name"]](**settings)
+            score = STORED_SCORES[stored["score"]["name"]](**settings)
             options = cls(
                 tuple(nodes),
                 check_whole("n_rows", stored["n_rows"], 1),
@@ -113,11 +134,42 @@ class RunOptions:
                 tuple((i, j, value) for i, j, value in stored["edge_log_odds"]),
                 tuple((i, j) for i, j in stored["required"]),
                 tuple((i, j) for i, j in stored["forbidden"]),
+                check_whole("n_missing", stored["n_missing"], 0),
+                tuple(map(str, stored["indicator"])),
+                tuple((str(name), check_whole("hidden", count, 2)) for name, count in stored["hidden"]),
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(f"its options cannot be made again: {error}") from error
         return options
+
+
+def check_family(family: str, score: str | Score, equivalent_sample_size: float, prior_scale: float | None) -> Score:
+    """The score that ``family=``, ``score=`` and their numbers mean together.
+
+    Raises
+    ------
+    ArgumentError
+        If the family is unknown, or a score or a number is given that it does not have.
+    """
+    if family not in FAMILIES:
+        raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
+    if family == "categorical":
+        if prior_scale is not None:
+            raise ArgumentError(
+                f"prior_scale is {prior_scale!r}, which belongs to logistic families; leave it out, or say "
+                "family='logistic' or family='auto'"
+            )
+        return check_score(score, equivalent_sample_size)
+    if score != BDeu.name:
+        raise ArgumentError(f"score is {score!r}, and family={family!r} has a score of its own; leave score out")
+    if family == "auto":
+        return FamilyMixture(equivalent_sample_size, *(() if prior_scale is None else (prior_scale,)))
+    if equivalent_sample_size != 1.0:
+        raise ArgumentError(
+            f"equivalent_sample_size is {equivalent_sample_size!r}, and logistic families have none; give prior_scale"
+        )
+    return Logistic() if prior_scale is None else Logistic(prior_scale)
 
 
 def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
@@ -133,7 +185,7 @@ def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
             raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}")
         if score == BDeu.name:
             return BDeu(equivalent_sample_size)
-    elif not isinstance(score, tuple(SCORES.values())):
+    elif not isinstance(score, tuple(STORED_SCORES.values())):
         raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}, or such as K2(0.5)")
     if equivalent_sample_size != 1.0:
         raise ArgumentError(

@@ -66,6 +66,8 @@ class StructurePosterior:
         Memory and work of the score caches; None if not known.
     stop : StopReport or None
         Why the run stopped; None if not known.
+    source : dict or None
+        How the table was read, if from a file.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class StructurePosterior:
         options: RunOptions,
         cache: CacheUse | None = None,
         stop: StopReport | None = None,
+        source: dict[str, Any] | None = None,
     ) -> None:
         self.names = names
         self.trace = trace
@@ -90,6 +93,7 @@ class StructurePosterior:
         self.options = options
         self.cache = cache
         self.stop = stop
+        self.source = source
 
     def __repr__(self) -> str:
         n_chains, n_draws = self.n_edges.shape

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from doxa.data import Table
+from doxa.data.declared import declared
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.store import (
@@ -95,9 +96,10 @@ def go_on(
     stored = header.options
     if table is None:
         table = _read_again(path, stored["source"])
+    table = declared(table, options.indicator, dict(options.hidden))
     plan = RunPlan(
         table,
-        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest),
+        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),
         move,
         header.thin,
         Schedule(
@@ -141,9 +143,10 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
     True
     """
     with open_reader(path) as reader:
-        _, options, move, stop = _checked(reader)
+        header, options, move, stop = _checked(reader)
+        source = header.options["source"]
         trace = reader.trace()
-    return StructurePosterior(options.names, trace, move, options, stop=stop)
+    return StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
 
 
 def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:

@@ -60,7 +60,7 @@ def _header(posterior: StructurePosterior) -> RunHeader:
         "warmup": trace.n_warmup // trace.thin,
         "draws": trace.n_draws,
         "until": {},
-        "source": None,
+        "source": posterior.source,
         "saved": {"doxa": version("doxa"), "stop": stop_as_json(posterior.stop)},
     }
     created = datetime.now(UTC).isoformat(timespec="seconds")

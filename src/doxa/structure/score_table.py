@@ -41,6 +41,7 @@ from doxa.structure.shared_counts import subsets
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
+_LOGISTIC_FAMILIES = 150_000  # ten seconds on one core, at some 60 microseconds each
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
 _MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
@@ -124,6 +125,8 @@ def build_score_table(
     keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
     if max_families is None:
         max_families = _ROW_VISITS // max(2000, len(scores.data[1]))
+        if scores.score.is_logistic:
+            max_families = min(max_families, _LOGISTIC_FAMILIES)
     max_families = check_whole("max_families", max_families, 1)
     with ThreadPoolExecutor(check_whole("workers", workers, 1)) as pool:
         return _Builder(scores, limits, max_size, max_families, keep_within, extend_within, pool).build()

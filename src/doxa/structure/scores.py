@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.structure.counting import group_family
+from doxa.structure.logistic.call import call_scorer
+from doxa.structure.logistic.score import LOGISTIC_RULE, MIXTURE_RULE, FamilyMixture, Logistic
 
 __all__ = ["BIC", "K2", "SCORES", "BDeu", "Rule", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
 
@@ -53,6 +55,7 @@ class BDeu:
     equivalent_sample_size: float = 1.0
 
     name: ClassVar[str] = "bdeu"
+    is_logistic: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -89,6 +92,7 @@ class K2:
     prior_count: float = 1.0
 
     name: ClassVar[str] = "k2"
+    is_logistic: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -112,6 +116,7 @@ class BIC:
     """
 
     name: ClassVar[str] = "bic"
+    is_logistic: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = True
 
     def rule(self, n_cases: int) -> Rule:
@@ -124,8 +129,9 @@ class BIC:
         return "BIC score"
 
 
-Score = BDeu | K2 | BIC
-SCORES: dict[str, type[Score]] = {score.name: score for score in (BDeu, K2, BIC)}
+Score = BDeu | K2 | BIC | Logistic | FamilyMixture
+SCORES: dict[str, type[Score]] = {score.name: score for score in (BDeu, K2, BIC)}  # the words of score=
+STORED_SCORES: dict[str, type[Score]] = {**SCORES, Logistic.name: Logistic, FamilyMixture.name: FamilyMixture}
 
 
 def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
@@ -209,6 +215,18 @@ def log_ratio(n: float, alpha: float, log_alpha: float) -> float:
 @hot
 def family_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
     """Score of the family of ``child`` with the bit set ``parents``, counted from ``data``.
+
+    A table, a logistic regression or the sum over both, as ``rule.kind`` says; see `_table_log_marginal`.
+    """
+    if rule.kind < LOGISTIC_RULE:
+        return _table_log_marginal(child, parents, data, rule, scratch)
+    of_table = _table_log_marginal(child, parents, data, rule, scratch) if rule.kind == MIXTURE_RULE else 0.0
+    return call_scorer(scratch[5], child, parents, of_table)  # type: ignore[no-any-return]
+
+
+@hot
+def _table_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
+    """A family as a table: BDeu unless ``rule.kind`` says K2 or BIC.
 
     ``data`` is (columns, counts, n_states) of a complete table, ``rule`` a score's `Rule`.  Only configurations that
     occur are visited, the others add ln 1 = 0.

@@ -29,7 +29,7 @@ from doxa.structure.cache import FamilyScores
 from doxa.structure.counting import relabel
 from doxa.structure.scores import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, log_ratio
 
-__all__ = ["SharedCounts", "binomials", "set_number", "subsets"]
+__all__ = ["SharedCounts", "binomials", "set_number", "subsets", "sum_terms"]
 
 _LARGEST_NUMBER = 2**62
 _MOST_PRODUCTS, _MOST_TERMS = 4096, 2**21  # distinct a with a table; tabulated terms of all (16 MiB)
@@ -353,7 +353,7 @@ def _count_one(level: int, member: int, data: Any, terms: Any, work: Any, sums: 
     if n_cells <= max(64, 2 * n_rows):
         for row in range(n_rows):
             counts[np.uint64(labels[row] * radix + column[row])] += weights[row]
-        _sum_terms(counts, n_cells, n_possible[level] * radix, terms, sums)
+        sum_terms(counts, n_cells, n_possible[level] * radix, terms, sums)
         counts[:n_cells] = 0
         return
     for row in range(n_rows):
@@ -368,11 +368,12 @@ def _count_one(level: int, member: int, data: Any, terms: Any, work: Any, sums: 
             values[found] = counts[cells[row]]
             counts[cells[row]] = 0
             found += 1
-    _sum_terms(values, found, n_possible[level] * radix, terms, sums)
+    sum_terms(values, found, n_possible[level] * radix, terms, sums)
 
 
 @hot
-def _sum_terms(counts: Any, n_cells: int, n_possible: float, terms: Any, sums: Any) -> None:
+def sum_terms(counts: Any, n_cells: int, n_possible: float, terms: Any, sums: Any) -> None:
+    """The sums T of a set, from the counts of its cells in their order; cells without cases may be among them."""
     kind, tables, log_alphas, products, log_weight = terms
     if kind == BDEU_RULE:
         at = np.searchsorted(products, n_possible)

@@ -18,7 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.intervals import StudentInterval, UnseenInterval, unseen_bound, unseen_error
+from doxa.estimates.intervals import (
+    StudentInterval,
+    UnseenInterval,
+    unmet_bound,
+    unmet_error,
+    unseen_bound,
+    unseen_error,
+)
 from doxa.mcmc.importance_estimate import WeightedEstimate, WeightVerdict
 
 __all__ = ["CellSums", "EvidenceInterval", "MeanInterval", "estimate_evidence", "estimate_mean", "law_of_sums"]
@@ -60,8 +67,10 @@ class MeanInterval(StudentInterval):
     def bounds(self, value: float, mcse: float, prob: float) -> tuple[float, float]:
         """Limits of the interval; nan where the error is."""
         low, high = super().bounds(value, self.delta if np.isfinite(mcse) else np.nan, prob)
-        missed = float(unseen_bound(self.least, prob))
-        return low + missed * (self.lowest - low), high + missed * (self.highest - high)
+        missed = float(unmet_bound(self.least, prob))
+        below = math.hypot(value - low, missed * (value - self.lowest))
+        above = math.hypot(high - value, missed * (self.highest - value))
+        return max(self.lowest, value - below), min(self.highest, value + above)
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ def estimate_mean(sums: CellSums, values: Floats, verdict: WeightVerdict) -> Wei
         return judged(value, float(unseen_error(sums.least)), sums.least, law, verdict)
     known = law_of_sums(second, third, fourth, sums.n, unit=True) if second > 0 else StudentInterval(unit=True)
     law = MeanInterval(known.df, True, known.skew, delta, sums.least, float(values.min()), float(values.max()))
-    error = math.hypot(delta, float(np.abs(values - value).max() * unseen_error(sums.least)))
+    error = math.hypot(delta, float(np.abs(values - value).max() * unmet_error(sums.least)))
     return judged(value, error, value * (1 - value) / error**2, law, verdict, delta)
 
 

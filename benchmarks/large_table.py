@@ -1,0 +1,110 @@
+"""Time and memory of `read_table` and of counting families on a Parquet file that is larger than memory as a table.
+
+Run as ``python benchmarks/large_table.py [rows] [folder]``: a million rows by default; 100000000 is the full size.
+DuckDB draws the rows from a random network of twelve binary and ternary columns, straight into a file in the folder (a
+temporary one by default), which is deleted afterwards unless it was there before.  Each task runs in a process of its
+own, whose seconds, CPU seconds and peak resident memory are printed.  Target for the full size: 3 GB.
+"""
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+_RADIX = [2, 3] * 6
+_LABELS = {2: "['no', 'yes']", 3: "['low', 'mid', 'high']"}
+
+_START = """
+import itertools, json, resource, sys, time
+start, cpu = time.perf_counter(), time.process_time()
+import doxa.data.duck
+from doxa.data import read_table
+from doxa.data.large import open_source
+"""
+_END = """
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({"said": said, "wall": time.perf_counter() - start, "cpu": time.process_time() - cpu,
+                  "peak": used.ru_maxrss / 2**20}))
+"""
+_TASKS = {
+    "read_table": """
+doxa.data.duck._LARGE_ROWS = 0
+said = repr(read_table(sys.argv[1]))
+""",
+    "read_table, Polars scan_parquet": """
+import polars
+said = repr(read_table(polars.scan_parquet(sys.argv[1])))
+""",
+    "count_sets: all sets of up to 4 columns": """
+with open_source(sys.argv[1]) as counted:
+    sets = [s for k in range(5) for s in itertools.combinations(counted.names, k)]
+    found = counted.count_sets(sets)
+    assert all(one.counts.sum() == counted.n_rows for one in found)
+said = f"{len(found)} sets, {sum(one.counts.size for one in found)} cells"
+""",
+    "the same, at most 5000 cells a pass": """
+with open_source(sys.argv[1]) as counted:
+    sets = [s for k in range(5) for s in itertools.combinations(counted.names, k)]
+    passes, group = [], counted._engine.group
+    counted._engine.group = lambda blocks, most: passes.append(len(blocks)) or group(blocks, most)
+    counted.count_sets(sets, cells_a_pass=5000)
+said = f"{sum(passes)} blocks of columns in {len(passes)} passes"
+""",
+}
+
+
+def network_sql(n_rows, seed=1):
+    """Write the query that draws rows: each column depends on the one before it and the one three before."""
+    rng = random.Random(seed)
+    drawn, rows = "", f"(SELECT random() AS u0 FROM range({n_rows}))"
+    for j, radix in enumerate(_RADIX):
+        n_configurations, configuration = 1, "0"
+        for parent in (p for p in (j - 1, j - 3) if p >= 0):
+            configuration = f"({configuration}) * {_RADIX[parent]} + x{parent}"
+            n_configurations *= _RADIX[parent]
+        ends = [_cumulative(rng, radix) for _ in range(n_configurations)]
+        state = " + ".join(
+            f"(u{j} >= ({[row[k] for row in ends]})[1 + {configuration}])::INT" for k in range(radix - 1)
+        )
+        rows = f"(SELECT {drawn}{state} AS x{j}, random() AS u{j + 1} FROM {rows})"
+        drawn += f"x{j}, "
+    named = ", ".join(f'({_LABELS[radix]})[1 + x{j}] AS "column {j}"' for j, radix in enumerate(_RADIX))
+    return f"SELECT {named} FROM {rows}"
+
+
+def _cumulative(rng, radix):
+    weights = [rng.random() + 0.05 for _ in range(radix)]
+    return [round(sum(weights[: k + 1]) / sum(weights), 4) for k in range(radix - 1)]
+
+
+def main():
+    """Draw, run every task in a process of its own, print."""
+    n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(sys.argv[2] if len(sys.argv) > 2 else scratch) / f"large-table-{n_rows}.parquet"
+        was_there = path.exists()
+        try:
+            if not was_there:
+                with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+                    connection.execute("SELECT setseed(0.5)")
+                    connection.execute(f"COPY ({network_sql(n_rows)}) TO '{path}' (FORMAT parquet)")
+            print(f"{path.stat().st_size / 2**20:.0f} MB of Parquet, {n_rows} rows by {len(_RADIX)} columns")
+            for task, program in _TASKS.items():
+                command = [sys.executable, "-c", _START + program + _END, str(path)]
+                run = subprocess.run(command, check=True, capture_output=True, text=True)
+                found = json.loads(run.stdout)
+                print(f"{task}: {found['said']}")
+                print(
+                    f"    {found['wall']:.1f} s, CPU {found['cpu']:.1f} s, peak RSS {found['peak']:.2f} GB", flush=True
+                )
+        finally:
+            if not was_there:
+                path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

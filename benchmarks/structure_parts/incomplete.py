@@ -1,0 +1,265 @@
+"""Graphs and missing cells together on ALARM: what a turn costs, and what each way of moving the graph buys.
+
+    python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | impute]
+
+``cost``     one sweep, in milliseconds of one core: every missing cell once, the listed families weighed, and so many
+             structure steps that single-edge moves are offered once for every pair of columns; against rows, columns
+             and holes.
+``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
+             so many CPU seconds each.
+``impute``   log loss of the blanked cells, by the chains and by the network that the records were drawn from.
+
+BENCH_SECONDS is the CPU time of each chain, 10 unless set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from doxa.data import Table
+from doxa.models.bits import unpack_rows
+from doxa.structure import Auto, SingleEdge
+from doxa.structure.changes import accepts, local_scores
+from doxa.structure.graph import working_graph
+from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
+from doxa.structure.incomplete.arranged import arrange
+from doxa.structure.incomplete.holes import put_cells
+from doxa.structure.incomplete.lists import weigh_lists
+from doxa.structure.incomplete.references import reference_completions, shared_lists
+from doxa.structure.incomplete.turns import Turns, _fill_cache
+from doxa.structure.limits import make_limits
+from support.networks import load_network
+
+WARM_UP = 40  # turns of the sampler itself, before each device's own time
+SECONDS = float(os.environ.get("BENCH_SECONDS", "10"))
+
+
+def blanked(table: Table, share: float, seed: int) -> Table:
+    """Each cell is missing with this probability."""
+    rng = np.random.default_rng(seed)
+    codes = np.array(table.codes[table.row_index])
+    codes[rng.random(codes.shape) < share] = -1
+    return Table.from_codes(table.names, table.states, codes)
+
+
+def first_rows(table: Table, n_rows: int, n_columns: int) -> Table:
+    """The first rows and columns."""
+    codes = table.codes[table.row_index[:n_rows], :n_columns]
+    return Table.from_codes(table.names[:n_columns], table.states[:n_columns], codes)
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+
+def milliseconds(do: Any, repeats: int = 3) -> float:
+    do()
+    begin = time.process_time()
+    for _ in range(repeats):
+        do()
+    return (time.process_time() - begin) / repeats * 1e3
+
+
+def sweep_cost(table: Table) -> dict[str, float]:
+    data, limits = IncompleteData(table), make_limits(table.names)
+    sampler = IncompleteSampler(data, limits)
+    begin = time.process_time()
+    lists = shared_lists(data, limits, sampler.n_references, sampler.keep_within)
+    making = time.process_time() - begin
+    rng = np.random.default_rng(1)
+    start = sampler.start(0, rng)
+    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, (0, start.block, start.memory))
+    for _ in range(5):
+        chain.turn(1, 20_000, rng)
+    n = data.n_nodes
+    steps = round(n * (n - 1) / 2 / Auto().single_edge)
+    cells = milliseconds(lambda: chain.redraw_cells(1, rng))
+    weigh = milliseconds(chain.score_afresh)
+    move = milliseconds(lambda: (chain.score_afresh(), chain.move_graph(steps, rng))) - weigh
+    return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "weigh": weigh, "move": move}
+
+
+def cost() -> None:
+    full = load_network("alarm").sample(100_000, 1)
+    print(f"{'rows':>6s} {'columns':>7s} {'holes':>6s} {'sets':>6s} {'lists, s':>8s}   cells  weigh   move    sum, ms")
+    cases = [(1000, 37, 0.1), (1000, 37, 0.01), (1000, 37, 0.03), (1000, 37, 0.3), (1000, 10, 0.1), (1000, 20, 0.1)]
+    cases += [(300, 37, 0.1), (3000, 37, 0.1), (10_000, 37, 0.01), (100_000, 37, 0.001)]
+    for n_rows, n_columns, share in cases:
+        table = blanked(first_rows(full, n_rows, n_columns), share, 2)
+        found = sweep_cost(table)
+        total = found["cells"] + found["weigh"] + found["move"]
+        print(
+            f"{n_rows:6d} {n_columns:7d} {table.n_missing:6d} {found['sets']:6.0f} {found['lists, s']:8.1f} "
+            f"{found['cells']:7.1f}{found['weigh']:7.1f}{found['move']:7.1f}{total:8.1f}",
+            flush=True,
+        )
+
+
+# --- devices ---------------------------------------------------------------------------------------------------------
+
+
+class Excursions(Turns):
+    """Structure moves on scores frozen at reference completions, accepted by what the completion at hand says.
+
+    A step of `Auto` is a mixture of moves, each reversible for the frozen scores, so any number of steps is reversible;
+    the excursion from G to G' is accepted with probability min(1, exp{[now - frozen](G') - [now - frozen](G)}).
+    """
+
+    def __init__(self, *arguments: Any, frozen: list[Any], length: int) -> None:
+        super().__init__(*arguments)
+        self.length, self.offered, self.taken = length, 0, 0
+        data, limits, move, lists, rows, _, place = arguments
+        self.frozen = Turns(data, limits, move, lists, rows, frozen[0], place)
+        weights = []
+        for cells in frozen[::-1]:  # the first last: other families are scored on it
+            put_cells(self.frozen.completion, data.holes, cells)
+            weigh_lists(self.frozen.completion, self.frozen.scoring, lists, self._spare[1], self._weight)
+            weights.append(self._weight.copy())
+        mean = np.mean(weights, axis=0)
+        arrange(self.frozen._layout, lists, mean)
+        _fill_cache(lists, mean, self._spare[1], self.frozen.cache.arrays)
+
+    def excursions(self, number: int, rng: np.random.Generator) -> None:
+        self.cache.scores[:] = np.nan
+        self.cache.used[:] = self.cache.statistics[:] = 0
+        local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
+        frozen = self.frozen
+        frozen.graph = working_graph(self.graph[1])
+        local_scores(frozen.graph, frozen.cache.arrays, frozen.scoring, frozen.local)
+        now, then = self.local.sum(), frozen.local.sum()
+        standing = self.graph[1].copy()
+        for _ in range(number):
+            frozen.move_graph(self.length, rng)
+            while self.cache.wants_to_grow and self.cache.can_grow:
+                self.cache.grow()
+            local_scores(frozen.graph, self.cache.arrays, self.scoring, self.local)
+            after, after_then = self.local.sum(), frozen.local.sum()
+            self.offered += 1
+            if accepts(rng, (after - after_then) - (now - then)):
+                self.taken += 1
+                now, then = after, after_then
+                standing = frozen.graph[1].copy()
+            else:
+                frozen.graph = working_graph(standing)
+                local_scores(frozen.graph, frozen.cache.arrays, frozen.scoring, frozen.local)
+        self.graph = working_graph(standing)
+
+
+DEVICES = {
+    "lists weighed afresh": {"steps": 20_000},
+    "lists weighed afresh, 5000 steps": {"steps": 5_000},
+    "the same, 1 sweep of the cells": {"steps": 5_000, "sweeps": 1},
+    "the same, 4 sweeps": {"steps": 5_000, "sweeps": 4},
+    "lists weighed afresh, 80000 steps": {"steps": 80_000},
+    "single edges": {"steps": 20_000, "move": SingleEdge()},
+    "single edges, 2000 steps": {"steps": 2_000, "move": SingleEdge()},
+    "frozen at 1 completion, 3 steps": {"references": 1, "length": 3},
+    "frozen at 4 completions, 3 steps": {"references": 4, "length": 3},
+    "frozen at 8 completions, 1 step": {"references": 8, "length": 1},
+    "frozen at 8 completions, 3 steps": {"references": 8, "length": 3},
+    "frozen at 8 completions, 10 steps": {"references": 8, "length": 10},
+}
+
+
+def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], str]:
+    """Draws of the graph, turn by turn, of four chains that had the same time each, after the same warm-up."""
+    device: dict[str, Any] = dict(DEVICES[name])
+    move = device.get("move", Auto())
+    sampler = IncompleteSampler(data, limits, move)
+    lists = shared_lists(data, limits, 4, sampler.keep_within) if move.uses_table else None
+    frozen = [cells for cells, _ in reference_completions(data, limits, device.get("references", 1), 4.0)]
+    found, note = [], ""
+    for number in range(4):
+        rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(number,)))
+        usual = IncompleteSampler(data, limits)
+        start, _, _ = usual.run(usual.start(number, rng), usual.thin * WARM_UP, rng)
+        arguments = (data, limits, move, lists, start.rows, start.cells, (0, start.block, start.memory))
+        if "length" in device:
+            chain: Any = Excursions(*arguments, frozen=frozen, length=device["length"])
+        else:
+            chain = Turns(*arguments)
+        begin, draws = time.process_time(), []
+        while time.process_time() - begin < SECONDS:
+            chain.redraw_cells(device.get("sweeps", 2), rng)
+            if "length" in device:
+                chain.excursions(100, rng)
+                note = f"{chain.taken / chain.offered:.2f} accepted"
+            else:
+                chain.score_afresh()
+                chain.move_graph(device["steps"], rng)
+            draws.append(chain.graph[1].copy())
+        found.append(np.array(draws))
+    return found, note
+
+
+def devices(names: list[str]) -> None:
+    table = blanked(load_network("alarm").sample(1000, 1), 0.1, 2)
+    data, limits = IncompleteData(table), make_limits(table.names)
+    print(f"{SECONDS:.0f} CPU s a chain; four chains, after {WARM_UP} turns of the first device")
+    print(f"{'':36s}  turns  worst gap  root mean square  edges apart by over .05")
+    for name in names or list(DEVICES):
+        found, note = chains_of(name, data, limits)
+        means = np.array([unpack_rows(draws, data.n_nodes).mean(axis=0) for draws in found])
+        gap = means.max(axis=0) - means.min(axis=0)
+        typical = np.sqrt((gap[means.max(axis=0) > 0.01] ** 2).mean())
+        turns = sum(map(len, found)) // 4
+        print(f"{name:36s} {turns:6d} {gap.max():10.3f} {typical:17.4f} {(gap > 0.05).sum():10d}   {note}", flush=True)
+
+
+# --- imputation ------------------------------------------------------------------------------------------------------
+
+
+def impute() -> None:
+    """Mean log loss of the blanked cells, nats."""
+    from doxa.inference import infer
+    from doxa.models import CategoricalNetwork
+
+    network, share = load_network("alarm"), 0.1
+    whole = network.sample(1000, 1)
+    table = blanked(whole, share, 2)
+    data, limits = IncompleteData(table), make_limits(table.names)
+    holes = data.holes
+    truth = whole.codes[whole.row_index][holes.source_row[holes.row], holes.column]
+    found = np.zeros((holes.n_missing, int(holes.n_states.max())))
+    sampler = IncompleteSampler(data, limits)
+    for number in range(4):
+        rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(number,)))
+        state, begin = sampler.start(number, rng), time.process_time()
+        state, _, _ = sampler.run(state, sampler.thin * 50, rng)
+        while time.process_time() - begin < SECONDS:
+            state, draws, _ = sampler.run(state, sampler.thin * 10, rng)
+            found += cell_probabilities(data, draws["rows"], draws["cells"])
+    found /= found.sum(axis=1, keepdims=True)
+    ours = -np.log(found[np.arange(len(truth)), truth])
+    tables = {name: network.tables[i] for i, name in enumerate(network.dag.names)}
+    states = dict(zip(network.dag.names, network.states, strict=True))
+    tables = {
+        name: values.transpose(
+            *[list(network.orders[i]).index(network.dag.names.index(p)) for p in network.dag.parents(name)], -1
+        )
+        for i, (name, values) in enumerate(tables.items())
+    }
+    true = CategoricalNetwork(network.dag, tables, states)
+    best = np.zeros(len(truth))
+    for row in range(len(holes.first) - 1):
+        cells = range(holes.first[row], holes.first[row + 1])
+        codes = holes.base[:, holes.n_complete + row]
+        given = {name: states[name][codes[i]] for i, name in enumerate(table.names) if codes[i] >= 0}
+        asked = [table.names[holes.column[cell]] for cell in cells]
+        answer = infer(true, asked, given=given, method="exact")
+        for cell, name in zip(cells, asked, strict=True):
+            best[cell] = -np.log(answer[name][states[name][truth[cell]]].value)
+    print(f"log loss a blanked cell, nats: {ours.mean():.4f}; by the true network {best.mean():.4f}; "
+          f"ratio {ours.mean() / best.mean():.4f}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    part, *rest = sys.argv[1:] or ["cost"]
+    {"cost": cost, "impute": impute, "devices": lambda: devices(rest)}[part]()

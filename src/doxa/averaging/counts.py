@@ -1,0 +1,157 @@
+"""Counts of families in the completed table of every draw.
+
+A complete table is the same in all draws.  With missing cells a draw has states for them too, and only the rows in
+which the family itself has a hole are counted anew for each draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table
+from doxa.data.large import CountedTable
+from doxa.errors import ArgumentError
+
+__all__ = ["CompletedTable", "Family", "cell_index"]
+
+Family = tuple[int, tuple[int, ...]]  # a node and its parents, increasing
+
+_MOST_CELLS = 2**24  # of one family: 128 MB
+_AT_ONCE = 2**22  # cells of completed rows, or counts, held at once
+
+
+@dataclass(frozen=True, eq=False)
+class CompletedTable:
+    """A table, and the states of its missing cells in every draw.
+
+    Parameters
+    ----------
+    table : Table
+    cells : ndarray of int, shape (n_draws, n_missing), optional
+        States of the missing cells, ordered by row of the table expanded by its counts, then column.  None where no
+        cell is missing.
+
+    Raises
+    ------
+    ArgumentError
+        If cells are missing and no draws of them are given, or not as many.
+    """
+
+    table: Table
+    cells: NDArray[np.integer] | None = None
+
+    def __post_init__(self) -> None:
+        n_missing = self.table.n_missing
+        if self.cells is None:
+            if n_missing:
+                raise ArgumentError(
+                    f"the table has {n_missing} missing cells and the posterior has no draws of them; it was learned "
+                    "from another table"
+                )
+        elif self.cells.ndim != 2 or self.cells.shape[1] != n_missing:
+            raise ArgumentError(
+                f"draws of cells have shape {self.cells.shape}; they must be (draw, {n_missing}), a state for each "
+                "missing cell of the table"
+            )
+
+    def counts(self, family: Family, draws: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Cases of every cell of a family.
+
+        Parameters
+        ----------
+        family : tuple of int and tuple of int
+            Child and parents.
+        draws : ndarray of int, shape (n,)
+            Which draws.
+
+        Returns
+        -------
+        ndarray of float, shape (1 or n, n_configurations, n_states)
+            One for all draws where they agree; the last parent varies fastest.
+
+        Raises
+        ------
+        ArgumentError
+            If the family has too many cells to list.
+        """
+        columns = [*family[1], family[0]]
+        sizes = self.table.n_states[columns].tolist()
+        size = math.prod(sizes)
+        if size > _MOST_CELLS:
+            raise ArgumentError(
+                f"the family of {self.table.names[family[0]]!r} with {len(family[1])} parents has {size:.2e} cells; "
+                f"at most {_MOST_CELLS} are listed: learn with fewer max_parents"
+            )
+        shape = (size // sizes[-1], sizes[-1])
+        codes, times = self._cells(columns)
+        whole: NDArray[np.bool_] = np.all(codes >= 0, axis=1)
+        index = cell_index(codes[whole].T, sizes)
+        static = np.bincount(index, weights=times[whole], minlength=size).astype(np.float64)
+        if whole.all():
+            return static.reshape(1, *shape)
+        rows = np.flatnonzero(~whole[self.row_of])  # of the expanded table
+        counted = np.empty((len(draws), size))
+        step = max(1, _AT_ONCE // max(size, len(rows) * len(columns)))
+        for first in range(0, len(draws), step):
+            chosen = draws[first : first + step]
+            index = cell_index([self.column(j, rows, chosen) for j in columns], sizes)
+            index = index + np.arange(len(chosen))[:, None] * size
+            found = np.bincount(index.ravel(), minlength=len(chosen) * size)
+            counted[first : first + step] = found.reshape(len(chosen), size) + static
+        return counted.reshape(len(draws), *shape)
+
+    def _cells(self, columns: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+        """Cells of some columns, and how often they occur."""
+        if not isinstance(self.table, CountedTable):
+            return self.table.codes[:, columns], self.table.counts
+        held = self.table.select([self.table.names[j] for j in columns])
+        return held.codes, held.counts
+
+    def column(self, j: int, rows: NDArray[np.intp], draws: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Completed cells of a column, in some rows of the expanded table: shape (n_draws, n_rows)."""
+        own = self.table.codes[self.row_of[rows], j].astype(np.int64)
+        codes = np.broadcast_to(own, (len(draws), len(rows)))
+        holes = np.flatnonzero(own < 0)
+        if not holes.size:
+            return codes
+        assert self.cells is not None
+        codes = codes.copy()
+        codes[:, holes] = self.cells[np.ix_(draws, self.hole_of[rows[holes], j])]
+        return codes
+
+    @cached_property
+    def row_of(self) -> NDArray[np.intp]:
+        """The table's distinct row of each row of the expanded table, shape (n_rows,)."""
+        return np.repeat(np.arange(self.table.n_distinct), self.table.counts)
+
+    @cached_property
+    def hole_of(self) -> NDArray[np.intp]:
+        """Number of each missing cell of the expanded table, -1 elsewhere; shape (n_rows, n_columns)."""
+        holes = self.table.codes[self.row_of] < 0
+        number = np.full(holes.shape, -1, dtype=np.intp)
+        number[holes] = np.arange(int(holes.sum()))
+        return number
+
+    @cached_property
+    def source_row(self) -> NDArray[np.intp]:
+        """The source's row of each row of the expanded table, shape (n_rows,)."""
+        return np.argsort(self.table.row_index, kind="stable")
+
+
+def cell_index(codes: NDArray[np.integer] | list[NDArray[np.int64]], sizes: list[int]) -> NDArray[np.int64]:
+    """Place of each row's cell in a family's table, from the codes of its columns; the last varies fastest.
+
+    Examples
+    --------
+    >>> cell_index(np.array([[0, 1, 1], [2, 0, 1]]), [2, 3]).tolist()
+    [2, 3, 4]
+    """
+    index = np.zeros(np.shape(codes[0]), dtype=np.int64)
+    for column, size in zip(codes, sizes, strict=True):
+        index = index * size + column
+    return index

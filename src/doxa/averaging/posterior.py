@@ -1,0 +1,234 @@
+"""`Posterior`: what `doxa.learn` returns, the posterior over graphs, parameters and missing cells together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from doxa.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
+from doxa.averaging.questions import read_question
+from doxa.data import Table, read_table
+from doxa.data.declared import declared
+from doxa.errors import ArgumentError
+from doxa.structure.exact_answer import ExactStructurePosterior
+from doxa.structure.posterior import StructurePosterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.averaging.answers import AveragedProbability, QueryAnswer
+    from doxa.averaging.predict import LogScore
+    from doxa.estimates.estimate import Estimate
+    from doxa.models import CategoricalNetwork
+
+__all__ = ["ExactGraphsPosterior", "Posterior", "with_table"]
+
+
+class Posterior(StructurePosterior):
+    """The posterior over graphs, parameters and missing cells, as `doxa.learn` samples it.
+
+    All of `StructurePosterior`, and answers averaged over networks: graphs with the parameters of their tables, and the
+    values of what is missing.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> answer = posterior.query({"smoke": "yes"}, given={"phys": "no"})
+    >>> low, high = answer.credible_interval()
+    >>> low < answer.value < high
+    True
+    """
+
+    _table: Table | None = None
+
+    @property
+    def table(self) -> Table:
+        """The table that it was learned from, with the columns that were declared.
+
+        A posterior that was loaded reads it again when it is first asked for.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not known where the table is, or its contents have changed.
+        """
+        if self._table is None:
+            self._table = self._read_again()
+        return self._table
+
+    def query(
+        self,
+        target: str | Mapping[str, str | int],
+        given: Mapping[str, str | int] | None = None,
+        do: Mapping[str, str | int] | None = None,
+        *,
+        networks: int | None = N_NETWORKS,
+    ) -> AveragedProbability | QueryAnswer:
+        """How probable something is among cases where something else was seen, or was set by intervention.
+
+        The posterior of the conditional probability p(target | given, do), averaged over graphs, parameters and missing
+        cells; see `doxa.averaging.query.query`, and `predictive` for the probability in one new case.
+
+        Parameters
+        ----------
+        target : str or mapping of str to str
+            A column, for all its states; or columns and their states, for the one event that all of these hold.
+        given : mapping of str to str, optional
+            What was seen.
+        do : mapping of str to str, optional
+            What was set by intervention: edges into these columns are cut.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+
+        Returns
+        -------
+        AveragedProbability or QueryAnswer
+            ``.value`` with its Monte Carlo error ``.mcse``, and ``.credible_interval()``, what the data leave open.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a column or state is unknown, the target is empty, or target, given and do contradict each other.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> list(posterior.query("smoke", given={"phys": "no"}))
+        ['no', 'yes']
+        """
+        from doxa.averaging.query import query_of
+
+        question = read_question(self.table.names, self.table.states, target, given, do)
+        return query_of(self.network_draws(networks), question)
+
+    def predictive(
+        self,
+        target: str | Mapping[str, str | int],
+        given: Mapping[str, str | int] | None = None,
+        do: Mapping[str, str | int] | None = None,
+        *,
+        networks: int | None = N_NETWORKS,
+    ) -> Estimate | QueryAnswer:
+        """The probability of the target in one new case of which something was seen, p(target | given, data).
+
+        Networks count as much as they make what was seen probable; see `doxa.averaging.query.predictive`.  Parameters,
+        returns and errors as `query`, without a posterior spread.
+        """
+        from doxa.averaging.query import predictive_of
+
+        question = read_question(self.table.names, self.table.states, target, given, do)
+        return predictive_of(self.network_draws(networks), question)
+
+    def impute(self, *, networks: int | None = N_NETWORKS) -> pd.DataFrame:
+        """Probability of every state of every missing cell, given all that was observed.
+
+        Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``; see `doxa.averaging.impute`.
+        """
+        from doxa.averaging.impute import impute
+
+        return impute(self, self.table, networks=networks)
+
+    def completed_tables(self, n: int = 10) -> list[pd.DataFrame]:
+        """The table with every missing cell filled in, ``n`` times, by draws from the posterior."""
+        from doxa.averaging.impute import completed_tables
+
+        return completed_tables(self, self.table, n)
+
+    def predict(
+        self, rows: Any, target: str | None = None, *, unseen: str = "error", networks: int | None = N_NETWORKS
+    ) -> pd.DataFrame:
+        """Predictive probabilities of one column, or of all missing cells, of every row.
+
+        Columns ``row, column, state, probability, mcse``; see `doxa.averaging.predict.predict`.
+
+        Parameters
+        ----------
+        rows : Table, data frame or path
+            Any cells may be missing; a column that is not there is missing in every row.
+        target : str, optional
+            A column to predict from the others; all missing cells when left out.
+        unseen : {"error", "prior"}
+            What to do with a state that the table does not have: refuse it, or give it the prior's share.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+        """
+        from doxa.averaging.predict import predict
+
+        return predict(self, self.table, rows, target, unseen=unseen, networks=networks)
+
+    def log_predictive(self, rows: Any, *, unseen: str = "error", networks: int | None = N_NETWORKS) -> LogScore:
+        """Log predictive probability of new rows, nats; see `doxa.averaging.predict.log_score`."""
+        from doxa.averaging.predict import log_score
+
+        return log_score(self, self.table, rows, unseen=unseen, networks=networks)
+
+    def networks(self, n: int = 100, *, mean: bool = False) -> Iterable[CategoricalNetwork]:
+        """Networks drawn from the posterior, graph and parameters together; see `doxa.averaging.draws.networks`."""
+        from doxa.averaging.draws import networks
+
+        return networks(self, self.table, n, mean=mean)
+
+    def parent_tables(self, node: str, most: int = 5, *, prob: float = 0.95) -> pd.DataFrame:
+        """The probable parent sets of a node, each with its table; see `doxa.averaging.parent_tables`."""
+        from doxa.averaging.parent_tables import parent_tables
+
+        return parent_tables(self, self.table, node, most, prob=prob)
+
+    def predictive_checks(self, *, replicas: int | None = 400) -> pd.DataFrame:
+        """The table's counts and mutual informations against those of tables that the posterior makes.
+
+        See `doxa.averaging.checks.predictive_checks`.
+        """
+        from doxa.averaging.checks import predictive_checks
+
+        return predictive_checks(self, self.table, replicas=replicas)
+
+    def network_draws(self, networks: int | None = N_NETWORKS) -> NetworkDraws:
+        """The networks that answers average over; the usual number of them is kept."""
+        return self._usual_draws if networks == N_NETWORKS else draw_networks(self, self.table, networks)
+
+    @cached_property
+    def _usual_draws(self) -> NetworkDraws:
+        return draw_networks(self, self.table)
+
+    def _read_again(self) -> Table:
+        if self.source is None:
+            raise ArgumentError(
+                "the posterior does not know its table, which was not read from a file; load it with the table: "
+                "doxa.load(path, table=...)"
+            )
+        options = self.options
+        return check_table(self, declared(read_table(**self.source), options.indicator, dict(options.hidden)))
+
+
+class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
+    """`Posterior` where graphs were summed and not sampled: what concerns graphs alone is exact."""
+
+    def __repr__(self) -> str:
+        return f"ExactGraphsPosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
+
+
+def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
+    """A posterior over graphs together with its table; None to read that when it is asked for."""
+    kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    made: Posterior = object.__new__(kind)
+    made.__dict__.update(posterior.__dict__)
+    made._table = None if table is None else check_table(posterior, table)
+    return made
+
+
+def check_table(posterior: StructurePosterior, table: Table) -> Table:
+    """The table, if it is the one that a posterior was learned from.
+
+    Raises
+    ------
+    ArgumentError
+        If it is another.
+    """
+    known = posterior.options.data_digest
+    if known and table.digest != known:
+        raise ArgumentError("the table is not the one that the posterior was learned from; its contents differ")
+    return table

@@ -1,0 +1,155 @@
+"""Columns that a table does not have and an analysis declares: whether a cell is missing, and what nobody saw.
+
+An *indicator* says of every row whether a cell is missing there.  Where cells are missing at random it adds nothing; it
+is for columns whose absence may itself tell something (a test that is only made of the ill).  A *hidden* column is
+missing in every row: a cause that was not measured, with a number of states that the user chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.options import near
+from doxa.data.table import MAX_STATES, Table, plain
+from doxa.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["declared", "with_hidden", "with_indicators"]
+
+
+def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, int] | None = None) -> Table:
+    """A table with the columns that are declared; those that it has by these names already are left alone.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As `with_indicators` and `with_hidden`.
+    """
+    new = [name for name in _names("indicator", indicator) if _indicator_of(name) not in table.names]
+    made = with_indicators(table, new)
+    return made if hidden is None or hidden == {} else with_hidden(made, hidden)
+
+
+def with_indicators(table: Table, columns: Iterable[str]) -> Table:
+    """Add for each of some columns one that says whether its cell is missing.
+
+    Parameters
+    ----------
+    table : Table
+    columns : iterable of str
+        Columns with missing cells.
+
+    Returns
+    -------
+    Table
+        With columns ``"<name> is missing"`` at the end, of states ``no`` and ``yes``.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a column is unknown, named twice, has no missing cell or nothing but missing cells, or the name is taken.
+
+    Examples
+    --------
+    >>> table = Table.from_codes(["test"], [["no", "yes"]], [[0], [-1], [1]])
+    >>> with_indicators(table, ["test"]).codes.tolist()
+    [[0, 0], [-1, 1], [1, 0]]
+    """
+    names = _names("indicator", columns)
+    added, labels = [], []
+    for name in names:
+        if name not in table.names:
+            raise ArgumentError(f"indicator names {name!r}, which is not a column{near(name, table.names)}")
+        missing = table.codes[:, table.names.index(name)] < 0
+        if not missing.any():
+            raise ArgumentError(f"indicator names {name!r}, which has no missing cell; leave it out of indicator=")
+        if missing.all():
+            raise ArgumentError(
+                f"indicator names {name!r}, which is missing in every row: its absence distinguishes nothing"
+            )
+        added.append(missing.astype(np.int16))
+        labels.append(("no", "yes"))
+    return _extended(table, "indicator", [_indicator_of(name) for name in names], labels, added)
+
+
+def with_hidden(table: Table, hidden: Mapping[str, int]) -> Table:
+    """Add columns that are missing in every row.
+
+    Parameters
+    ----------
+    table : Table
+    hidden : mapping of str to int
+        Names of the columns and their numbers of states, from 2.  A column of the table that has nothing but missing
+        cells may be named too, and gets its states.
+
+    Returns
+    -------
+    Table
+        With states ``"0"``, ``"1"``, ... of each.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a name is that of a column with values, or a number of states is out of range.
+
+    Examples
+    --------
+    >>> table = Table.from_codes(["rain"], [["no", "yes"]], [[0], [1]])
+    >>> with_hidden(table, {"front": 3})
+    Table(2 rows (2 distinct) x 2 columns, 2 missing cells)
+    """
+    if not isinstance(hidden, Mapping):
+        raise ArgumentTypeError(f"hidden is {hidden!r}; it maps names to numbers of states: hidden={{'cause': 2}}")
+    for name, n_states in hidden.items():
+        if not isinstance(n_states, int) or isinstance(n_states, bool):
+            raise ArgumentTypeError(f"hidden[{name!r}] is {n_states!r}; it must be a whole number of states")
+        if not 2 <= n_states <= MAX_STATES:
+            raise ArgumentError(f"hidden[{name!r}] is {n_states}; a hidden column has 2 to {MAX_STATES} states")
+    names = _names("hidden", hidden)
+    labels = {name: tuple(map(str, range(hidden[name]))) for name in names}
+    there = [name for name in names if name in table.names]
+    for name in there:
+        if (table.codes[:, table.names.index(name)] >= 0).any():
+            raise ArgumentError(f"hidden names {name!r}, a column that has values; give the hidden column another name")
+    states = tuple(labels.get(name, own) for name, own in zip(table.names, table.states, strict=True))
+    new = [name for name in names if name not in table.names]
+    empty = np.full(table.n_distinct, -1, dtype=np.int16)
+    return _extended(replace(table, states=states), "hidden", new, [labels[name] for name in new], [empty] * len(new))
+
+
+def _indicator_of(name: str) -> str:
+    return f"{name} is missing"
+
+
+def _names(argument: str, names: Any) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ArgumentTypeError(f"{argument} is {names!r}; give names of columns in a list")
+    found = list(names)
+    for name in found:
+        if not isinstance(name, str) or not name:
+            raise ArgumentTypeError(f"{argument} holds {name!r}; a column's name is a text that is not empty")
+        if found.count(name) > 1:
+            raise ArgumentError(f"{argument} names {name!r} twice")
+    return [plain(name) for name in found]
+
+
+def _extended(
+    table: Table,
+    argument: str,
+    names: Sequence[str],
+    states: Sequence[tuple[str, ...]],
+    columns: Sequence[NDArray[np.int16]],
+) -> Table:
+    """The table with more columns; rows that differed still do, and equal ones got equal cells."""
+    for name in names:
+        if name in table.names:
+            raise ArgumentError(f"{argument} would add the column {name!r}, and there is one; rename that")
+    if not names:
+        return table
+    codes = np.ascontiguousarray(np.column_stack([table.codes, *columns]), dtype=np.int16)
+    codes.setflags(write=False)
+    return replace(table, names=(*table.names, *names), states=(*table.states, *states), codes=codes)

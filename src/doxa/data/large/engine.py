@@ -1,0 +1,103 @@
+"""What a source that is counted where it lives must be able to do, and what it hands over.
+
+An engine (`doxa.data.large.duck_engine`, `doxa.data.large.lazy_engine`) knows its columns by position.  It is asked in
+this order: `describe` once, `set_codings` once, then `group` as often as wanted; each is a few passes over the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.coding import Column
+
+__all__ = ["MANY_VALUES", "Coding", "Engine", "Groups", "Seen", "rank", "unseen"]
+
+MANY_VALUES = 4096  # a column with more distinct values is no category, and they are not fetched to find that out
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A column after the first passes.
+
+    ``column`` is described by its distinct values in place of its rows: ``codes()`` has an entry for each of them, and
+    none where there are too many to fetch.
+    """
+
+    column: Column
+    n_present: int  # cells that are not missing
+    n_each: NDArray[np.int64] | None = None  # cells of each value of ``column.codes()``, if these were fetched
+    ranked: Callable[[Sequence[int]], NDArray[np.float64]] | None = (
+        None  # the k-th smallest cells of a column of numbers
+    )
+
+
+class Coding(NamedTuple):
+    """How the cells of a column become codes: value by value, or by the cuts between bins."""
+
+    states: tuple[str, ...]
+    codes: NDArray[np.int16]  # of the distinct values, as the column was described
+    cuts: NDArray[np.float64] | None  # bins: the code is the number of cuts that are not above the cell
+
+
+class Groups(NamedTuple):
+    """The distinct rows of some columns."""
+
+    codes: NDArray[np.int16]  # (n_groups, n_columns of the block), -1 is missing
+    counts: NDArray[np.int64]  # (n_groups,)
+    first: NDArray[np.int64] | None  # where each occurs first, if the source has an order
+
+
+class Engine(Protocol):
+    """A source that groups its rows itself."""
+
+    label: str  # how messages name it: "source 'x.parquet'"
+    names: tuple[str, ...]
+    n_rows: int
+    has_order: bool
+    cells_a_block: int  # possible cells of a block of which most sets are counted in the least time
+    cells_a_pass: int  # and of all blocks of a pass: what fits memory, and what a failure may lose
+
+    def describe(self) -> list[Seen]:
+        """Go over the source: the number of rows, and the values of every column."""
+
+    def set_codings(self, codings: Sequence[Coding]) -> None:
+        """Say how cells become codes in `group`."""
+
+    def group(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
+        """Group the rows by each of several blocks of columns, in one pass if the engine can.
+
+        None in place of a block that has more than ``most`` groups.
+        """
+
+    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
+        """As `group`, but where groups occur first may be left out."""
+
+    def is_spread(self, most: int) -> bool:
+        """Whether there are clearly more distinct rows than ``most``: an estimate, to save a pass that would fail."""
+
+    def close(self) -> None:
+        """Let go of files and connections that are the engine's own."""
+
+
+def unseen(codes: NDArray[Any]) -> bool:
+    """Whether some code marks a value that was not there when the columns were described."""
+    return bool((codes < -1).any())
+
+
+def rank(values: NDArray[np.float64], counts: NDArray[np.int64], ranks: Sequence[int]) -> NDArray[np.float64]:
+    """Return the k-th smallest, from 0, of values that occur ``counts`` times.
+
+    Examples
+    --------
+    >>> rank(np.array([7.0, 2.0]), np.array([1, 3]), [0, 2, 3]).tolist()
+    [2.0, 2.0, 7.0]
+    """
+    order = np.argsort(values)
+    ends = np.cumsum(counts[order])
+    found: NDArray[np.float64] = values[order][np.searchsorted(ends, ranks, side="right")]
+    return found

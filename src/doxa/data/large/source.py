@@ -1,0 +1,298 @@
+"""`CountedSource`: a table that stays where it is, and the counts that it is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.large.blocks import Block, cover, members_of
+from doxa.data.large.engine import Coding, Engine, Groups, Seen, unseen
+from doxa.data.large.errors import SourceError, changed
+from doxa.data.large.kept import KeptCounts, Known
+from doxa.data.large.sets import SetCounts, count_subset
+from doxa.data.large.states import find_codings
+from doxa.data.large.table import CountedTable
+from doxa.data.options import near
+from doxa.data.table import Table, collapsed
+from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+
+__all__ = ["CountedSource", "SourceError"]
+
+_MOST_DISTINCT = 2**23  # rows of a table that is held in memory: 270 MB for twelve columns
+
+
+class CountedSource:
+    """A table that is counted where it lives; made by `open_source`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    states : tuple of tuple of str
+        Labels of the states of each column, in the order of their codes; those that `doxa.read_table` would find.
+    n_rows : int
+        Number of rows.
+
+    Notes
+    -----
+    A failure of the source, or a change of it that shows, is a `SourceError`; what was counted before it is kept, and
+    asking again goes on from there.
+    """
+
+    def __init__(self, engine: Engine, bins: int | Mapping[str, int] | None, keep: Any = None) -> None:
+        self._engine = engine
+        self._closed = weakref.finalize(self, engine.close)
+        try:
+            seen = engine.describe()
+            codings = find_codings(_some_rows(engine, seen), bins)
+            engine.set_codings(codings)
+            self.names, self.n_rows = engine.names, engine.n_rows
+            self.states = tuple(coding.states for coding in codings)
+            self._n_missing = [engine.n_rows - one.n_present for one in seen]
+            n_each = [_of_states(one, coding) for one, coding in zip(seen, codings, strict=True)]
+            self._known = Known(self.names, self.states, self.n_rows, tuple(self._n_missing), tuple(n_each))
+            self._lock = threading.RLock()
+            self._kept = KeptCounts(self._known, keep)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def n_states(self) -> NDArray[np.int64]:
+        """Number of states of each column, shape (n_columns,)."""
+        return np.array([len(labels) for labels in self.states], dtype=np.int64)
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells, over all rows."""
+        return sum(self._n_missing)
+
+    @property
+    def missing_by_column(self) -> dict[str, int]:
+        """Number of missing cells of each column that has any."""
+        return {name: number for name, number in zip(self.names, self._n_missing, strict=True) if number}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is known without counting sets, in hexadecimal: not of the cells.
+
+        Names, states, numbers of rows and missing cells, and how often each state occurs (not of columns that are cut
+        into bins).  A source that changes and keeps all of these looks the same.  The digest of `counted_table` covers
+        all counts that scores are made of.
+        """
+        return hashlib.sha256(self._known.to_json().encode("ascii")).hexdigest()
+
+    def table(self, most_distinct: int = _MOST_DISTINCT) -> Table:
+        """The distinct rows with their counts, in one pass: all that learning needs.
+
+        Parameters
+        ----------
+        most_distinct : int, default=2**23
+            How many distinct rows may be held in memory.
+
+        Returns
+        -------
+        Table
+            Without the order of the rows.  Its distinct rows are in order of first occurrence where the source is a
+            file, so that it has the digest of the table read whole; otherwise they rise.
+
+        Raises
+        ------
+        TableError
+            If there are more distinct rows.
+        SourceError
+            If the source fails or has changed.
+        """
+        found = self.try_table(most_distinct)
+        if found is None:
+            raise TableError(
+                f"{self._engine.label} has more than {most_distinct} distinct rows, too many to hold in memory; "
+                "read fewer columns with columns=[...] or --columns, or give the source itself to doxa.learn, with "
+                "max_parents, which counts families where they are; doxa.data.large.open_source(...).count_sets(...) "
+                "counts any sets"
+            )
+        return found
+
+    def try_table(self, most_distinct: int = _MOST_DISTINCT) -> Table | None:
+        """As `table`, but None where there are more distinct rows."""
+        possible = math.prod(len(states) + bool(n) for states, n in zip(self.states, self._n_missing, strict=True))
+        with self._lock:
+            if min(possible, self.n_rows) > most_distinct and self._engine.is_spread(most_distinct):
+                return None
+            (found,) = self._engine.group([tuple(range(len(self.names)))], most_distinct)
+        if found is None:
+            return None
+        self._check(found)
+        order = np.lexsort(found.codes.T[::-1]) if found.first is None else np.argsort(found.first)
+        columns = [found.codes[order, j] for j in range(len(self.names))]
+        return collapsed(self.names, self.states, columns, found.counts[order], in_order=False)
+
+    def counted_table(self, sets: Iterable[Sequence[str] | Sequence[int]]) -> CountedTable:
+        """The counts of some sets of columns as a table without rows, for `doxa.learn`.
+
+        Parameters, errors and passes as `count_sets`; no cell may be missing.
+        """
+        if self.n_missing:
+            raise TableError(f"{self._engine.label} has {self.n_missing} missing cells, and counts alone hold none")
+        return CountedTable(self.names, self.states, self.n_rows, self.count_sets(sets))
+
+    def keep_in(self, path: str | os.PathLike[str]) -> None:
+        """Keep counted sets in a file from now on; what it holds of this source is not counted again.
+
+        Raises
+        ------
+        FileError
+            If the file holds counts of another source, or is none of ours.
+        """
+        with self._lock:
+            self._kept = KeptCounts(self._known, path)
+
+    def count_sets(
+        self, sets: Iterable[Sequence[str] | Sequence[int]], *, cells_a_pass: int | None = None
+    ) -> list[SetCounts]:
+        """Count sets of columns, many in one pass; each is counted once, and kept.
+
+        Parameters
+        ----------
+        sets : iterable of sequences of names or of positions
+            Sets of columns, in any order, the empty set included.
+        cells_a_pass : int, optional
+            Bound on the cells that one pass has to hold; a set that may have more has a pass of its own.  When left
+            out, 2**25 for files, at 8 bytes each, and 2**20 where an engine groups rows, at some 100 bytes each.
+
+        Returns
+        -------
+        list of SetCounts
+            In the order asked; columns within a set rise.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a column is unknown or is in a set twice.
+        SourceError
+            If the source fails or has changed; it says how many sets are kept.
+        """
+        asked = [self._as_bits(columns) for columns in sets]
+        with self._lock:
+            wanted = [columns for columns in dict.fromkeys(asked) if columns not in self._kept]
+            log_cells = [
+                math.log(len(states) + bool(n)) for states, n in zip(self.states, self._n_missing, strict=True)
+            ]
+            most = self._engine.cells_a_pass if cells_a_pass is None else cells_a_pass
+            blocks = cover(wanted, log_cells, min(most, self._engine.cells_a_block))
+            batches = _batches(blocks, log_cells, most)
+            done = 0
+            for batch in batches:
+                try:
+                    self._count(batch, most)
+                except SourceError as error:
+                    raise SourceError(
+                        f"{error}; {done} of the {len(wanted)} sets that were asked for are counted and kept, and "
+                        "asking again goes on from there"
+                    ) from error
+                done += sum(len(served) for _, served in batch)
+            return [self._kept[columns] for columns in asked]
+
+    def close(self) -> None:
+        """Let go of the source; counts already handed out stay."""
+        self._closed()
+
+    def __enter__(self) -> CountedSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        columns = "1 column" if len(self.names) == 1 else f"{len(self.names)} columns"
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows} rows"
+        cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing or 'no'} missing cells"
+        return f"CountedSource({rows} x {columns}, {cells})"
+
+    def _as_bits(self, columns: Sequence[str] | Sequence[int]) -> int:
+        if isinstance(columns, str):
+            raise ArgumentTypeError(f"sets holds {columns!r}; a set is a list of names: [{columns!r}]")
+        bits = 0
+        for column in columns:
+            if isinstance(column, str):
+                if column not in self.names:
+                    raise ArgumentError(f"sets names {column!r}, which is no column{near(column, self.names)}")
+                position = self.names.index(column)
+            else:
+                position = int(column)
+            if not 0 <= position < len(self.names):
+                raise ArgumentError(f"sets holds the column {position}; columns are 0 to {len(self.names) - 1}")
+            if bits >> position & 1:
+                raise ArgumentError(f"sets has a set with the column {self.names[position]!r} twice")
+            bits |= 1 << position
+        return bits
+
+    def _count(self, batch: Sequence[Block], most: int) -> None:
+        """Count the sets of some blocks in one pass, and keep them together."""
+        new: dict[int, SetCounts] = {}
+        asked = [(columns, served) for columns, served in batch if columns]
+        blocks = [members_of(columns) for columns, _ in asked]
+        found = self._engine.count_blocks(blocks, max(most, _MOST_DISTINCT)) if blocks else []
+        for (columns, served), groups in zip(asked, found, strict=True):
+            members = members_of(columns)
+            if groups is None:
+                raise TableError(
+                    f"columns {[self.names[j] for j in members]} have more than {max(most, _MOST_DISTINCT)} distinct "
+                    "rows; ask for smaller sets (max_parents)"
+                )
+            self._check(groups)
+            for one in served:
+                new[one] = self._subset(groups, members, members_of(one))
+        for columns, _ in batch:
+            if not columns:
+                codes, counts = np.empty((1, 0), dtype=np.int16), np.array([self.n_rows], dtype=np.int64)
+                new[0] = SetCounts((), np.empty(0, dtype=np.int64), codes, counts)
+        self._kept.add(new)
+
+    def _subset(self, groups: Groups, members: tuple[int, ...], columns: tuple[int, ...]) -> SetCounts:
+        positions = [members.index(j) for j in columns]
+        return count_subset(groups.codes, groups.counts, positions, columns, self.n_states[list(columns)])
+
+    def _check(self, found: Groups) -> None:
+        if unseen(found.codes):
+            raise changed(self._engine.label, "it has values that it had not")
+
+
+def _some_rows(engine: Engine, seen: list[Seen]) -> list[Seen]:
+    if not engine.n_rows:
+        raise TableError(f"{engine.label} has columns but no rows")
+    return seen
+
+
+def _of_states(seen: Seen, coding: Coding) -> tuple[int, ...]:
+    """How often each state of a column occurs, as far as the first passes tell."""
+    if coding.cuts is not None or seen.n_each is None:
+        return ()
+    n_each = np.zeros(len(coding.states) + 1, dtype=np.int64)  # missing cells are last
+    np.add.at(n_each, coding.codes[: seen.n_each.size], seen.n_each)
+    return tuple(n_each[:-1].tolist())
+
+
+def _batches(blocks: Sequence[Block], log_cells: Sequence[float], most: float) -> list[list[Block]]:
+    """Share the blocks among passes, each within the bound on cells."""
+    batches: list[list[Block]] = []
+    room = 0.0
+    for block in blocks:
+        cells = math.exp(min(700.0, sum(log_cells[j] for j in members_of(block[0]))))
+        if not batches or cells > room:
+            batches.append([])
+            room = most
+        batches[-1].append(block)
+        room -= cells
+    return batches

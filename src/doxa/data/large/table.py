@@ -1,0 +1,192 @@
+"""`CountedTable`: a table of which the counts of some sets of columns are held, and no rows."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.large.sets import SetCounts
+from doxa.data.options import check_columns
+from doxa.data.table import Table, collapsed
+from doxa.errors import TableError
+
+__all__ = ["CountedTable", "SizedCounts"]
+
+
+class SizedCounts(NamedTuple):
+    """Counts of many sets of one size, one after the other."""
+
+    members: NDArray[np.int64]  # (n_sets, size): rising within a set; sets in colexicographic order
+    first: NDArray[np.int64]  # (n_sets + 1,): the cells of set k are numbers first[k] to first[k + 1] - 1
+    codes: NDArray[np.int16]  # (n_cells, size): the cells that occur, rising within a set
+    counts: NDArray[np.int64]  # (n_cells,)
+
+
+class CountedTable(Table):
+    """A table whose distinct rows are too many to hold: the counts of sets of its columns stand in their place.
+
+    Made by `doxa.data.large.CountedSource.counted_table`.  It has no missing cells.  Names, states, number of rows and
+    `select` for sets that were counted are as in any `Table`; whatever needs rows is a `TableError`.
+
+    Attributes
+    ----------
+    sizes : dict of int to SizedCounts
+        The counts, by the number of columns of the sets.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], states: tuple[tuple[str, ...], ...], n_rows: int, sets: Iterable[SetCounts]
+    ) -> None:
+        grouped: dict[int, list[SetCounts]] = {}
+        for one in sets:
+            grouped.setdefault(len(one.columns), []).append(one)
+        found: Mapping[str, Any] = {
+            "names": names,
+            "states": states,
+            "n_rows": n_rows,  # a cached property of Table
+            "sizes": {size: _in_one(size, grouped[size]) for size in sorted(grouped)},
+        }
+        self.__dict__.update(found)  # as Table, never changed afterwards
+
+    sizes: dict[int, SizedCounts]
+
+    @property
+    def codes(self) -> NDArray[np.int16]:
+        """Refused: there are no rows."""
+        self._refuse()
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Refused: there are no rows."""
+        self._refuse()
+
+    @property
+    def n_distinct(self) -> int:
+        """Refused: there are no rows."""
+        self._refuse()
+
+    @property
+    def row_index(self) -> NDArray[np.int32] | NDArray[np.int64]:
+        """Refused: there are no rows."""
+        self._refuse()
+
+    @property
+    def has_row_order(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def n_missing(self) -> int:
+        """Zero."""
+        return 0
+
+    @property
+    def missing_by_column(self) -> dict[str, int]:
+        """Empty."""
+        return {}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of names, states, number of rows and all counts that are held, in hexadecimal.
+
+        That is all that scores of families are made of: rows that differ and have the same counts of these sets have
+        the same digest, and the same posterior over graphs.
+        """
+        known = json.dumps([self.names, self.states, self.n_rows], ensure_ascii=True, separators=(",", ":"))
+        content = hashlib.sha256(known.encode("ascii"))
+        for sized in self.sizes.values():
+            content.update(sized.members.astype("<i8").tobytes())
+            content.update(sized.first.astype("<i8").tobytes())
+            content.update(sized.codes.astype("<i2").tobytes())
+            content.update(sized.counts.astype("<i8").tobytes())
+        return content.hexdigest()
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """Some of the columns as a table of distinct rows with counts, if a set that holds them was counted.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of columns, in the order wanted.
+
+        Returns
+        -------
+        Table
+            Without the order of the rows.
+
+        Raises
+        ------
+        TableError
+            If they were not counted together.
+        """
+        positions = check_columns(columns, self.names)
+        held = self._set_with(tuple(sorted(positions)))
+        at = [held.columns.index(j) for j in positions]
+        codes = held.codes[:, at]
+        order = np.lexsort(codes.T[::-1])
+        return collapsed(
+            tuple(self.names[j] for j in positions),
+            tuple(self.states[j] for j in positions),
+            [codes[order, k] for k in range(len(at))],
+            held.counts[order],
+            in_order=False,
+        )
+
+    def __repr__(self) -> str:
+        n_sets = sum(len(sized.members) for sized in self.sizes.values())
+        return f"CountedTable({self.n_rows} rows x {self.n_columns} columns, counts of {n_sets} sets of columns)"
+
+    def _set_with(self, columns: tuple[int, ...]) -> SetCounts:
+        """The smallest counted set that holds some columns, themselves if they are one."""
+        for size, sized in self.sizes.items():
+            if size == len(columns):
+                place = self._places.get(columns)
+                if place is not None:
+                    return self._set(size, place)
+            elif size > len(columns):
+                holds = np.isin(sized.members, columns).sum(axis=1) == len(columns)
+                if holds.any():
+                    return self._set(size, int(np.flatnonzero(holds)[0]))
+        named = [self.names[j] for j in columns]
+        raise TableError(
+            f"columns {named} were not counted together: of this table, whose distinct rows are too many to hold, only "
+            "families within the limits of the run were; raise max_parents, or read fewer columns or rows"
+        )
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, ...], int]:
+        """Number of each set among those of its size."""
+        return {tuple(members): k for sized in self.sizes.values() for k, members in enumerate(sized.members.tolist())}
+
+    def _set(self, size: int, place: int) -> SetCounts:
+        sized = self.sizes[size]
+        members = sized.members[place].tolist()
+        cells = slice(int(sized.first[place]), int(sized.first[place + 1]))
+        return SetCounts(tuple(members), self.n_states[members], sized.codes[cells], sized.counts[cells])
+
+    def _refuse(self) -> NoReturn:
+        raise TableError(
+            f"the rows of this table are not here: it has {self.n_rows} rows, too many of them distinct to hold, and "
+            "only counts of sets of columns were made; read fewer columns (columns=...) or a sample of the rows"
+        )
+
+
+def _in_one(size: int, sets: Sequence[SetCounts]) -> SizedCounts:
+    """Counts of sets of one size in single arrays."""
+    members = np.array([one.columns for one in sets], dtype=np.int64).reshape(len(sets), size)
+    order = np.lexsort(members.T) if size else np.arange(len(sets))
+    chosen = [sets[k] for k in order.tolist()]
+    ends = itertools.accumulate((one.counts.size for one in chosen), initial=0)
+    return SizedCounts(
+        members[order],
+        np.fromiter(ends, dtype=np.int64, count=len(sets) + 1),
+        np.concatenate([one.codes for one in chosen]),
+        np.concatenate([one.counts for one in chosen]),
+    )

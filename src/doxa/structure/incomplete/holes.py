@@ -1,0 +1,157 @@
+"""Where cells are missing, in the form that compiled loops take: complete rows collapsed, incomplete rows one by one.
+
+A chain over graphs and missing cells holds a *completion*: a value for every missing cell.  Equal complete rows stay
+one row with a count.  Equal incomplete rows are separate cases: each has missing cells of its own.
+
+**Order of the missing cells.**  Incomplete rows are taken in the order of the table's distinct rows, a row that occurs
+c times c times in succession, and the missing cells of a row by column.  So the table's digest fixes the order.  The
+k-th copy of a distinct row stands for the k-th row of the source that equals it (`Holes.source_row`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table
+from doxa.errors import ArgumentError, TableError
+from doxa.models.bits import pack_rows
+
+__all__ = ["Completion", "Holes", "completed_table", "completion_of", "find_holes", "put_cells"]
+
+
+class Holes(NamedTuple):
+    """The missing cells of a table; see the module's notes for their order."""
+
+    first: NDArray[np.int64]  # (n_incomplete + 1,): the cells of row i are numbers first[i] to first[i + 1] - 1
+    column: NDArray[np.int64]  # (n_missing,)
+    row: NDArray[np.int64]  # (n_missing,): number of the incomplete row
+    source_row: NDArray[np.int64]  # (n_incomplete,): its row in the source
+    n_complete: int  # distinct complete rows
+    base: NDArray[np.int16]  # (n_nodes, n_complete + n_incomplete): the table by columns, -1 where missing
+    weights: NDArray[np.int64]  # (n_complete + n_incomplete,): cases; 1 for incomplete rows
+    n_states: NDArray[np.int64]  # (n_nodes,)
+    missing_in: NDArray[np.uint64]  # (n_nodes, n_words): the incomplete rows without this column, as bit sets
+    hidden: NDArray[np.int64]  # columns without a single value, declared as hidden
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells."""
+        return len(self.column)
+
+    @property
+    def dtype(self) -> type[np.int8] | type[np.int16]:
+        """The integers that drawn cells are kept in."""
+        return np.int8 if int(self.n_states.max()) <= np.iinfo(np.int8).max else np.int16
+
+
+class Completion(NamedTuple):
+    """A completed table as compiled loops take it; they change it in place."""
+
+    columns: NDArray[np.int16]  # (n_nodes, n_complete + n_incomplete)
+    rows: NDArray[np.int16]  # (n_incomplete, n_nodes): the incomplete rows again, a row's cells side by side
+    weights: NDArray[np.int64]
+    n_states: NDArray[np.int64]
+    n_complete: int
+    first: NDArray[np.int64]  # as `Holes.first`
+    column: NDArray[np.int64]  # as `Holes.column`
+
+
+def find_holes(table: Table, hidden: Sequence[str] = ()) -> Holes:
+    """The missing cells of a table.
+
+    Parameters
+    ----------
+    table : Table
+        At least two columns and one row.
+    hidden : sequence of str, default=()
+        Columns that nobody observed; every cell of them is missing, and their states are declared.
+
+    Raises
+    ------
+    TableError
+        If a column without any value is not declared as hidden, or there are fewer than two columns or no rows.
+    ArgumentError
+        If a hidden column is unknown, or has values.
+
+    Examples
+    --------
+    >>> table = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, -1], [1, 1], [0, -1], [-1, 0]])
+    >>> holes = find_holes(table)
+    >>> holes.source_row.tolist(), holes.row.tolist(), holes.column.tolist()
+    ([0, 2, 3], [0, 1, 2], [1, 1, 0])
+    """
+    codes, counts = table.codes, table.counts
+    _check(table, hidden)
+    incomplete = np.flatnonzero((codes < 0).any(axis=1))
+    complete = np.flatnonzero((codes >= 0).all(axis=1))
+    expanded = np.repeat(incomplete, counts[incomplete])
+    grouped = np.argsort(table.row_index, kind="stable")  # rows of the source, distinct row by distinct row
+    source_row = grouped[np.isin(table.row_index[grouped], incomplete)].astype(np.int64)
+    rows = codes[expanded]
+    row, column = np.nonzero(rows < 0)
+    first = np.concatenate([[0], np.cumsum((rows < 0).sum(axis=1))]).astype(np.int64)
+    base = np.array(np.concatenate([codes[complete], rows]).T, order="C")
+    weights = np.concatenate([counts[complete], np.ones(len(expanded), dtype=np.int64)])
+    declared = np.array([table.names.index(name) for name in hidden], dtype=np.int64)
+    return Holes(
+        first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
+        pack_rows((rows < 0).T), np.sort(declared),
+    )  # fmt: skip
+
+
+def _check(table: Table, hidden: Sequence[str]) -> None:
+    if len(table.names) < 2:
+        raise TableError(f"table has only the column {table.names[0]!r}; a structure needs at least two columns")
+    if not table.n_rows:
+        raise TableError("table has no rows; there is nothing to complete")
+    if isinstance(hidden, str):
+        raise ArgumentError(f"hidden is {hidden!r}; it is a list of names: hidden=[{hidden!r}]")
+    empty = {name for name, count in table.missing_by_column.items() if count == table.n_rows}
+    for name in hidden:
+        if name not in table.names:
+            raise ArgumentError(f"hidden names {name!r}, which is not a column of the table")
+        if name not in empty:
+            raise ArgumentError(
+                f"hidden names {name!r}, which has values; a hidden column has none: take it out of hidden, its "
+                "missing cells are drawn all the same"
+            )
+    for name in table.names:
+        if name in empty and name not in hidden:
+            raise TableError(
+                f"column {name!r} has no value at all; leave it out, or declare it with hidden=[{name!r}] if it stands "
+                "for something that nobody observed"
+            )
+
+
+def completion_of(holes: Holes, cells: NDArray[np.integer]) -> Completion:
+    """The completed table with these values of the missing cells; a copy.
+
+    Parameters
+    ----------
+    holes : Holes
+    cells : array of int, shape (n_missing,)
+        States, in the order of the missing cells.
+    """
+    columns = holes.base.copy()
+    made = Completion(
+        columns, np.ascontiguousarray(columns[:, holes.n_complete :].T), holes.weights, holes.n_states,
+        holes.n_complete, holes.first, holes.column,
+    )  # fmt: skip
+    put_cells(made, holes, cells)
+    return made
+
+
+def put_cells(completion: Completion, holes: Holes, cells: NDArray[np.integer]) -> None:
+    """Write values of the missing cells into a completion, in place."""
+    completion.columns[holes.column, holes.n_complete + holes.row] = cells
+    completion.rows[holes.row, holes.column] = cells
+
+
+def completed_table(table: Table, holes: Holes, cells: NDArray[np.integer]) -> Table:
+    """The table with its missing cells filled in; rows in another order."""
+    completion = completion_of(holes, cells)
+    return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights)

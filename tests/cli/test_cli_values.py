@@ -1,0 +1,82 @@
+"""`doxa impute`, `doxa predict`, and questions to `doxa learn`."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+QUICK = ["--draws", "20", "--seed", "1"]
+
+
+@pytest.fixture
+def votes(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("party,crime,aid\n" + "r,y,n\nd,n,y\nr,y,\nd,,y\nr,n,n\nd,n,y\n,y,n\n" * 5)
+    return path
+
+
+def test_learn_answers_questions(run, votes):
+    words = ["--query", "party=r", "--query", "aid", "--given", "crime=y"]
+    code, out, err = run("learn", votes, *QUICK, *words)
+    assert (code, err) == (0, "")
+    assert "where crime = y was seen:" in out
+    assert "party = r" in out
+    assert "aid = n" in out
+    assert "aid = y" in out
+    assert "what the data leave open" in out
+
+
+def test_learn_sets_by_intervention(run, votes):
+    code, out, _ = run("learn", votes, *QUICK, "--query", '{"party": "r"}', "--do", "crime=y")
+    assert code == 0
+    assert "where crime = y was set:" in out
+    assert "party = r " in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--given", "crime=y"], "Invalid value for --given: it needs a question: --query party=republican"),
+        (["--query", "party=r", "--do", "crime"], "Invalid value for --do: 'crime' should be VARIABLE=..."),
+        (["--hidden", "2"], "Invalid value for --hidden: '2' should be NAME=STATES, as in cause=2"),
+    ],
+)
+def test_questions_refused(run, votes, words, message):
+    code, out, err = run("learn", votes, *QUICK, *words)
+    assert code == 2
+    assert out == ""
+    assert err.startswith(f"doxa: {message}")
+
+
+def test_impute_a_table_and_a_run(run, votes, tmp_path):
+    code, out, err = run("impute", votes, *QUICK, "--output", "cells.csv", "--completed", "full.csv")
+    assert (code, err) == (0, "")
+    assert "15 missing cells in 35 rows" in out
+    cells = pd.read_csv(tmp_path / "cells.csv")
+    assert list(cells.columns) == ["row", "column", "state", "probability", "mcse"]
+    assert len(cells) == 30
+    full = pd.read_csv(tmp_path / "full.csv")
+    assert full.shape == (35, 3)
+    assert not full.isna().any().any()
+    assert run("learn", votes, *QUICK, "--store", "run.doxa")[0] == 0
+    code, again, _ = run("impute", "run.doxa")
+    assert code == 0
+    assert again.splitlines()[:6] == out.splitlines()[:6]
+    code, _, err = run("impute", "run.doxa", "--seed", "2")
+    assert code == 2
+    assert err.startswith("doxa: Invalid value for --seed: 'run.doxa' is a run that was made already")
+
+
+def test_predict_rows(run, votes, tmp_path):
+    (tmp_path / "new.csv").write_text("party,crime,aid\n,y,n\n,n,\n")  # the target's column is empty
+    code, out, err = run("predict", votes, "new.csv", "--target", "party", *QUICK, "--output", "p.csv")
+    assert (code, err) == (0, "")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert found["column"].tolist() == ["party"] * 4
+    assert found["probability"].between(0, 1).all()
+    assert "All predictions are in p.csv." in out
+    (tmp_path / "odd.csv").write_text("crime,aid\nmaybe,n\n")
+    code, _, err = run("predict", votes, "odd.csv", "--target", "party", *QUICK)
+    assert code == 2
+    assert "rows has 'maybe' in column 'crime', a state that the posterior was not learned with" in err
+    assert run("predict", votes, "odd.csv", "--target", "party", *QUICK, "--unseen", "prior")[0] == 0
