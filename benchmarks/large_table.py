@@ -1,9 +1,11 @@
-"""Time and memory of `read_table` and of counting families on a Parquet file that is larger than memory as a table.
+"""Time and memory of reading, counting and learning from Parquet files that are larger than memory as tables.
 
-Run as ``python benchmarks/large_table.py [rows] [folder]``: a million rows by default; 100000000 is the full size.
-DuckDB draws the rows from a random network of twelve binary and ternary columns, straight into a file in the folder (a
-temporary one by default), which is deleted afterwards unless it was there before.  Each task runs in a process of its
-own, whose seconds, CPU seconds and peak resident memory are printed.  Target for the full size: 3 GB.
+Run as ``python benchmarks/large_table.py [rows] [folder] [task]``: a million rows by default; 100000000 is the full
+size.  DuckDB draws the rows from a random network of twelve binary and ternary columns, straight into a file in the
+folder (a temporary one by default), which is deleted afterwards unless it was there before.  A second file has a fifth
+of the rows and forty ternary columns: its rows hardly repeat, and `doxa.learn` counts all families of two parents where
+they are.  Each task runs in a process of its own, whose seconds, CPU seconds and peak resident memory are printed; a
+part of a task's name picks the tasks.  Target for the full size: 3 GB.
 """
 
 import json
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 
-_RADIX = [2, 3] * 6
+_NARROW, _WIDE = [2, 3] * 6, [3] * 40
 _LABELS = {2: "['no', 'yes']", 3: "['low', 'mid', 'high']"}
 
 _START = """
@@ -39,6 +41,12 @@ said = repr(read_table(sys.argv[1]))
 import polars
 said = repr(read_table(polars.scan_parquet(sys.argv[1])))
 """,
+    "learn": """
+import doxa
+doxa.data.duck._LARGE_ROWS = 0
+posterior = doxa.learn(sys.argv[1], seed=1)
+said = f"{posterior!r}, {posterior.table!r}, {len(posterior.query('column 3', given={'column 0': 'yes'}))} answers"
+""",
     "count_sets: all sets of up to 4 columns": """
 with open_source(sys.argv[1]) as counted:
     sets = [s for k in range(5) for s in itertools.combinations(counted.names, k)]
@@ -46,33 +54,44 @@ with open_source(sys.argv[1]) as counted:
     assert all(one.counts.sum() == counted.n_rows for one in found)
 said = f"{len(found)} sets, {sum(one.counts.size for one in found)} cells"
 """,
-    "the same, at most 5000 cells a pass": """
+    "the same by groups, at most 5000 cells a pass": """
 with open_source(sys.argv[1]) as counted:
     sets = [s for k in range(5) for s in itertools.combinations(counted.names, k)]
     passes, group = [], counted._engine.group
-    counted._engine.group = lambda blocks, most: passes.append(len(blocks)) or group(blocks, most)
+    counted._engine.count_blocks = lambda blocks, most: passes.append(len(blocks)) or group(blocks, most)
     counted.count_sets(sets, cells_a_pass=5000)
 said = f"{sum(passes)} blocks of columns in {len(passes)} passes"
 """,
 }
+_WIDE_TASKS = {
+    "learn, 40 columns, max_parents=2": """
+import doxa
+from doxa.data.large import CountedSource
+doxa.data.duck._LARGE_ROWS = 0
+whole = CountedSource.try_table
+CountedSource.try_table = lambda self: whole(self, min(2**23, self.n_rows // 3))
+posterior = doxa.learn(sys.argv[1], max_parents=2, draws=300, warmup=300, seed=1)
+said = f"{posterior!r}, {posterior.table!r}, converged: {posterior.converged}"
+""",
+}
 
 
-def network_sql(n_rows, seed=1):
+def network_sql(n_rows, radix_of=_NARROW, seed=1):
     """Write the query that draws rows: each column depends on the one before it and the one three before."""
     rng = random.Random(seed)
     drawn, rows = "", f"(SELECT random() AS u0 FROM range({n_rows}))"
-    for j, radix in enumerate(_RADIX):
+    for j, radix in enumerate(radix_of):
         n_configurations, configuration = 1, "0"
         for parent in (p for p in (j - 1, j - 3) if p >= 0):
-            configuration = f"({configuration}) * {_RADIX[parent]} + x{parent}"
-            n_configurations *= _RADIX[parent]
+            configuration = f"({configuration}) * {radix_of[parent]} + x{parent}"
+            n_configurations *= radix_of[parent]
         ends = [_cumulative(rng, radix) for _ in range(n_configurations)]
         state = " + ".join(
             f"(u{j} >= ({[row[k] for row in ends]})[1 + {configuration}])::INT" for k in range(radix - 1)
         )
         rows = f"(SELECT {drawn}{state} AS x{j}, random() AS u{j + 1} FROM {rows})"
         drawn += f"x{j}, "
-    named = ", ".join(f'({_LABELS[radix]})[1 + x{j}] AS "column {j}"' for j, radix in enumerate(_RADIX))
+    named = ", ".join(f'({_LABELS[radix]})[1 + x{j}] AS "column {j}"' for j, radix in enumerate(radix_of))
     return f"SELECT {named} FROM {rows}"
 
 
@@ -84,26 +103,35 @@ def _cumulative(rng, radix):
 def main():
     """Draw, run every task in a process of its own, print."""
     n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    chosen = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(sys.argv[2] if len(sys.argv) > 2 else scratch) / f"large-table-{n_rows}.parquet"
-        was_there = path.exists()
-        try:
-            if not was_there:
-                with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
-                    connection.execute("SELECT setseed(0.5)")
-                    connection.execute(f"COPY ({network_sql(n_rows)}) TO '{path}' (FORMAT parquet)")
-            print(f"{path.stat().st_size / 2**20:.0f} MB of Parquet, {n_rows} rows by {len(_RADIX)} columns")
-            for task, program in _TASKS.items():
-                command = [sys.executable, "-c", _START + program + _END, str(path)]
-                run = subprocess.run(command, check=True, capture_output=True, text=True)
-                found = json.loads(run.stdout)
-                print(f"{task}: {found['said']}")
-                print(
-                    f"    {found['wall']:.1f} s, CPU {found['cpu']:.1f} s, peak RSS {found['peak']:.2f} GB", flush=True
-                )
-        finally:
-            if not was_there:
-                path.unlink(missing_ok=True)
+        folder = Path(sys.argv[2] if len(sys.argv) > 2 else scratch)
+        _run(folder / f"large-table-{n_rows}.parquet", n_rows, _NARROW, _tasks(_TASKS, chosen))
+        _run(folder / f"wide-table-{n_rows // 5}.parquet", n_rows // 5, _WIDE, _tasks(_WIDE_TASKS, chosen))
+
+
+def _tasks(tasks, chosen):
+    return {task: program for task, program in tasks.items() if chosen in task}
+
+
+def _run(path, n_rows, radix_of, tasks):
+    was_there = path.exists()
+    try:
+        if not was_there and tasks:
+            with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+                connection.execute("SELECT setseed(0.5)")
+                connection.execute(f"COPY ({network_sql(n_rows, radix_of)}) TO '{path}' (FORMAT parquet)")
+        if tasks:
+            print(f"{path.stat().st_size / 2**20:.0f} MB of Parquet, {n_rows} rows by {len(radix_of)} columns")
+        for task, program in tasks.items():
+            command = [sys.executable, "-c", _START + program + _END, str(path)]
+            run = subprocess.run(command, check=True, capture_output=True, text=True)
+            found = json.loads(run.stdout)
+            print(f"{task}: {found['said']}")
+            print(f"    {found['wall']:.1f} s, CPU {found['cpu']:.1f} s, peak RSS {found['peak']:.2f} GB", flush=True)
+    finally:
+        if not was_there:
+            path.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
