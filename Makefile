@@ -45,7 +45,7 @@ slow: .venv/.ready ## the long statistical checks
 
 # without the README's examples: the digits they print belong to the locked versions
 oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (needs Python 3.11)
-	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/project/test_readme.py
+	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/project/test_readme.py --ignore=tests/page
 
 bench: .venv/.ready ## every script in benchmarks/
 	$(WITH_NUMBA_CACHE) export PYTHONPATH=tests && for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
@@ -67,13 +67,14 @@ clean: ## remove everything that make makes
 	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt
+.venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt scripts/fetch_page_assets.py
 	@$(call require_python,$(PYTHON),PYTHON)
 	@echo "Setting up .venv with the locked dependencies (once; a minute or two) ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements/networks.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python scripts/fetch_page_assets.py --tests --optional
 	@touch $@
 
 .venv-oldest/.ready: pyproject.toml requirements/oldest.txt requirements/networks.txt

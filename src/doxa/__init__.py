@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from doxa.models.ising import potts as potts
     from doxa.models.network_files import read_network as read_network
     from doxa.models.network_files import write_network as write_network
+    from doxa.page import report as report
     from doxa.parameters import ParameterPosterior as ParameterPosterior
     from doxa.parameters import fit as fit
     from doxa.run_files import load as load
@@ -67,6 +68,7 @@ __all__ = [
     "potts",
     "read_network",
     "read_table",
+    "report",
     "resume",
     "structure",
     "write_network",
@@ -97,6 +99,7 @@ _HOMES = {
     "log_partition": "doxa.inference",
     "potts": "doxa.models.ising",
     "read_network": "doxa.models.network_files",
+    "report": "doxa.page",
     "resume": "doxa.run_files",
     "read_table": "doxa.data",
     "structure": "doxa.structure",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from doxa import learn
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import Status, diagnose_indicators
 from doxa.estimates.stopping import Until
@@ -17,7 +18,6 @@ from doxa.mcmc.driver import Schedule, sample
 from doxa.structure.auto import Auto
 from doxa.structure.cache import FamilyScores
 from doxa.structure.exact import enumerate_posterior
-from doxa import learn
 from doxa.structure.limits import capped
 from doxa.structure.markov_blanket import MarkovBlanket
 from doxa.structure.sampler import StructureSampler

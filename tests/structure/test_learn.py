@@ -12,7 +12,7 @@ import pytest
 
 import doxa
 from doxa.data import Table, datasets
-from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import TimeUpError
 from doxa.estimates.trace import Trace
 from doxa.models import Dag
@@ -394,11 +394,6 @@ def test_bad_options_are_refused_by_name(options, error, message):
     with pytest.raises(error) as refused:
         doxa.learn(skewed_table(3, 10, seed=0), **options)
     assert str(refused.value) == message
-
-
-def test_missing_cells_are_refused_with_columns_and_counts():
-    with pytest.raises(TableError, match=r"table has missing cells, in the columns 'handicapped_infants' \(12\)"):
-        doxa.learn(datasets.load("house_votes"))
 
 
 @pytest.mark.parametrize("most", [-1, 2.5])

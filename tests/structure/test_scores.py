@@ -277,9 +277,8 @@ def test_missing_cells_are_refused_by_column():
     with pytest.raises(TableError) as refused:
         FamilyScores(table)
     assert str(refused.value) == (
-        "table has missing cells, in the columns 'b' (1), 'c' (2); learning from incomplete tables is not yet "
-        "possible: leave these columns out (columns=... of read_table, --columns, or Table.select), or fill or remove "
-        "the rows yourself"
+        "table has missing cells, in the columns 'b' (1), 'c' (2); scores are of complete tables: "
+        "doxa.structure.incomplete completes them"
     )
 
 

@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, infer, learn, networks, show, values
+from doxa.cli import demo, fit, infer, learn, networks, report, show, values
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -12,6 +12,7 @@ for _command in (
     infer.infer,
     values.impute,
     values.predict,
+    report.report,
     networks.convert,
     networks.sample,
     demo.demo,

@@ -278,9 +278,8 @@ def _check_table(table: Table) -> None:
     if table.n_missing:
         listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
         raise TableError(
-            f"table has missing cells, in the columns {listed}; learning from incomplete tables is "
-            "not yet possible: leave these columns out (columns=... of read_table, --columns, or Table.select), or "
-            "fill or remove the rows yourself"
+            f"table has missing cells, in the columns {listed}; scores are of complete tables: "
+            "doxa.structure.incomplete completes them"
         )
 
 

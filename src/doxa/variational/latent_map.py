@@ -1,7 +1,7 @@
 """A map of binary data: each row at the mean of its latent position, with an ellipse for what its cells leave open.
 
 The positions are those of the latent trait model (Jaakkola & Jordan 2000, section 6; Tipping 1999 drew such maps).
-Rows that answer alike lie close together.  Pictures are made in `doxa.report.latent_map`.
+Rows that answer alike lie close together.  Pictures are made in `doxa.plots.latent_map`.
 """
 
 from __future__ import annotations

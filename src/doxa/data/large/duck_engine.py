@@ -20,13 +20,14 @@ from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
 from doxa.data.duck import literal
 from doxa.data.large.engine import MANY_VALUES, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
-from doxa.data.large.tally import Tally
 from doxa.data.number import number_column
 from doxa.data.parquet import NUMBER_TYPES, cell_of
 from doxa.data.table import MAX_STATES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
+
+    from doxa.data.large.tally import Tally
 
 __all__ = ["DuckEngine"]
 
@@ -202,6 +203,8 @@ class DuckEngine:
         placed = [tuple(at[j] for j in block) for block in blocks]
         if self._stream is None or any(math.prod(radices[list(b)].tolist()) > self.cells_a_pass for b in placed):
             return self.group(blocks, most)
+        from doxa.data.large.tally import Tally  # compiled on import
+
         tally = Tally(placed, radices, has_missing)
         self._verify()
         with failures(self.label, "its rows were counted"):

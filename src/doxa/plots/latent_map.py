@@ -1,6 +1,6 @@
 """Picture of a two-dimensional map of binary data, drawn with matplotlib (extra ``plot``).
 
-As in `doxa.report.plots`, the function returns the ``Axes`` it drew in and leaves pyplot alone.
+As in `doxa.plots.plots`, the function returns the ``Axes`` it drew in and leaves pyplot alone.
 """
 
 from __future__ import annotations

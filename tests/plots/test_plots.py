@@ -13,8 +13,8 @@ from matplotlib.patches import FancyArrowPatch
 
 import doxa
 from doxa.errors import ArgumentError, MissingExtraError
-from doxa.report import plot_consensus, plot_edge_probabilities, plot_n_edges
-from doxa.report.layers import layered_layout
+from doxa.plots import plot_consensus, plot_edge_probabilities, plot_n_edges
+from doxa.plots.layers import layered_layout
 from support.tables import skewed_table
 
 PLOTS = (plot_n_edges, plot_edge_probabilities, plot_consensus)
@@ -171,8 +171,6 @@ def test_without_matplotlib_the_message_says_what_to_install(plot, posterior, mo
 
 
 def test_no_import_loads_matplotlib():
-    code = (
-        "import sys, doxa; print('doxa.report' in sys.modules); import doxa.report; print('matplotlib' in sys.modules)"
-    )
+    code = "import sys, doxa; print('doxa.plots' in sys.modules); import doxa.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]

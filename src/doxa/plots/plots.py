@@ -3,7 +3,7 @@
 Each function returns the matplotlib ``Axes`` it drew in; ``ax.figure.savefig("picture.png")`` writes the file.  Without
 ``ax=`` it makes a `matplotlib.figure.Figure` of its own, never one of pyplot's: nothing global changes, no window opens
 and no display is needed, and nothing has to be closed.  What is drawn are the numbers of the posterior as they
-are; where nodes stand is decided in `doxa.report.layers`.
+are; where nodes stand is decided in `doxa.plots.layers`.
 
 Colours are those of Okabe & Ito (2008), which people with any of the common forms of colour blindness tell apart;
 chains also differ in the style of their lines.
@@ -147,7 +147,7 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
     ArgumentError, ArgumentTypeError
         If ``threshold`` is not a number in (0, 1).
     """
-    from doxa.report.layers import layered_layout
+    from doxa.plots.layers import layered_layout
 
     dag = posterior.consensus(threshold)
     layout = layered_layout(dag)

@@ -1,0 +1,83 @@
+// Queries tried from the page: P(node | another is seen, or is set), from answers worked out before.
+
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const asked = { column: null, state: 0, how: "seen" };
+let answerStarts = null; // y * n + x -> where its answers begin
+
+function answerPlaces() {
+  if (answerStarts) return answerStarts;
+  answerStarts = new Map();
+  let start = 0;
+  for (const pair of data.nodes.answers.pairs) {
+    answerStarts.set(pair, start);
+    start += 3 * data.nodes.states[Math.floor(pair / names.length)].length * data.nodes.states[pair % names.length].length;
+  }
+  return answerStarts;
+}
+
+/** P(y = s | x = t) for every s: [{p, error}], p null where too few simulated rows had x = t. */
+function answer(y, x, t, how) {
+  const start = answerPlaces().get(y * names.length + x);
+  const text = data.nodes.answers[how];
+  const width = data.nodes.states[x].length;
+  return data.nodes.states[y].map((_, s) => {
+    const at = start + 3 * (s * width + t);
+    const code = 64 * DIGITS.indexOf(text[at]) + DIGITS.indexOf(text[at + 1]);
+    return code === 4095 ? { p: null, error: null } : { p: code / 4000, error: data.nodes.answers.steps[DIGITS.indexOf(text[at + 2])] };
+  });
+}
+
+function query(node) {
+  const { why } = data.nodes.answers;
+  const heading = make("h3", {}, "Query");
+  if (why) return [heading, make("p", { class: "note" }, why)];
+  const others = names.map((_, k) => k).filter((k) => answerPlaces().has(node * names.length + k));
+  if (!others.length) return [heading, make("p", { class: "note" }, "No answers about this column had room on this page: ask posterior.query.")];
+  if (!others.includes(asked.column)) [asked.column, asked.state] = [likelyQuestion(node, others), 0];
+  const column = make("select", { "aria-label": "Column that is known" }, ...others.map((k) =>
+    make("option", { value: String(k), selected: k === asked.column }, short(names[k], 40))));
+  const state = make("select", { "aria-label": "Its state" });
+  const how = make("select", { "aria-label": "How it is known" },
+    make("option", { value: "seen", selected: asked.how === "seen" }, "is seen to be"),
+    make("option", { value: "done", selected: asked.how === "done" }, "is set, by intervention, to"));
+  const bars = make("div", { class: "bars", role: "group", "aria-live": "polite" });
+  const note = make("p", { class: "note" });
+  const fillStates = () => state.replaceChildren(...data.nodes.states[asked.column].map((label, k) =>
+    make("option", { value: String(k), selected: k === asked.state }, short(label, 40))));
+  const show = () => showAnswer(node, bars, note);
+  column.addEventListener("change", () => { [asked.column, asked.state] = [Number(column.value), 0]; fillStates(); show(); });
+  state.addEventListener("change", () => { asked.state = Number(state.value); show(); });
+  how.addEventListener("change", () => { asked.how = how.value; show(); });
+  fillStates();
+  show();
+  return [heading, make("div", { class: "ask" }, "When", column, how, state), bars, note];
+}
+
+/** The column that most probably belongs to the Markov blanket. */
+function likelyQuestion(node, others) {
+  const member = data.nodes.blankets[node].find(([k]) => others.includes(k));
+  return member ? member[0] : others[0];
+}
+
+function showAnswer(node, bars, note) {
+  const { states, answers } = data.nodes;
+  const found = answer(node, asked.column, asked.state, asked.how);
+  const first = states.slice(0, node).reduce((total, own) => total + own.length, 0);
+  bars.setAttribute("aria-label", `Probabilities of ${names[node]}`);
+  if (found[0].p === null) {
+    bars.replaceChildren();
+    note.textContent = "Too few simulated rows have this state for an answer: ask posterior.query.";
+    return;
+  }
+  bars.replaceChildren(...found.flatMap(({ p, error }, s) => {
+    const fill = make("span", { class: "fill" });
+    const mark = make("span", { class: "mark" });
+    fill.style.width = `${100 * p}%`;
+    mark.style.left = `calc(${100 * answers.marginal[first + s]}% - 1px)`;
+    return [make("span", { class: "name" }, nameElement(states[node][s])), make("span", { class: "track", "aria-hidden": "true" }, fill, mark),
+      make("span", {}, `${probabilityText(p)} \u00b1 ${error.toPrecision(1)}`)];
+  }));
+  note.textContent = `In one new case; the upright line is the probability when nothing is known. By simulation of ${answers.rows} rows `
+    + `from ${answers.networks} networks${asked.how === "done" ? ", if the edges are causal" : ""}; the error is that of the simulation.`
+    + (answers.all ? "" : " Only pairs of columns that tell most of each other are answered here.");
+}

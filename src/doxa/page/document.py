@@ -1,0 +1,97 @@
+"""The page as one text: template, styles, scripts and data, under a policy that allows these and nothing else.
+
+The policy names the hash of every script and style, so nothing runs that was not put here, whatever names the data
+hold.  There is no address that the page could load from or send to.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from typing import Any
+
+from doxa.page.assets import MODULES, Library, libraries, own_text
+from doxa.page.numbers import json_block
+
+__all__ = ["document", "hash_source"]
+
+
+def document(data: dict[str, Any]) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    data : dict
+        What the page shows, see `doxa.page.writing`; ``title`` is the title of the window, too.
+
+    Raises
+    ------
+    AssetsMissingError
+        If the libraries were not fetched.
+    """
+    bundled = libraries()
+    scripts = [library.script for library in bundled] + [_own_script()]
+    styles = [library.style for library in bundled if library.style] + [own_text("page.css"), own_text("cytoscape.css")]
+    *plain_styles, for_cytoscape = styles
+    parts = {
+        "policy": _policy(scripts, styles),
+        "title": html.escape(data["title"]),
+        "styles": "\n".join(_element("style", text) for text in plain_styles),
+        # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
+        "cytoscape": _element("style", for_cytoscape, ' id="__________cytoscape_stylesheet"'),
+        "data": json_block(data),
+        "licences": "\n".join(map(_licence, bundled)),
+        "scripts": "\n".join(_element("script", text) for text in scripts),
+    }
+    page = own_text("page.html")
+    pieces = page.split("{{")
+    made = [pieces[0]]
+    for piece in pieces[1:]:  # one pass: what is put in is not looked at again
+        name, rest = piece.split("}}", 1)
+        made += [parts[name.strip()], rest]
+    return "".join(made)
+
+
+def hash_source(text: str) -> str:
+    """The source expression that allows an inline script or style of this text.
+
+    Examples
+    --------
+    >>> hash_source("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _policy(scripts: list[str], styles: list[str]) -> str:
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "script-src " + " ".join(map(hash_source, scripts)),
+            "style-src " + " ".join(map(hash_source, styles)),
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _element(tag: str, text: str, attributes: str = "") -> str:
+    if f"</{tag}" in text.lower() or "<!--" in text:
+        raise ValueError(f"a {tag} of the page holds text that ends it early")
+    return f"<{tag}{attributes}>{text}</{tag}>"
+
+
+def _own_script() -> str:
+    """Our modules in one function, which leaves no names behind."""
+    return "(() => {\n" + '"use strict";\n\n' + "\n".join(map(own_text, MODULES)) + "\n})();\n"
+
+
+def _licence(library: Library) -> str:
+    name = html.escape(f"{library.name} {library.version}")
+    text = html.escape(library.licence.strip())
+    return (
+        f'<h3>{name}</h3>\n<pre class="licence" role="region" tabindex="0" aria-label="Licence of {name}">{text}</pre>'
+    )

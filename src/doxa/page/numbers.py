@@ -1,0 +1,74 @@
+"""Numbers and text for the page: as few digits as are read, in JSON that no name can end."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["decimals", "json_block", "significant"]
+
+Number = float | str | None
+
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def decimals(values: Iterable[Any], places: int) -> list[Number]:
+    """Numbers rounded to so many decimals; None for what is not a number, "inf" and "-inf" for infinities.
+
+    Examples
+    --------
+    >>> decimals([0.12345, 2.0, float("nan"), float("inf")], 3)
+    [0.123, 2, None, 'inf']
+    """
+    return [_short(value, places) for value in _floats(values)]
+
+
+def significant(values: Iterable[Any], digits: int) -> list[Number]:
+    """Numbers rounded to so many digits that count, otherwise as `decimals`.
+
+    Examples
+    --------
+    >>> significant([0.0012345, 1234.5, 0.0], 2)
+    [0.0012, 1200, 0]
+    """
+    return [
+        _short(value, digits - 1 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0)
+        for value in _floats(values)
+    ]
+
+
+def json_block(data: Any) -> str:
+    r"""JSON for a script element of HTML: nothing in it can end the element, open a comment or end a line.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, which JSON has no form for.
+
+    Examples
+    --------
+    >>> json_block({"name": "</script>"})
+    '{"name":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character, escape in _UNSAFE.items():
+        text = text.replace(character, escape)
+    # a lone surrogate, which a name from Python may hold, has no form in UTF-8
+    return "".join(c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in text)
+
+
+def _floats(values: Iterable[Any]) -> list[float]:
+    return [float(value) for value in np.asarray(values, dtype=np.float64).ravel()]
+
+
+def _short(value: float, places: int) -> Number:
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    rounded = round(value, places) + 0.0  # no negative zero
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,77 @@
+"""The script that fetches the libraries of the page takes nothing whose hash is another."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "fetch_page_assets.py"
+
+
+@pytest.fixture
+def fetching():
+    spec = importlib.util.spec_from_file_location("fetch_page_assets", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def archive(tmp_path):
+    path = tmp_path / "made-1.0.tgz"
+    with tarfile.open(path, "w:gz") as opened:
+        for name, text in (("dist/made.js", b"let x"), ("LICENSE", b"MIT"), ("other", b"no")):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(text)
+            opened.addfile(member, io.BytesIO(text))
+    return path
+
+
+def package(fetching, integrity):
+    return fetching.Package("made", "1.0", integrity, "Made", "dist/made.js", "", "LICENSE")
+
+
+def integrity(path):
+    return "sha512-" + base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()
+
+
+def test_what_is_wanted_is_put_under_our_names(fetching, archive, tmp_path, monkeypatch):
+    wanted = (package(fetching, integrity(archive)),)
+    monkeypatch.setattr(fetching, "pack", lambda npm, package, folder: archive)
+    folder = tmp_path / "vendor"
+    assert not fetching.is_there(wanted, folder)
+    fetching.fetch("npm", wanted, folder)
+    assert fetching.is_there(wanted, folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["libraries.json", "made.LICENSE.txt", "made.js"]
+    assert (folder / "made.js").read_bytes() == b"let x"
+    assert not fetching.is_there((wanted[0]._replace(version="1.1"),), folder)
+
+
+def test_another_archive_is_refused(fetching, archive, tmp_path, monkeypatch):
+    wanted = package(fetching, "sha512-" + "A" * 86 + "==")
+    monkeypatch.setattr(fetching, "pack", lambda npm, package, folder: archive)
+    with pytest.raises(SystemExit, match=r"made 1\.0 has the hash sha512-.* is pinned in"):
+        fetching.fetch("npm", (wanted,), tmp_path / "vendor")
+    assert not fetching.is_there((wanted,), tmp_path / "vendor")
+    assert list((tmp_path / "vendor").iterdir()) == []
+
+
+def test_without_npm(fetching, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fetching, "PAGE", tmp_path)
+    monkeypatch.setattr(fetching.shutil, "which", lambda name: None)
+    assert fetching.main([]) == 1
+    assert fetching.main(["--optional"]) == 0
+    assert "npm is not installed" in capsys.readouterr().err
+
+
+def test_every_package_is_pinned(fetching):
+    for wanted in (*fetching.FOR_PAGE, *fetching.FOR_TESTS):
+        assert wanted.integrity.startswith("sha512-")
+        assert wanted.version[0].isdigit()
+        assert wanted.licence
