@@ -25,7 +25,7 @@ def test_a_run_becomes_a_page(run, kept, tmp_path):
     assert out.startswith("The report is in page.html; open it in a browser")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in text
-    assert "http" not in text.split("<script", 1)[0]
+    assert "https://" not in text.split("<script", 1)[0]
 
 
 def test_what_is_no_run_over_graphs_is_refused(run, kept, tmp_path):
