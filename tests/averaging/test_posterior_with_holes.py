@@ -109,6 +109,17 @@ def test_declared_columns_are_nodes_and_survive_the_file(tmp_path):
     assert made.trace["cells"].shape[-1] == TABLE.n_missing + TABLE.n_rows
 
 
+def test_an_empty_column_of_a_file_may_be_declared_as_hidden(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,h\n" + "1,\n0,\n" * 5)
+    made = doxa.learn(path, hidden={"h": 2}, draws=20, seed=1, store=tmp_path / "r.doxa", progress=False)
+    assert made.names == ("a", "h")
+    assert doxa.resume(tmp_path / "r.doxa", draws=24, progress=False).names == made.names
+    assert len(doxa.load(tmp_path / "r.doxa").impute()) == 20
+    with pytest.raises(TableError, match="'h': every cell is missing"):
+        doxa.learn(path, hidden={"g": 2}, draws=20)
+
+
 def test_refused():
     with pytest.raises(ArgumentError, match=f"exact is True, but the table has {TABLE.n_missing} missing cells"):
         doxa.learn(TABLE, exact=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from doxa.averaging.posterior import Posterior, with_table
 from doxa.data import Table
+from doxa.data.coding import EmptyColumnsError
 from doxa.data.declared import declared
 from doxa.data.large import CountedSource, read_or_open
 from doxa.errors import ArgumentError, FileError
@@ -29,7 +30,7 @@ from doxa.structure.scores import Score
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-__all__ = ["learn", "learn_from", "load", "resume"]
+__all__ = ["learn", "learn_from", "load", "opened", "resume"]
 
 
 def learn(
@@ -170,7 +171,7 @@ def learn(
     True
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
-    with _opened(table, None if store is None else beside(store)) as data:
+    with opened(table, None if store is None else beside(store), hidden or ()) as data:
         return learn_from(
             data,
             source,
@@ -283,7 +284,7 @@ def _declared_of(posterior: Any, table: Table) -> Table:
 
 def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
     """The table of a run; where it is too large to hold, the counts of the families of the run."""
-    with _opened(table, None) as data:
+    with opened(table) as data:
         if isinstance(data, Table):
             return data
         options = stored_options(path)
@@ -298,11 +299,26 @@ def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
 
 
 @contextmanager
-def _opened(table: Any, keep: Path | None) -> Iterator[Table | CountedSource]:
-    """A table, or a source whose distinct rows are too many to hold; what is opened here is closed."""
-    data = table if isinstance(table, Table) else read_or_open(table, keep=keep)
+def opened(
+    table: Any, keep: Path | None = None, hidden: Collection[str] = (), **reading: Any
+) -> Iterator[Table | CountedSource]:
+    """A table, or a source whose distinct rows are too many to hold; what is opened here is closed.
+
+    Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.
+    """
+    data = table if isinstance(table, Table) else _read(table, keep, hidden, reading)
     try:
         yield data
     finally:
         if isinstance(data, CountedSource) and data is not table:
             data.close()
+
+
+def _read(table: Any, keep: Path | None, hidden: Collection[str], reading: dict[str, Any]) -> Table | CountedSource:
+    try:
+        return read_or_open(table, keep=keep, **reading)
+    except EmptyColumnsError as error:
+        left = [name for name in error.names if name not in error.empty]
+        if not left or not set(error.empty) <= set(hidden):
+            raise
+        return read_or_open(table, keep=keep, **{**reading, "columns": left})

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from doxa.averaging.words import near
 from doxa.data import Table
+from doxa.data.coding import EmptyColumnsError
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
 
@@ -42,7 +43,7 @@ def read_rows(rows: Any, names: Sequence[str], states: Sequence[Sequence[str]], 
     """
     if unseen not in ("error", "prior"):
         raise ArgumentError(f"unseen is {unseen!r}; it must be 'error' or 'prior'")
-    table = rows if isinstance(rows, Table) else read_without_empty(rows)
+    table = rows if isinstance(rows, Table) else _read(rows)
     for name in table.names:
         if name not in names:
             raise ArgumentError(
@@ -73,3 +74,10 @@ def extended(table: Table, columns: Sequence[int]) -> Table:
             label += "'"
         states[j].append(label)
     return Table.from_codes(table.names, states, table.codes, table.counts)
+
+
+def _read(rows: Any) -> Table:
+    try:
+        return read_without_empty(rows)
+    except EmptyColumnsError:
+        raise ArgumentError("rows has no cell that is observed; give at least one") from None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from doxa.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.averaging.questions import read_question
-from doxa.data import Table, read_table
+from doxa.data import Table
 from doxa.data.declared import declared
+from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
 from doxa.structure.exact_answer import ExactStructurePosterior
 from doxa.structure.posterior import StructurePosterior
@@ -201,7 +202,8 @@ class Posterior(StructurePosterior):
                 "doxa.load(path, table=...)"
             )
         options = self.options
-        return check_table(self, declared(read_table(**self.source), options.indicator, dict(options.hidden)))
+        table = read_without_empty(allowed=[name for name, _ in options.hidden], **self.source)
+        return check_table(self, declared(table, options.indicator, dict(options.hidden)))
 
 
 class ExactGraphsPosterior(Posterior, ExactStructurePosterior):

@@ -159,9 +159,10 @@ def learn(
     ] = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
-    from doxa.averaging.learn import learn_from
+    from doxa.averaging.learn import learn_from, opened
     from doxa.averaging.learn import resume as go_on
     from doxa.output import check_output
+    from doxa.structure.counted import beside
     from doxa.structure.options import check_family
 
     kept = resume if resume is not None else store
@@ -188,30 +189,31 @@ def learn(
             if isinstance(states, int):
                 raise typer.BadParameter(f"{str(states)!r} should be NAME=STATES, as in cause=2", param_hint="--hidden")
             accuracy = (mcse, r_hat, ess, max_draws, max_seconds) != (0.01, 1.01, 400.0, None, None)
-            posterior = learn_from(
-                doxa.read_table(data, **read),
-                {"source": str(data.absolute()), **read},
-                score=check_family(family, score, equivalent_sample_size, prior_scale),
-                prior=prior,
-                edge_log_odds=parse_log_odds("--edge-log-odds", edge_log_odds),
-                max_parents=parse_numbers("--max-parents", max_parents),
-                required=parse_edges("--required", required),
-                forbidden=parse_edges("--forbidden", forbidden),
-                tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
-                indicator=indicator or (),
-                hidden=states,
-                sampler=sampler,
-                exact=exact,
-                chains=chains,
-                draws=draws,
-                warmup=warmup,
-                thin=thin,
-                until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if accuracy and draws is None else None,
-                seed=seed,
-                store=store,
-                workers=workers,
-                progress=None,
-            )
+            with opened(data, None if store is None else beside(store), states or (), **read) as cases:
+                posterior = learn_from(
+                    cases,
+                    {"source": str(data.absolute()), **read},
+                    score=check_family(family, score, equivalent_sample_size, prior_scale),
+                    prior=prior,
+                    edge_log_odds=parse_log_odds("--edge-log-odds", edge_log_odds),
+                    max_parents=parse_numbers("--max-parents", max_parents),
+                    required=parse_edges("--required", required),
+                    forbidden=parse_edges("--forbidden", forbidden),
+                    tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
+                    indicator=indicator or (),
+                    hidden=states,
+                    sampler=sampler,
+                    exact=exact,
+                    chains=chains,
+                    draws=draws,
+                    warmup=warmup,
+                    thin=thin,
+                    until=doxa.Until(r_hat, mcse, ess, max_draws, max_seconds) if accuracy and draws is None else None,
+                    seed=seed,
+                    store=store,
+                    workers=workers,
+                    progress=None,
+                )
     show_graphs(posterior)
     questions.answer(posterior)
     if output is not None:

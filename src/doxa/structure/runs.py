@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+from collections.abc import Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -95,7 +96,7 @@ def go_on(
     check_can_go_on(path, header, "doxa.learn(table")
     stored = header.options
     if table is None:
-        table = _read_again(path, stored["source"])
+        table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
     table = declared(table, options.indicator, dict(options.hidden))
     plan = RunPlan(
         table,
@@ -169,13 +170,13 @@ def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, S
         raise RunFileError(str(error)) from error
 
 
-def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None) -> Table:
+def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, hidden: Collection[str]) -> Table:
     """The table of a run, from the file that it was read from."""
-    from doxa.data import read_table
+    from doxa.data.read import read_without_empty
 
     if source is None:
         raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
-    return read_table(**source)
+    return read_without_empty(allowed=hidden, **source)
 
 
 def _without_names(until: dict[str, Any]) -> dict[str, Any]:
