@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tests" / part) for part in (".", "structure/logistic")]
 
-from logistic_cases import KINDS, binary_table, random_codes
+from logistic_score_cases import KINDS, binary_table, random_codes
 
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows

@@ -52,7 +52,9 @@ def whitening(gaussian):
 
 
 @pytest.mark.parametrize(
-    "target", [SmoothSkew(), SmoothBanana(), TwoSlopes(), TWO, LogisticPosterior(paper_problem(4, n_rows=30))], ids=repr
+    "target",
+    [SmoothSkew(), SmoothBanana(), TwoSlopes(), TWO, LogisticPosterior(paper_problem(4, n_rows=30))],
+    ids=["skew", "banana", "slopes", "two", "paper"],
 )
 def test_the_gradients_are_those_of_the_log_densities(target):
     thetas = 0.9 * np.random.default_rng(SEED).standard_normal((50, target.n_dimensions)) + 0.1

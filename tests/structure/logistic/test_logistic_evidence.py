@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from logistic_cases import KINDS, binary_table, boxed_evidence, dense_evidence, drawn_evidence, random_codes
+from logistic_score_cases import KINDS, binary_table, boxed_evidence, dense_evidence, drawn_evidence, random_codes
 
 from doxa.data import Table
 from doxa.errors import ArgumentError

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from logistic_cases import KINDS, binary_table, problem_of, random_codes
+from logistic_score_cases import KINDS, binary_table, problem_of, random_codes
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
