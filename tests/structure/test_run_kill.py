@@ -191,7 +191,7 @@ def in_small_rounds(monkeypatch):
 
 def learn_on(monkeypatch, path, spoil):
     """`doxa.learn` on a connection that ``spoil(writer)`` has prepared to fail; return what was said."""
-    learning = import_module("doxa.structure.running")
+    learning = import_module("doxa.averaging.learn")
     begin = learning.begin
 
     def begin_and_spoil(*arguments):
