@@ -276,6 +276,7 @@ def test_without_a_table_it_says_what_is_missing(page, reinis):
     assert driver.find_elements("css selector", "#evidence figure")
 
 
+@pytest.mark.slow  # a matter of seconds, which a busy machine does not have
 @pytest.mark.parametrize(("which", "limit"), [("alarm", 1.0), ("wide", 3.0)])
 def test_it_opens_fast(page, request, monkeypatch, which, limit):
     monkeypatch.setattr("doxa.page.simulation._MOST_TABLES", 4000)  # of which the page has no less to show
