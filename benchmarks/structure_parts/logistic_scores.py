@@ -26,9 +26,10 @@ from logistic_score_cases import KINDS, binary_table, random_codes
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cache import FamilyScores
+from doxa.structure.counting import counting_scratch
 from doxa.structure.exact import all_dags
+from doxa.structure.family_weights import score_families
 from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.logistic.direct_table import score_sets_of
 from doxa.structure.logistic.report import family_evidence
 from doxa.structure.shared_counts import subsets
 from support.tables import skewed_table
@@ -59,7 +60,7 @@ def rate() -> None:
         line = []
         for score in (Logistic(), Logistic(10.0), Logistic(method="jaakkola_jordan"), Logistic(method="optimal"),
                       FamilyMixture()):  # fmt: skip
-            fill, out = score_sets_of(scores, score), np.empty(len(words))
+            fill, out = scorer(table, score), np.empty(len(words))
             fill(15, words[:1], out[:1])
             begin = time.process_time()
             fill(15, words, out)
@@ -70,6 +71,19 @@ def rate() -> None:
         print(f"{kind}, {size}: {'; '.join(line)}", flush=True)
 
 
+def scorer(table, score):
+    """From a child and bit sets of parents to their scores, as score tables are made."""
+    scores = FamilyScores(table, score)
+    box = scores.box()
+    scoring = (scores.data, scores.rule, scores.prior.arrays, counting_scratch(len(scores.data[1]), box.addresses))
+
+    def fill(child, words, out):
+        assert box is not None  # it must live as long as its addresses
+        score_families(child, words, scoring, out)
+
+    return fill
+
+
 def kinds() -> None:
     rng = np.random.default_rng(0)
     for n_parents, n_rows in ((2, 1000), (3, 100), (3, 1000), (5, 1000), (8, 1000)):
@@ -77,8 +91,8 @@ def kinds() -> None:
         for kind in KINDS:
             seconds = []
             for _ in range(20):
-                scores = FamilyScores(binary_table(random_codes(rng, n_parents, n_rows, kind)))
-                fill, words = score_sets_of(scores, Logistic()), np.full((20, 1), 2 ** (n_parents + 1) - 2, np.uint64)
+                table = binary_table(random_codes(rng, n_parents, n_rows, kind))
+                fill, words = scorer(table, Logistic()), np.full((20, 1), 2 ** (n_parents + 1) - 2, np.uint64)
                 fill(0, words[:1], np.empty(1))
                 begin = time.process_time()
                 fill(0, words, np.empty(20))
@@ -110,7 +124,7 @@ def errors() -> None:
 
 def edge_probabilities(scores: FamilyScores, score: Logistic, noise: np.ndarray | None = None) -> np.ndarray:
     """By enumeration of four nodes; ``noise`` (4, 16) is added to the families' scores."""
-    fill, n = score_sets_of(scores, score), scores.n_nodes
+    fill, n = scorer(scores.table, score), scores.n_nodes
     bits = np.array(list(np.ndindex(*[2] * n)), dtype=bool)
     table = np.full((n, 2**n), -np.inf)
     for child in range(n):

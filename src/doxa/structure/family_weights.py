@@ -26,7 +26,7 @@ from doxa.structure.priors import family_log_prior
 from doxa.structure.scores import BIC_RULE, CONSTANT_RULE, family_log_marginal
 from doxa.structure.shared_counts import SharedCounts, subsets
 
-__all__ = ["FamilyWeights", "NodeFamilies", "list_nodes"]
+__all__ = ["FamilyWeights", "NodeFamilies", "list_nodes", "score_families"]
 
 _MORE_COLUMNS = 8  # beyond max_size: no larger sets are counted
 
@@ -144,12 +144,13 @@ class FamilyWeights:
         box = self.scores.box()  # to be kept while it is in use
         scratch = counting_scratch(len(self.scores.data[1]), box and box.addresses)
         scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
-        _score_families(node.child, self.words(node, free), scoring, weight)
+        score_families(node.child, self.words(node, free), scoring, weight)
         return weight
 
 
 @hot
-def _score_families(child: int, sets: Any, scoring: Any, weight: Any) -> None:
+def score_families(child: int, sets: Any, scoring: Any, weight: Any) -> None:
+    """Log weights of the child with each parent set, one a row, by `family_log_marginal` and the prior."""
     data, rule, prior, scratch = scoring
     for row in range(sets.shape[0]):
         weight[row] = family_log_marginal(child, sets[row], data, rule, scratch)

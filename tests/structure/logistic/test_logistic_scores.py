@@ -13,13 +13,11 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
 from doxa.mcmc.driver import Schedule, sample
-from doxa.models.bits import pack_rows
 from doxa.structure import Auto, BDeu, SingleEdge
-from doxa.structure.cache import FamilyScores, store_score
-from doxa.structure.exact import enumerate_posterior
+from doxa.structure.cache import FamilyScores
+from doxa.structure.exact import enumerate_posterior, family_score_table
 from doxa.structure.limits import capped
 from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.logistic.direct_table import build_direct_table, score_sets_of
 from doxa.structure.logistic.report import family_evidence, family_types
 from doxa.structure.priors import make_prior
 from doxa.structure.sampler import StructureSampler
@@ -113,26 +111,14 @@ def test_settings_are_checked():
 # -- graphs ----------------------------------------------------------------------------------------------------------
 
 
-def all_families(scores, score):
+def all_families(scores):
     """Log score of every family, prior included: dictionary by child and bit set."""
-    fill, n, found = score_sets_of(scores, score), scores.n_nodes, {}
-    for child in range(n):
-        bits = np.array([row for row in np.ndindex(*[2] * n) if not row[child]], dtype=bool)
-        sets, weight = pack_rows(bits), np.empty(len(bits))
-        fill(child, sets, weight)
-        found |= {(child, int(words[0])): value for words, value in zip(sets, weight.tolist(), strict=True)}
-    return found
+    table = family_score_table(scores)
+    return {(child, words): value for (child, words), value in np.ndenumerate(table) if np.isfinite(value)}
 
 
-def filled(table, score, prior=None):
-    """Scores whose cache holds every logistic family, and whose lists are of them."""
-    scores = FamilyScores(table, BDeu(), prior)
-    with scores.borrow() as (cache, _):
-        for (child, words), value in all_families(scores, score).items():
-            store_score(child, np.array([words], dtype=np.uint64), value, cache.arrays)
-    limits = capped([scores.n_nodes - 1] * scores.n_nodes)
-    scores.remember("score table", limits, lambda: build_direct_table(scores, limits, score_sets_of(scores, score)))
-    return scores, limits
+def any_graph(n_nodes):
+    return capped([n_nodes - 1] * n_nodes)
 
 
 SCORES = {
@@ -152,12 +138,11 @@ def edges_of_a_run(move, scores, limits):
 def test_long_runs_agree_with_enumeration(move, name):
     table = skewed_table(4, 60, seed=7)
     prior = make_prior(table.names, edge_log_odds={("x1", "x0"): 0.8})
-    scores, limits = filled(table, SCORES[name], prior)
+    scores, limits = FamilyScores(table, SCORES[name], prior), any_graph(4)
     exact = enumerate_posterior(scores, limits).edge_probabilities
     found = edges_of_a_run(move, scores, limits)
     free = (exact > 1e-3) & (exact < 1 - 1e-3)
     assert free.sum() >= 7
-    assert scores.use.n_misses == 0  # nothing but our scores
     assert worst_z(found.probability[free], exact[free], found.mcse[free]) < z_limit(free.sum())
     wrong = enumerate_posterior(FamilyScores(table, BDeu(), prior), limits).edge_probabilities
     free = (wrong > 1e-3) & (found.mcse > 0)
@@ -168,7 +153,7 @@ def test_scores_to_the_tolerance_move_edges_by_less_than_two_thousandths():
     for seed in range(6):
         table = skewed_table(4, (30, 100, 400)[seed % 3], seed=seed)
         edges = [
-            enumerate_posterior(*filled(table, Logistic(tolerance=tolerance))).edge_probabilities
+            enumerate_posterior(FamilyScores(table, Logistic(tolerance=tolerance))).edge_probabilities
             for tolerance in (0.01, 1e-4)
         ]
         assert np.abs(edges[0] - edges[1]).max() < 2e-3
@@ -176,11 +161,11 @@ def test_scores_to_the_tolerance_move_edges_by_less_than_two_thousandths():
 
 def test_direct_lists_are_those_of_shared_counts_when_the_scores_are():
     table = skewed_table(6, 200, seed=3)
-    scores, limits = FamilyScores(table), capped([5, 5, 3, 2, 5, 1])
+    limits = capped([5, 5, 3, 2, 5, 1])
     # a mixture with hardly a share for logistic families is BDeu but for 1e-9
-    nearly = score_sets_of(scores, FamilyMixture(logistic_share=1e-9))
-    shared = build_score_table(scores, limits, keep_within=6.0)
-    direct = build_direct_table(scores, limits, nearly, keep_within=6.0)
+    nearly = FamilyMixture(logistic_share=1e-9)
+    shared = build_score_table(FamilyScores(table), limits, keep_within=6.0)
+    direct = build_score_table(FamilyScores(table, nearly), limits, keep_within=6.0)
     assert (direct.first == shared.first).all()
     assert (direct.sets == shared.sets).all()
     np.testing.assert_allclose(direct.log_weight, shared.log_weight, atol=1e-3)
@@ -191,10 +176,9 @@ def test_direct_lists_are_those_of_shared_counts_when_the_scores_are():
 @pytest.mark.parametrize("workers", [1, 3])
 def test_direct_lists_hold_every_family_or_a_subset_that_beats_it(workers):
     table = skewed_table(5, 150, seed=5)
-    scores, limits = FamilyScores(table), capped([4] * 5)
-    score = Logistic()
-    families, fill = all_families(scores, score), score_sets_of(scores, score)
-    found = build_direct_table(scores, limits, fill, max_size=4, keep_within=3.0, workers=workers)
+    scores = FamilyScores(table, Logistic())
+    families = all_families(scores)
+    found = build_score_table(scores, any_graph(5), max_size=4, keep_within=3.0, workers=workers)
     assert found.info.n_computed == 5 * 16
     for child in range(5):
         part = slice(found.first[child], found.first[child + 1])
@@ -208,10 +192,10 @@ def test_direct_lists_hold_every_family_or_a_subset_that_beats_it(workers):
 
 
 def test_tables_with_more_states_are_refused_by_logistic_scores_alone():
-    scores = FamilyScores(skewed_table(3, 40, seed=1, n_states=3))
+    table = skewed_table(3, 40, seed=1, n_states=3)
     with pytest.raises(ArgumentError, match=r"needs columns of two states, and the table has 'x1' \(3 states\)"):
-        score_sets_of(scores, Logistic())
-    families = all_families(scores, FamilyMixture())
-    plain = all_families(scores, FamilyMixture(logistic_share=1e-9))
+        FamilyScores(table, Logistic())
+    families = all_families(FamilyScores(table, FamilyMixture()))
+    plain = all_families(FamilyScores(table, FamilyMixture(logistic_share=1e-9)))
     binary = (2, 0b011)  # holds x1
     assert families[binary] == plain[binary]
