@@ -116,6 +116,7 @@ def test_an_empty_column_of_a_file_may_be_declared_as_hidden(tmp_path):
     assert made.names == ("a", "h")
     assert doxa.resume(tmp_path / "r.doxa", draws=24, progress=False).names == made.names
     assert len(doxa.load(tmp_path / "r.doxa").impute()) == 20
+    assert len(doxa.load(tmp_path / "r.doxa", table=path).impute()) == 20
     with pytest.raises(TableError, match="'h': every cell is missing"):
         doxa.learn(path, hidden={"g": 2}, draws=20)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from doxa.averaging.posterior import Posterior, with_table
 from doxa.data import Table
-from doxa.data.coding import EmptyColumnsError
 from doxa.data.declared import declared
 from doxa.data.large import CountedSource, read_or_open
+from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
 from doxa.structure.counted import beside, check_counts, count_table, kept_table, stored_options, uncounted, with_counts
@@ -284,10 +285,10 @@ def _declared_of(posterior: Any, table: Table) -> Table:
 
 def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
     """The table of a run; where it is too large to hold, the counts of the families of the run."""
-    with opened(table) as data:
+    options = stored_options(path)
+    with opened(table, hidden=[name for name, _ in options.hidden]) as data:
         if isinstance(data, Table):
             return data
-        options = stored_options(path)
         if data.names != options.names:
             raise ArgumentError(
                 f"'{path}' is a run over the columns {', '.join(options.names)}; the table has {', '.join(data.names)}"
@@ -306,19 +307,11 @@ def opened(
 
     Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.
     """
-    data = table if isinstance(table, Table) else _read(table, keep, hidden, reading)
+    data = (
+        table if isinstance(table, Table) else without_empty(partial(read_or_open, table, keep=keep), hidden, reading)
+    )
     try:
         yield data
     finally:
         if isinstance(data, CountedSource) and data is not table:
             data.close()
-
-
-def _read(table: Any, keep: Path | None, hidden: Collection[str], reading: dict[str, Any]) -> Table | CountedSource:
-    try:
-        return read_or_open(table, keep=keep, **reading)
-    except EmptyColumnsError as error:
-        left = [name for name in error.names if name not in error.empty]
-        if not left or not set(error.empty) <= set(hidden):
-            raise
-        return read_or_open(table, keep=keep, **{**reading, "columns": left})

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from doxa.data.options import check_missing
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, FileError
 
-__all__ = ["check_opens", "is_parquet", "read_table", "read_without_empty"]
+__all__ = ["check_opens", "is_parquet", "read_table", "read_without_empty", "without_empty"]
+
+Read = TypeVar("Read")
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
@@ -115,15 +118,20 @@ def read_without_empty(source: Any, allowed: Collection[str] | None = None, **op
     TableError
         As `read_table`; also if no column is left.
     """
+    return without_empty(partial(read_table, source), allowed, options)
+
+
+def without_empty(read: Callable[..., Read], allowed: Collection[str] | None, options: dict[str, Any]) -> Read:
+    """What a reader returns for these options of `read_table`, columns without a value left out, if that is allowed."""
     from doxa.data.coding import EmptyColumnsError
 
     try:
-        return read_table(source, **options)
+        return read(**options)
     except EmptyColumnsError as error:
         left = [name for name in error.names if name not in error.empty]
         if not left or (allowed is not None and not set(error.empty) <= set(allowed)):
             raise
-        return read_table(source, **{**options, "columns": left})
+        return read(**{**options, "columns": left})
 
 
 def _from_table(table: Table, columns: Sequence[str] | None, missing: Any, bins: Any) -> Table:
