@@ -20,12 +20,13 @@ from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.kernels import Independence, start_at
 from doxa.mcmc.targets import TargetError
 from doxa.parameters.regression_target import RegressionTarget
+from doxa.plots import Look, panels, plot_curves
+from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, RED
 from doxa.variational.batch import batch_posterior
 from doxa.variational.gaussian import Gaussian
 from doxa.variational.optimal import optimal_posterior
 from doxa.variational.sequential import sequential_posterior
 from logistic_papers.claims import Claim, Verdict, holds_if
-from logistic_papers.drawing import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from logistic_papers.script import Outcome, progress
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -247,18 +248,16 @@ def table(fates: dict[tuple[str, str, int], list[Fate]]) -> str:
 
 def draw_laws(p: Floats, exact: Law, variational: Law, published: Adapted, moments: tuple[int, ...]) -> Figure:
     figure, (row,) = panels(1, len(moments), width=10.5, height=3.2, sharey=True)
-    step = _GRID[1] - _GRID[0]
+    curves = {"variational": _normal(variational), "posterior": p / (_GRID[1] - _GRID[0])}
+    looks = {"variational": Look(ORANGE, "-."), "posterior": Look(BLACK, "--")}
     for ax, n in zip(row, moments, strict=True):
         for law in published.laws[n][:20]:
             ax.plot(_GRID, _normal(law), color=BLUE, linewidth=0.5, alpha=0.6)
         ax.plot([], [], color=BLUE, label="adapted, 20 chains")
-        ax.plot(_GRID, _normal(variational), color=ORANGE, linestyle="-.", label="variational")
-        ax.plot(_GRID, p / step, color=BLACK, linestyle="--", label="posterior")
+        title = f"Figure 8 again: after {n} iterations"
+        plot_curves(_GRID, curves, looks=looks, x_label="coefficient", title=title, legend=ax is row[-1], ax=ax)
         ax.set_xlim(exact.mean - 3.5 * exact.sd, exact.mean + 4 * exact.sd)
-        ax.set_title(f"Figure 8 again: after {n} iterations", fontsize=10)
-        ax.set_xlabel("coefficient")
     row[0].set_ylabel("density")
-    row[-1].legend(frameon=False, fontsize=8)
     return figure
 
 
@@ -269,17 +268,21 @@ def _normal(law: Law) -> Floats:
 def draw_fates(fates: dict[tuple[str, str, int], list[Fate]]) -> Figure:
     figure, (row,) = panels(1, len(STARTS), width=10.5, height=3.4, sharey=True)
     dimensions = sorted({d for _, _, d in fates})
-    x = np.arange(len(dimensions))
+    looks = {
+        "no adaptation": Look(BLACK, "--", "o"),
+        "published scheme": Look(RED, "-", "s"),
+        "with shrinkage (doxa)": Look(GREEN, "-", "D"),
+    }
     for ax, (start, name) in zip(row, STARTS.items(), strict=True):
-        before = [mean_before(fates[start, "doxa", d]) for d in dimensions]
-        ax.plot(x, before, color=BLACK, marker="o", markersize=4, linestyle="--", label="no adaptation")
-        for scheme, colour, marker in (("published", RED, "s"), ("doxa", GREEN, "D")):
-            after = [mean_after(fates[start, scheme, d]) for d in dimensions]
-            label = "published scheme" if scheme == "published" else "with shrinkage (doxa)"
-            ax.plot(x, after, color=colour, marker=marker, markersize=4, label=label)
-        ax.set_xticks(x, [str(d) for d in dimensions])
-        ax.set_xlabel("number of parents")
-        ax.set_title(f"begun with: {name}", fontsize=10)
+        found = (
+            [mean_before(fates[start, "doxa", d]) for d in dimensions],
+            [mean_after(fates[start, "published", d]) for d in dimensions],
+            [mean_after(fates[start, "doxa", d]) for d in dimensions],
+        )
+        plot_curves(
+            [str(d) for d in dimensions], dict(zip(looks, found, strict=True)), looks=looks,
+            x_label="number of parents", title=f"begun with: {name}", legend=False, ax=ax,
+        )  # fmt: skip
         ax.set_ylim(-0.03, 1.03)
     row[0].set_ylabel("acceptance at the end")
     row[1].legend(frameon=False, fontsize=8, loc="lower left")

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from de_freitas.bimodal import APPROXIMATIONS, AXIS, FIT, LONG_SD, Result, Results, Scores
 from de_freitas.published import WALK_SD
+from doxa.plots import DensityGrid, panels, plot_bivariate
 from doxa.variational.gaussian import Gaussian
 from logistic_papers.claims import Claim, by_wins, holds_if, wins
-from logistic_papers.drawing import BLACK, BLUE, GREEN, ORANGE, RED, panels
 
 __all__ = ["claims", "draw", "table"]
 
@@ -174,7 +173,7 @@ def table(results: Results) -> str:
 
 
 def draw(results: Results) -> Figure:
-    """The first data set: 90, 99 and 50% regions of the posterior over one chain of each kind."""
+    """The first data set: 50, 90 and 99% regions of the posterior over one chain of each kind."""
     found = results.sets[0]
     figure, axes = panels(2, 3, height=3.3, width=10.5, sharex=True, sharey=True)
     places = (
@@ -185,33 +184,18 @@ def draw(results: Results) -> Figure:
         ("mixture, sd 1, doxa's approximation", MIX_LONG["doxa"]),
         ("doxa.fit", FIT),
     )
+    exact = DensityGrid(AXIS, AXIS, found.grid.log_density)
+    ellipses = {name: found.gaussians[name] for name in ("printed", "corrected", "doxa")}
     for ax, (title, name) in zip(axes.ravel(), places, strict=True):
-        chain = found.chains[name].draws[0]
-        ax.hist2d(*chain.T, bins=[np.arange(-6, 14.01, 0.25), np.arange(-6, 8.01, 0.25)], cmap="Blues", cmin=1, vmax=80)
-        _contours(ax, found)
+        chain, first = found.chains[name].draws[:1], ax is axes[0, 0]
+        plot_bivariate(chain, 0, 1, approximation=None, exact=exact, probs=(0.5, 0.9, 0.99), legend=False, ax=ax)
+        if first:
+            plot_bivariate(chain, 0, 1, approximation=ellipses, draws="none", probs=(0.9,), ax=ax)
+        ax.set(xlim=(-5, 12), ylim=(-5, 6), xlabel="", ylabel="")
         ax.set_title(title, fontsize=10)
-        ax.set_xlim(-5, 12)
-        ax.set_ylim(-5, 6)
-    for name, colour, line in (("printed", RED, "-"), ("corrected", ORANGE, "--"), ("doxa", GREEN, "-.")):
-        axes[0, 0].plot(*_ellipse(found.gaussians[name]), color=colour, linestyle=line, linewidth=1.5, label=name)
-    axes[0, 0].plot([], [], color=BLACK, linewidth=0.8, label="posterior")
-    axes[0, 0].plot([], [], color=BLUE, linewidth=4, alpha=0.5, label="5000 draws")
-    axes[0, 0].legend(frameon=False, fontsize=8, loc="upper right")
     for ax in axes[1]:
         ax.set_xlabel("hidden parent")
     for ax in axes[:, 0]:
         ax.set_ylabel("observed parent")
     figure.suptitle("Figures 14 to 16 again: one chain of 5000; ellipses (90%) are the approximations", fontsize=11)
     return figure
-
-
-def _contours(ax: Axes, found: Result) -> None:
-    order = np.sort(found.grid.mass, axis=None)[::-1]
-    levels = [order[int(np.searchsorted(np.cumsum(order), share))] for share in (0.99, 0.9, 0.5)]
-    ax.contour(AXIS, AXIS, found.grid.mass.T, levels=levels, colors=BLACK, linewidths=0.8)
-
-
-def _ellipse(q: Gaussian) -> Floats:
-    angle = np.linspace(0, 2 * np.pi, 200)
-    radius = np.sqrt(-2 * np.log(0.1))  # of 90% in two dimensions
-    return np.asarray(q.mean[:, None] + radius * q.cholesky @ np.array([np.cos(angle), np.sin(angle)]))

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from de_freitas.records import BIAS, N_RECORDS, draw_records, log_likelihood
+from doxa.plots import LOOKS, panels, plot_curves
+from doxa.plots.style import BLACK
 from doxa.variational.bound import log_logistic
 from doxa.variational.maximum_likelihood import maximum_likelihood
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLACK, BLUE, GREEN, ORANGE, PINK, panels
 from logistic_papers.script import Outcome
 
 TRUE = 1.0
@@ -101,12 +102,13 @@ def width_of(curve: NDArray[np.float64]) -> float:
 
 def draw(curves: list[NDArray[np.float64]], best: NDArray[np.float64]) -> Figure:
     figure, ((ax,),) = panels(1, 1, width=6.5, height=3.6)
-    looks = zip(curves, best, (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":"), strict=True)
-    for k, (curve, value, colour, line) in enumerate(looks):
-        ax.plot(GRID, np.exp(curve - curve.max()), color=colour, linestyle=line, label=f"set {k + 1}: {value:.2f}")
+    named = {f"set {k + 1}: {value:.2f}": curve for k, (value, curve) in enumerate(zip(best, curves, strict=True))}
+    plot_curves(
+        GRID, {name: np.exp(curve - curve.max()) for name, curve in named.items()},
+        looks={name: look._replace(mark="") for name, look in zip(named, LOOKS, strict=False)},
+        x_label="coefficient (the black line is the one that made the data)", y_label="likelihood, largest = 1",
+        title="Figure 11 again: 1000 records each", legend=False, ax=ax,
+    )  # fmt: skip
     ax.axvline(TRUE, color=BLACK, linewidth=1)
-    ax.set_xlabel("coefficient (the black line is the one that made the data)")
-    ax.set_ylabel("likelihood, largest = 1")
     ax.legend(frameon=False, title="best value")
-    ax.set_title("Figure 11 again: 1000 records each", fontsize=11)
     return figure

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.mcmc.kernels import Path, RandomWalk, calibrated, start_at
 from doxa.mcmc.targets import Function
+from doxa.plots import panels, plot_marginals, plot_traces
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLUE, ORANGE, panels
 from logistic_papers.script import Outcome, progress
 
 WIDTHS = (1.0, 10.0, 100.0)
@@ -74,10 +74,6 @@ def log_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
 TARGET = Function(log_density, 1)
 
 
-def density(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.exp(log_density(x[:, None])) * np.sqrt(0.2 / np.pi)
-
-
 def run(quick: bool) -> Outcome:
     rng = np.random.default_rng(SEED)
     start = start_at(TARGET, np.zeros((8 if quick else 100, 1)))
@@ -132,20 +128,16 @@ def table(walks: list[Walk]) -> str:
 
 
 def draw(walks: list[Walk]) -> Figure:
-    """One chain of each: where it was, and its histogram over the density."""
+    """One chain of each: where it was, and its histogram under the density."""
     figure, axes = panels(2, len(walks), height=2.6, width=11)
-    grid = np.linspace(-8, 18, 400)
     for (above, below), walk in zip(axes.T, walks, strict=True):
-        chain = walk.draws[0]
-        above.plot(np.arange(chain.size), chain, color=BLUE, linewidth=0.5)
+        chain = {"x": walk.draws[:1]}
+        plot_traces(chain, ax=above)
         above.set_title(f"sd {walk.name}, acceptance {walk.acceptance:.2f}", fontsize=10)
-        above.set_ylim(-8, 18)
-        below.hist(chain, bins=52, range=(-8, 18), density=True, color=BLUE, alpha=0.5)
-        below.plot(grid, density(grid), color=ORANGE, linewidth=1.5)
+        above.set(ylim=(-8, 18), xlabel="iteration")
+        plot_marginals(chain, exact=TARGET.log_density, prob=None, bins=52, limits=(-8, 18), legend=False, axes=[below])
         below.set_ylim(0, 0.3)
-        above.set_xlabel("iteration")
-        below.set_xlabel("x")
-    axes[0, 0].set_ylabel("x")
-    axes[1, 0].set_ylabel("density")
-    figure.suptitle("Figure 5 again: one chain of each width begun at 0, and its histogram (orange: the target)")
+    for ax in axes[:, 1:].ravel():
+        ax.set_ylabel("")
+    figure.suptitle("Figure 5 again: one chain of each width begun at 0, and its histogram (black: the target)")
     return figure

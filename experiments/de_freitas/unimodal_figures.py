@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from de_freitas.unimodal import LENGTHS, OURS, Results
-from logistic_papers.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, panels
+from doxa.plots import Band, Look, legend_below, panels, plot_curves
+from doxa.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
 __all__ = ["draw_likelihoods", "draw_moments"]
 
@@ -25,7 +26,7 @@ class _Curve(NamedTuple):
     start: str  # "" where there is no chain
     colour: str
     line: str
-    marker: str
+    mark: str
 
 
 PUBLISHED = (
@@ -50,57 +51,44 @@ EXACT = _Curve("exact posterior mean", "exact", "", SKY, "--", "")
 def draw_likelihoods(results: Results) -> Figure:
     figure, axes = panels(2, 2, height=3.6, width=10.5, sharex=True, sharey=True)
     for column, length, number in zip(axes.T, LENGTHS, (12, 13), strict=True):
+
+        def nats(curve: _Curve, d: int, length: int = length) -> Floats:
+            return np.maximum(results.below_best(d, curve.name, curve.start, length if curve.start else 0), _LEAST)
+
         for ax, curves, title in zip(column, (PUBLISHED, BATCH), ("one pass", "all xi together"), strict=True):
-            for curve in (*WALKS, *curves, OURS_TOO, EXACT):
-
-                def nats(d: int, curve: _Curve = curve, length: int = length) -> Floats:
-                    found = results.below_best(d, curve.name, curve.start, length if curve.start else 0)
-                    return np.maximum(found, _LEAST)
-
-                plot(ax, results, curve, nats)
-            ax.set_yscale("log")
+            plot(ax, results, (*WALKS, *curves, OURS_TOO, EXACT), nats)
             ax.set_title(f"Figure {number} again, {length} samples: {title}", fontsize=10)
         column[-1].set_xlabel("number of parents")
     for ax in axes[:, 0]:
         ax.set_ylabel("nats below the largest likelihood")
-    label(figure, axes[0, 1], 3)
+    legend_below(figure, axes[0, 1], 3)
     return figure
 
 
 def draw_moments(results: Results) -> Figure:
     figure, axes = panels(2, 3, height=3.2, width=10.5, sharex=True, sharey="col")
+    titles = {"mean": "mean, in sd", "variance": "variances, relative", "kurtosis": "kurtosis"}
     for row, length in zip(axes, LENGTHS, strict=True):
-        for ax, which, title in zip(
-            row, ("mean", "variance", "kurtosis"), ("mean, in sd", "variances, relative", "kurtosis"), strict=True
-        ):
-            for curve in (PUBLISHED[0], PUBLISHED[2], *DASHED, OURS_TOO):
+        for ax, (which, title) in zip(row, titles.items(), strict=True):
 
-                def error(d: int, curve: _Curve = curve, length: int = length, which: str = which) -> Floats:
-                    return results.of(d, curve.name, which, curve.start, length if curve.start else 0)
+            def error(curve: _Curve, d: int, length: int = length, which: str = which) -> Floats:
+                return results.of(d, curve.name, which, curve.start, length if curve.start else 0)
 
-                plot(ax, results, curve, error)
-            ax.set_yscale("log")
+            plot(ax, results, (PUBLISHED[0], PUBLISHED[2], *DASHED, OURS_TOO), error)
             ax.set_title(f"{length} samples: error of {title}", fontsize=10)
     for ax in axes[-1]:
         ax.set_xlabel("number of parents")
-    label(figure, axes[0, 2], 5)
+    legend_below(figure, axes[0, 2], 5)
     return figure
 
 
-def plot(ax: Axes, results: Results, curve: _Curve, values: Callable[[int], Floats]) -> None:
-    """Median and range over the data sets, the numbers of parents at equal distances."""
-    found = [values(d) for d in results.sets]
-    x = np.arange(len(found))
-    middle = np.array([np.median(v) for v in found])
-    ends = np.array([[np.median(v) - v.min(), v.max() - np.median(v)] for v in found]).T
-    ax.errorbar(
-        x, middle, ends, color=curve.colour, linestyle=curve.line, marker=curve.marker, markersize=4, capsize=2,
-        linewidth=1.2, elinewidth=0.7, label=curve.label,
-    )  # fmt: skip
-    ax.set_xticks(x, [str(d) for d in results.sets])
-
-
-def label(figure: Figure, ax: Axes, columns: int) -> None:
-    """One legend for all panels, below them."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", frameon=False, fontsize=8, ncols=columns)
+def plot(ax: Axes, results: Results, curves: Iterable[_Curve], values: Callable[[_Curve, int], Floats]) -> None:
+    """Medians and ranges over the data sets, the numbers of parents at equal distances."""
+    found = {c.label: [values(c, d) for d in results.sets] for c in curves}
+    bands = {
+        name: Band([np.median(v) for v in many], [v.min() for v in many], [v.max() for v in many])
+        for name, many in found.items()
+    }
+    looks = {c.label: Look(c.colour, c.line, c.mark) for c in curves}
+    plot_curves([str(d) for d in results.sets], bands, looks=looks, bars=True, legend=False, ax=ax)
+    ax.set_yscale("log")

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
+from doxa.plots import Look, legend_below, panels, plot_curves
+from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED
 from doxa.variational.bound import log_logistic, log_logistic_bound
 from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.laplace import laplace_posterior
@@ -23,7 +25,6 @@ from doxa.variational.predictive import row_bound
 from doxa.variational.sequential import sequential_posterior
 from doxa.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLACK, BLUE, GREEN, ORANGE, PINK, RED, panels
 from logistic_papers.script import Outcome, progress
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,7 +37,12 @@ METHODS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterior]] = {
     "Laplace": laplace_posterior,
     "optimal": optimal_posterior,
 }
-LOOKS = {"variational": (BLUE, "-"), "S-L": (ORANGE, "--"), "Laplace": (PINK, ":"), "optimal": (GREEN, "-.")}
+LOOKS = {
+    "variational": Look(BLUE),
+    "S-L": Look(ORANGE, "--"),
+    "Laplace": Look(PINK, ":"),
+    "optimal": Look(GREEN, "-."),
+}
 _REACH, _POINTS = 12.0, 20_001  # of the grid: standard deviations, points
 
 
@@ -234,35 +240,33 @@ def rms_of(values: Floats) -> float:
 def draw_bound(results: Results) -> Figure:
     figure, ((left, right),) = panels(1, 2)
     x = np.linspace(-6, 6, 400)
-    left.plot(x, expit(x), color=BLACK, label="logistic function")
-    left.plot(x, np.exp(log_logistic_bound(x, XI)), color=BLUE, linestyle="--", label="bound, xi = 2")
-    left.set_xlabel("x")
-    left.legend(frameon=False)
-    left.set_title("Figure 2 (a) again", fontsize=11)
-    for sigma, colour, line in zip(SIGMAS, (BLUE, ORANGE, RED), ("-", "--", "-."), strict=True):
-        right.plot(results.before, results.gaps[sigma], color=colour, linestyle=line, label=f"sigma = {sigma:g}")
-    right.set_xlabel("g(mu')")
-    right.set_ylabel("predictive probability - bound")
+    bound = np.exp(log_logistic_bound(x, XI))
+    plot_curves(
+        x, {"logistic function": expit(x), "bound, xi = 2": bound},
+        looks={"logistic function": Look(BLACK), "bound, xi = 2": Look(BLUE, "--")},
+        x_label="x", title="Figure 2 (a) again", ax=left,
+    )  # fmt: skip
+    gaps = {f"sigma = {sigma:g}": results.gaps[sigma] for sigma in SIGMAS}
+    plot_curves(
+        results.before, gaps, looks=dict(zip(gaps, (Look(BLUE), Look(ORANGE, "--"), Look(RED, "-.")), strict=True)),
+        x_label="g(mu')", y_label="predictive probability - bound", title="Figure 2 (b) again", ax=right,
+    )  # fmt: skip
     right.set_ylim(0, None)
-    right.legend(frameon=False)
-    right.set_title("Figure 2 (b) again", fontsize=11)
     return figure
 
 
 def draw_moments(results: Results) -> Figure:
     figure, axes = panels(2, 2, height=3.2)
+    labels = {"mean": "error of the mean", "sd": "relative error of the sd"}
     for row, sigma, number in zip(axes, SIGMAS[:2], (3, 4), strict=True):
-        for ax, which, label in zip(
-            row, ("mean", "sd"), ("error of the mean", "relative error of the sd"), strict=True
-        ):
-            for name, (colour, line) in LOOKS.items():
-                values = getattr(results.errors[name, sigma], which)
-                ax.plot(results.before, values, color=colour, linestyle=line, label=name)
+        for ax, (which, label), part in zip(row, labels.items(), "ab", strict=True):
+            plot_curves(
+                results.before, {name: getattr(results.errors[name, sigma], which) for name in LOOKS}, looks=LOOKS,
+                x_label="g(mu')", y_label=label, title=f"Figure {number} ({part}) again: sigma = {sigma:g}",
+                legend=False, ax=ax,
+            )  # fmt: skip
             ax.axhline(0, color=BLACK, linewidth=0.8)
-            ax.set_ylabel(label)
-            ax.set_title(f"Figure {number} ({'a' if which == 'mean' else 'b'}) again: sigma = {sigma:g}", fontsize=11)
-            ax.set_xlabel("g(mu')")
-    axes[0, 1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_below(figure, axes[0, 0])
     return figure
 
 
@@ -270,11 +274,10 @@ def draw_divergences(results: Results) -> Figure:
     figure, (row,) = panels(1, 3, width=11, sharey=True)
     titles = ("not shown there", "Figure 5 (a) again", "Figure 5 (b) again")
     for ax, sigma, title in zip(row, SIGMAS, titles, strict=True):
-        for name, (colour, line) in LOOKS.items():
-            ax.plot(results.before, results.errors[name, sigma].forward, color=colour, linestyle=line, label=name)
-        ax.set_xlabel("g(mu')")
-        ax.set_title(f"{title}: sigma = {sigma:g}", fontsize=11)
+        plot_curves(
+            results.before, {name: results.errors[name, sigma].forward for name in LOOKS}, looks=LOOKS,
+            x_label="g(mu')", title=f"{title}: sigma = {sigma:g}", legend=ax is row[0], ax=ax,
+        )  # fmt: skip
         ax.set_yscale("log")
     row[0].set_ylabel("KL(approximation, posterior), nats")
-    row[0].legend(frameon=False)
     return figure

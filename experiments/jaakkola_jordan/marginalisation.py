@@ -15,16 +15,16 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.models import LogisticNetwork
+from doxa.plots import Band, Look, panels, plot_curves
+from doxa.plots.style import BLUE, ORANGE
 from doxa.variational.hidden import hidden_posterior
 from jaakkola_jordan.mean_field import configurations, mean_field_bound
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLACK, BLUE, ORANGE, panels
 from logistic_papers.script import Outcome, progress
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -39,6 +39,7 @@ XIS: tuple[Xi, Xi] = ("row", "configuration")
 NAMES = [f"x{j}" for j in range(N_PARENTS)]
 SEEN = Table.from_codes(["s"], [("0", "1")], [[1]])
 SEED = 7
+LOOKS = {"bound 1: free q": Look(BLUE, "--"), "bound 2: factorised q": Look(ORANGE, ":", "o")}
 
 
 class Curves(NamedTuple):
@@ -178,14 +179,12 @@ def draw_7(factorised: dict[str, Curves]) -> Figure:
     figure, (row,) = panels(1, 2, sharey=True)
     titles = {"a": "covariance I / 5", "b": "sample covariances, mean of 5"}
     for ax, (part, curves) in zip(row, factorised.items(), strict=True):
-        _exact(ax)
-        ax.plot(curves.x, curves.free["row"].mean(axis=0), color=BLUE, linestyle="--", label="bound 1: free q")
-        ax.plot(
-            curves.x, curves.factorised["row"].mean(axis=0), "o", color=ORANGE, markersize=5,
-            markerfacecolor="none", label="bound 2: factorised q",
+        means = [found["row"].mean(axis=0) for found in (curves.free, curves.factorised)]
+        plot_curves(
+            curves.x, dict(zip(LOOKS, means, strict=True)), looks=LOOKS, exact=EXACT,
+            x_label="p, the probability of 1 of each parent", title=f"Figure 7 ({part}) again: {titles[part]}",
+            legend=False, ax=ax,
         )  # fmt: skip
-        ax.set_xlabel("p, the probability of 1 of each parent")
-        ax.set_title(f"Figure 7 ({part}) again: {titles[part]}", fontsize=11)
         ax.set_ylim(0.45, 0.505)
     row[0].set_ylabel("P(S = 1)")
     row[0].legend(frameon=False, loc="lower right")
@@ -195,20 +194,13 @@ def draw_7(factorised: dict[str, Curves]) -> Figure:
 def draw_8(mixed: dict[float, Curves]) -> Figure:
     figure, (row,) = panels(1, 2, sharey=True)
     for ax, part, (p, curves) in zip(row, "ab", mixed.items(), strict=True):
-        _exact(ax)
-        for values, colour, line, label in (
-            (curves.free["row"], BLUE, "--", "bound 1: free q"),
-            (curves.factorised["row"], ORANGE, ":", "bound 2: factorised q"),
-        ):
-            ax.plot(curves.x, values.mean(axis=0), color=colour, linestyle=line, label=label, linewidth=2)
-            ax.fill_between(curves.x, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, linewidth=0)
-        ax.set_xlabel("p_m, the weight of three configurations")
-        ax.set_title(f"Figure 8 ({part}) again: p = {p}", fontsize=11)
+        bands = [Band.over(found["row"]) for found in (curves.free, curves.factorised)]
+        plot_curves(
+            curves.x, dict(zip(LOOKS, bands, strict=True)), looks=LOOKS, exact=EXACT,
+            x_label="p_m, the weight of three configurations", title=f"Figure 8 ({part}) again: p = {p}",
+            legend=False, ax=ax,
+        )  # fmt: skip
         ax.set_ylim(0, 0.53)
     row[0].set_ylabel("P(S = 1)")
     row[0].legend(frameon=False, loc="lower left", title="mean and range of 10 draws")
     return figure
-
-
-def _exact(ax: Axes) -> None:
-    ax.axhline(EXACT, color=BLACK, linewidth=1.2, label="exact")

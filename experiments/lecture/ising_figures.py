@@ -5,41 +5,40 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from doxa.plots import Look, panels, plot_curves, plot_traces
+from doxa.plots.style import BLACK, BLUE, GREY, ORANGE, RED, SKY
 from lecture.grids import FIELD, KINDS, METHODS, SIDE
 from lecture.projections import SIDE as SMALL
 from lecture.results import Results, gap, mean_of
-from logistic_papers.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, panels
 
 __all__ = ["draw_chains", "draw_errors", "draw_projections"]
 
 LOOKS = {
-    "mean field": (BLUE, "-"),
-    "rows as blocks": (SKY, "--"),
-    "Gibbs, short": (ORANGE, ":"),
-    "Gibbs, long": (RED, "-."),
+    "mean field": Look(BLUE),
+    "rows as blocks": Look(SKY, "--"),
+    "Gibbs, short": Look(ORANGE, ":"),
+    "Gibbs, long": Look(RED, "-."),
 }
+PROJECTIONS = {"I-projection (best found)": Look(BLUE), "M-projection (exact)": Look(RED, "--")}
 CRITICAL = 0.5 * np.log1p(np.sqrt(2.0))  # of the infinite grid
 
 
 def draw_errors(results: Results) -> Figure:
     """Errors of marginals and gaps of the bounds over couplings."""
     figure, axes = panels(2, 2, sharex=True)
-    for column, kind in enumerate(KINDS):
-        top, bottom = axes[:, column]
-        for method, (colour, line) in LOOKS.items():
-            top.plot(results.couplings, mean_of(results, kind, "errors", method), line, color=colour, label=method)
-        for method in METHODS[:2]:
-            colour, line = LOOKS[method]
-            bottom.plot(results.couplings, gap(results, kind, method) / SIDE**2, line, color=colour, label=method)
+    x = results.couplings
+    for kind, (top, bottom) in zip(KINDS, axes.T, strict=True):
+        what = f"field {FIELD}" if kind == "ferromagnet" else "couplings of random sign, mean of five"
+        errors = {method: mean_of(results, kind, "errors", method) for method in LOOKS}
+        gaps = {method: gap(results, kind, method) / SIDE**2 for method in METHODS[:2]}
+        plot_curves(x, errors, looks=LOOKS, title=f"{kind}: {what}", legend=False, ax=top)
+        plot_curves(x, gaps, looks=LOOKS, x_label="coupling J", legend=False, ax=bottom)
         for ax in (top, bottom):
             ax.axvline(0.25, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
             if kind == "ferromagnet":
                 ax.axvline(CRITICAL, color=BLACK, linewidth=0.8, linestyle=(0, (1, 2)))
-        what = f"field {FIELD}" if kind == "ferromagnet" else "couplings of random sign, mean of five"
-        top.set_title(f"{kind}: {what}", fontsize=10)
         top.set_yscale("symlog", linthresh=1e-3)
         top.set_ylim(0.0, 1.0)
-        bottom.set_xlabel("coupling J")
     axes[0, 0].set_ylabel("mean error of P(up)")
     axes[1, 0].set_ylabel("(log Z - bound) per spin, nats")
     axes[0, 1].legend(frameon=False, fontsize=8, loc="lower right")
@@ -55,13 +54,12 @@ def draw_chains(results: Results) -> Figure:
     chosen = [min(results.couplings, key=lambda j, at=at: abs(j - at)) for at in (0.2, 0.45, 0.7)]
     figure, axes = panels(1, 3, sharey=True)
     for ax, j in zip(axes[0], chosen, strict=True):
-        paths = results.grids["ferromagnet", j][0].paths
-        stride = max(1, paths.shape[1] // 450)
-        for path, colour in zip(paths, (BLUE, ORANGE, GREEN, PINK), strict=True):
-            ax.plot(10 * np.arange(paths.shape[1])[::stride], path[::stride], color=colour, linewidth=0.7)
-        ax.set_title(f"J = {j:g}: R-hat {results.grids['ferromagnet', j][0].r_hat['long']:.2f}", fontsize=10)
-        ax.set_xlabel("sweep")
-    axes[0, 0].set_ylabel("mean spin")
+        grid = results.grids["ferromagnet", j][0]
+        shown = slice(None, None, max(1, grid.paths.shape[1] // 450))
+        sweeps = 10 * np.arange(grid.paths.shape[1])[shown]
+        plot_traces({"mean spin": grid.paths[:, shown]}, x=sweeps, legend=False, ax=ax)
+        ax.set(xlabel="sweep", ylabel="mean spin" if ax is axes[0, 0] else "")
+        ax.set_title(f"J = {j:g}: R-hat {grid.r_hat['long']:.2f}", fontsize=10)
     figure.suptitle("Four independent Gibbs chains of the ferromagnet, from random starts")
     return figure
 
@@ -79,11 +77,10 @@ def draw_projections(results: Results) -> Figure:
         "KL(q || p), nats": ([c.i_reverse for c in found], [c.m_reverse for c in found]),
         "KL(p || q), nats": ([c.i_forward for c in found], [c.m_forward for c in found]),
     }
-    for ax, (title, (inner, outer)) in zip(axes[0], curves.items(), strict=True):
-        ax.plot(results.couplings, inner, "-", color=BLUE, label="I-projection (best found)")
-        ax.plot(results.couplings, outer, "--", color=RED, label="M-projection (exact)")
-        ax.set_title(title, fontsize=10)
-        ax.set_xlabel("coupling J")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    for ax, (title, both) in zip(axes[0], curves.items(), strict=True):
+        plot_curves(
+            results.couplings, dict(zip(PROJECTIONS, both, strict=True)), looks=PROJECTIONS, x_label="coupling J",
+            title=title, legend=ax is axes[0, 0], ax=ax,
+        )  # fmt: skip
     figure.suptitle(f"{SMALL} x {SMALL} ferromagnet: the I-projection settles in a mode, the M-projection covers both")
     return figure

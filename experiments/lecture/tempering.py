@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from doxa.plots import Look, panels, plot_curves, plot_repeats, plot_traces
+from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, RED
 from lecture.modes import (
     CHAINS,
     FIELD,
@@ -23,7 +25,6 @@ from lecture.modes import (
     compute_coupling,
 )  # fmt: skip
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLACK, BLUE, GREEN, ORANGE, PINK, RED, panels
 from logistic_papers.script import Outcome, progress
 
 COUPLINGS = (0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0)
@@ -36,7 +37,11 @@ FULL = Sizes(
 QUICK = Sizes(
     {"Gibbs": 100, "tempering": 40, "Swendsen-Wang": 40}, {"Gibbs": 8, "tempering": 1, "Swendsen-Wang": 2}, 512, 100
 )
-LOOKS = {"Gibbs": (ORANGE, "o"), "tempering": (BLUE, "s"), "Swendsen-Wang": (GREEN, "^")}
+LOOKS = {
+    "Gibbs": Look(ORANGE, "-", "o"),
+    "tempering": Look(BLUE, "-", "s"),
+    "Swendsen-Wang": Look(GREEN, "-", "^"),
+}
 FLEETS = (2, 4, 8, 16)
 DEEP = 0.7  # couplings from here on: a Gibbs chain stays where it fell
 OFF = 0.1  # an error of the mean spin that nobody would accept
@@ -210,29 +215,30 @@ def draw_grids(results: Results):
     at = min(results.grids, key=lambda j: abs(j - 0.7))
     for ax, method in zip(axes[0], METHODS, strict=True):
         sets = results.grids[at].sets[method]
-        for path, colour in zip(sets.chains[0], (BLUE, ORANGE, GREEN, PINK), strict=True):
-            shown = path[:: max(1, len(path) // 300)] if method == "Gibbs" else path[:80]
-            stride = THIN[method] * (max(1, len(path) // 300) if method == "Gibbs" else 1)
-            ax.plot(stride * np.arange(len(shown)), shown, color=colour, linewidth=0.7)
-        ax.axhline(results.grids[at].exact, color=RED, linestyle="--", linewidth=1.0)
-        unit = {"Gibbs": "sweep", "tempering": "step of all rungs"}.get(method, "step")
-        ax.set(title=f"{method}, J = {at:g}: R-hat {sets.r_hat[0]:.2f}", ylim=(-1.05, 1.05), xlabel=unit)
+        chains = sets.chains[0]
+        stride = max(1, chains.shape[1] // 300) if method == "Gibbs" else 1
+        shown = chains[:, ::stride] if method == "Gibbs" else chains[:, :80]
+        place = stride * THIN[method] * np.arange(shown.shape[1])
+        plot_traces({"": shown}, exact=results.grids[at].exact, x=place, legend=False, ax=ax)
+        ax.set_title(f"{method}, J = {at:g}: R-hat {sets.r_hat[0]:.2f}", fontsize=10)
+        ax.set(ylim=(-1.05, 1.05), xlabel={"Gibbs": "sweep", "tempering": "step of all rungs"}.get(method, "step"))
     axes[0, 0].set_ylabel("mean spin (dashed: exact)")
-    couplings = list(results.grids)
+    couplings, grids = list(results.grids), results.grids.values()
     pooled, alarm, rate = axes[1]
-    pooled.plot(couplings, [g.exact for g in results.grids.values()], "--", color=RED, linewidth=1.0, label="exact")
-    for shift, (method, (colour, mark)) in zip((-0.012, 0.0, 0.012), LOOKS.items(), strict=True):
+    pooled.plot(couplings, [g.exact for g in grids], "--", color=RED, linewidth=1.0)
+    for shift, (method, look) in zip((-0.012, 0.0, 0.012), LOOKS.items(), strict=True):
         for j, g in results.grids.items():
-            sets = g.sets[method]
-            pooled.plot(np.full(len(sets.pooled), j + shift), sets.pooled, mark, color=colour, markersize=3, alpha=0.7)
-        own, look = [g.sets[method] for g in results.grids.values()], {"marker": mark, "color": colour}
-        alarm.plot(couplings, [np.median(sets.r_hat) for sets in own], "-", label=method, **look)
-        rate.plot(couplings, [sets.rate for sets in own], "-", label=method, **look)
+            sets = g.sets[method].pooled
+            pooled.plot(np.full(len(sets), j + shift), sets, look.mark, color=look.colour, markersize=3, alpha=0.7)
+    r_hat = {m: [np.median(g.sets[m].r_hat) for g in grids] for m in METHODS}
+    plot_curves(couplings, r_hat, looks=LOOKS, y_label="R-hat (median of the sets)", ax=alarm)
+    rates = {m: [g.sets[m].rate for g in grids] for m in METHODS}
+    plot_curves(couplings, rates, looks=LOOKS, y_label="effective draws a CPU second", legend=False, ax=rate)
     alarm.axhline(1.01, color=BLACK, linewidth=0.8, linestyle=(0, (1, 2)))
-    pooled.set(xlabel="coupling J", ylabel="mean spin, by sets of four chains")
-    alarm.set(xlabel="coupling J", ylabel="R-hat (median of the sets)")
-    rate.set(xlabel="coupling J", ylabel="effective draws a CPU second", yscale="log")
-    alarm.legend(frameon=False, fontsize=8)
+    pooled.set_ylabel("mean spin, by sets of four chains")
+    rate.set_yscale("log")
+    for ax in axes[1]:
+        ax.set_xlabel("coupling J")
     figure.suptitle(
         f"{SIDE} x {SIDE} ferromagnet in a field of {FIELD}: two modes, of 27% and 73% where all spins agree"
     )
@@ -241,17 +247,13 @@ def draw_grids(results: Results):
 
 def draw_causes(results: Results):
     """P(sharp cause) by chain, for modes of different widths."""
-    figure, axes = panels(1, len(results.causes), width=10.0, height=2.8, sharey=True)
+    figure, axes = panels(1, len(results.causes), width=11.0, height=2.6, sharex=True)
     for ax, cause in zip(axes[0], results.causes, strict=True):
-        for place, method in enumerate(("Gibbs", "tempering")):
-            colour, mark = LOOKS[method]
-            shares = cause.by_chain[method]
-            ax.plot(place + np.linspace(-0.2, 0.2, len(shares)), shares, mark, color=colour)
-            ax.text(place, 1.06, f"R-hat {cause.r_hat[method]:.2f}", ha="center", fontsize=8)
-        ax.plot([2.0], [cause.annealed], "D", color=PINK)
-        ax.axhline(RARE, color=RED, linestyle="--", linewidth=1.0)
-        ax.set(xticks=range(3), xticklabels=["Gibbs", "tempering", "annealing"], ylim=(-0.08, 1.18), xlim=(-0.5, 2.5))
+        chains = {f"{name}\nR-hat {cause.r_hat[name]:.2f}": shares for name, shares in cause.by_chain.items()}
+        plot_repeats(
+            chains | {"annealing": [cause.annealed]}, exact=RARE, label="P(cause), a mark a chain", legend=False, ax=ax
+        )
+        ax.set_xlim(-0.05, 1.05)
         ax.set_title(f"children sure to {cause.widths[0]:g} / {cause.widths[1]:g}", fontsize=10)
-    axes[0, 0].set_ylabel("P(cause), a mark a chain")
     figure.suptitle("A hidden cause and twenty children; dashed: exact. Heat favours the wider mode")
     return figure

@@ -1,4 +1,4 @@
-"""What the scripts about de Freitas et al. (2001) and Jaakkola & Jordan (2000) share: claims, scripts, drawing."""
+"""What the scripts about de Freitas et al. (2001) and Jaakkola & Jordan (2000) share: claims and scripts."""
 
 import os
 

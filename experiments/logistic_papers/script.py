@@ -11,8 +11,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from doxa.plots import save_png
 from logistic_papers.claims import Claim, as_markdown, as_text
-from logistic_papers.drawing import save
 
 __all__ = ["Outcome", "progress", "run_script"]
 
@@ -48,7 +48,7 @@ def run_script(description: str, run: Callable[[bool], Outcome]) -> None:
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
         for name, figure in outcome.figures.items():
-            path = save(figure, folder / f"{name}.png")
+            path = save_png(figure, folder / f"{name}.png")
             print(f"\n{path} ({path.stat().st_size / 1000:.0f} kB)", end="")
     print(f"\n{seconds:.0f} CPU seconds")
 

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from doxa.mcmc.importance import importance_sample
+from doxa.plots import Band, Look, panels, plot_curves, plot_repeats
+from doxa.plots.style import BLACK, BLUE, GREY, ORANGE, RED
 from logistic_papers.claims import Claim, holds_if
-from logistic_papers.drawing import BLACK, BLUE, GREY, ORANGE, RED, SKY, panels
 from logistic_papers.script import Outcome, progress
 from riggelsen.importance import (
     EXACT,
@@ -208,26 +209,24 @@ def draw_proposals(quick: bool):
     """Figure 4.1 for four proposals; their weights; estimates and the variance of the weights as draws come in."""
     figure, axes = panels(4, len(SHOWN), width=11.0, height=2.1, sharey="row")
     x, n = np.linspace(-6, 7, 700), 2000 if quick else 20_000
-    for column, name in zip(axes.T, SHOWN, strict=True):
-        proposal, sample = PROPOSALS[name], sample_from(name, n, 7)
-        some = slice(0, 400)
-        column[0].plot(x, np.exp(log_target(x)), "-", color=BLACK, linewidth=1.2, label="Pr")
-        column[0].plot(x, np.exp(proposal.log_density(x)), ":", color=BLUE, linewidth=1.8, label="Pr'")
-        column[0].set_title(name, fontsize=10)
-        column[1].plot(sample.draws[some], np.exp(sample.log_weights[some]), ".", color=BLUE, markersize=3)
-        column[1].plot(x, np.exp(log_target(x) - proposal.log_density(x)), "-", color=GREY, linewidth=0.7)
-        column[1].axhline(1.0, color=BLACK, linewidth=0.7)
+    looks = {"Pr": Look(BLACK), "Pr'": Look(BLUE, ":")}
+    for (densities, weights, means, variances), name in zip(axes.T, SHOWN, strict=True):
+        log_p, log_q, sample = log_target(x), PROPOSALS[name].log_density(x), sample_from(name, n, 7)
+        curves = {"Pr": np.exp(log_p), "Pr'": np.exp(log_q)}
+        plot_curves(x, curves, looks=looks, title=name, legend=name == SHOWN[0], ax=densities)
+        weights.plot(sample.draws[:400], np.exp(sample.log_weights[:400]), ".", color=BLUE, markersize=3)
+        weights.plot(x, np.exp(log_p - log_q), "-", color=GREY, linewidth=0.7)
+        weights.axhline(1.0, color=BLACK, linewidth=0.7)
         steps, mean, error = running(sample)
-        column[2].plot(steps, mean, "-", color=BLUE, linewidth=1.0)
-        column[2].fill_between(steps, mean - 1.96 * error, mean + 1.96 * error, color=SKY, alpha=0.45, linewidth=0)
-        column[2].axhline(EXACT, color=RED, linewidth=1.0, linestyle="--")
-        column[3].plot(steps, sample.running_variance[steps - 1], "-", color=ORANGE, linewidth=1.0)
-        column[2].set_xscale("log")
-        column[3].set(xscale="log", xlabel="draws")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    for column in axes.T:
-        column[0].set_xlim(x[0], x[-1])
-        column[1].set_xlim(x[0], x[-1])
+        estimate = Band(mean, mean - 1.96 * error, mean + 1.96 * error)
+        plot_curves(steps, {"estimate": estimate}, looks={"estimate": Look(BLUE)}, legend=False, ax=means)
+        means.axhline(EXACT, color=RED, linewidth=1.0, linestyle="--")
+        of_weights = {"": sample.running_variance[steps - 1]}
+        plot_curves(steps, of_weights, looks={"": Look(ORANGE)}, x_label="draws", legend=False, ax=variances)
+        for ax in (densities, weights):
+            ax.set_xlim(x[0], x[-1])
+        for ax in (means, variances):
+            ax.set_xscale("log")
     axes[1, 0].set(yscale="log", ylim=(1e-3, 300), ylabel="weight")
     axes[2, 0].set(ylim=(2, 6), ylabel="estimate")
     axes[3, 0].set(yscale="log", ylim=(0.02, 100), ylabel="variance of weights")
@@ -247,34 +246,22 @@ def running(sample):
 def draw_runs(results: Results):
     """Estimates of all runs, and errors as the number of draws grows."""
     figure, ((left, right),) = panels(1, 2, width=11.0, height=4.4)
-    names, rng = list(results.runs), np.random.default_rng(1)
-    for row, name in enumerate(names):
-        r = results.runs[name].runs
-        offered = np.isfinite(r.low)
-        heights = row + rng.uniform(-0.3, 0.3, len(r.estimate))
-        for which, colour in ((offered, BLUE), (~offered, ORANGE)):
-            left.plot(r.estimate[which], heights[which], ".", color=colour, markersize=2)
-    left.plot([], [], ".", color=BLUE, label="error offered")
-    left.plot([], [], ".", color=ORANGE, label="error refused")
-    left.axvline(EXACT, color=RED, linestyle="--", linewidth=1.0)
-    left.set(yticks=range(len(names)), yticklabels=names, xlim=(2.2, 5.0), xlabel="estimate of a run (dashed: exact)")
-    left.invert_yaxis()
+    runs = {name: found.runs for name, found in results.runs.items()}
+    plot_repeats(
+        {name: r.estimate for name, r in runs.items()}, exact=EXACT,
+        hollow={name: ~np.isfinite(r.low) for name, r in runs.items()}, hollow_label="error refused",
+        label="estimate of a run (dashed: exact)", legend=False, ax=left,
+    )  # fmt: skip
+    left.set_xlim(2.2, 5.0)
     left.legend(frameon=False, fontsize=8, loc="lower right")
-    marks = iter("osD^v*P")
-    for name, by_n in results.growth.items():
-        refused = [r.offered < 0.5 for r in by_n.values()]
-        line = right.plot(
-            list(by_n), [r.rmse for r in by_n.values()], "-", marker=next(marks), markersize=5, label=name
-        )
-        hollow = [(n, r.rmse) for (n, r), no in zip(by_n.items(), refused, strict=True) if no]
+    x = list(next(iter(results.growth.values())))
+    errors = {name: [r.rmse for r in by_n.values()] for name, by_n in results.growth.items()}
+    plot_curves(x, errors, x_label="draws", y_label="root mean square error", ax=right)
+    for line, by_n in zip(tuple(right.lines), results.growth.values(), strict=True):
+        refused = [(n, r.rmse) for n, r in by_n.items() if r.offered < 0.5]
         right.plot(
-            *np.array(hollow).reshape(-1, 2).T,
-            line[0].get_marker(),
-            color=line[0].get_color(),
-            markersize=5,
-            mfc="white",
+            *np.array(refused).reshape(-1, 2).T, line.get_marker(), color=line.get_color(), markersize=5, mfc="white"
         )
-    right.set(xscale="log", yscale="log", xlabel="draws", ylabel="root mean square error")
-    right.legend(frameon=False, fontsize=8)
+    right.set(xscale="log", yscale="log")
     right.set_title("hollow: error refused in most runs", fontsize=10)
     return figure

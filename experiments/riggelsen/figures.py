@@ -1,11 +1,10 @@
 """The drawings: figures 4.5 to 4.8 for the printed and the corrected kernels, the log scores, the effect of k and w.
 
-Colours are those of Okabe & Ito (2008); runs also differ in their lines, samplers in their markers.
+Runs differ in their lines as well as in colour, samplers in their marks.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from doxa.plots import Band, Look, panels, plot_curves, plot_traces, save_png
+from doxa.plots.style import BLUE, GREEN, ORANGE, PINK, RED, SKY
 from riggelsen.claims import CHAPTER, TWO_RUNS, TWO_STARTS, by_setting, scan_of, score_gap
 from riggelsen.runs import (
     ALARM,
@@ -32,11 +33,10 @@ from riggelsen.runs import (
     network,
 )
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 COLOUR = {"MB-MCMC": BLUE, "eMC3": RED}
 SAMPLERS_OF = {"MB-MCMC": MB, "eMC3": EMC}
 LINE = {0: "-", 1: (0, (1, 1)), 2: (0, (1, 1))}
-COLOURS = 256  # of a PNG: lines on white need no more, and the files stay small
+LOOKS = {"printed": Look(BLUE, "", "o"), "corrected": Look(ORANGE, "", "s")}  # of the scan
 
 Panel = tuple[Setting, tuple[str, ...]]  # data and the samplers drawn in one row
 
@@ -51,15 +51,16 @@ def draw_all(results: Results, folder: Path) -> Iterator[Path]:
         ("4.7", [(INSURANCE[500], both[:1]), (INSURANCE[500], both[1:])], TWO_RUNS),
         ("4.8", [(INSURANCE[10_000], both[:1]), (INSURANCE[10_000], both[1:])], TWO_STARTS),
     ):
-        yield save(traces(results, number, rows, which), folder / f"riggelsen_figure_{number.replace('.', '_')}.png")
-    yield save(scores(results), folder / "riggelsen_log_score.png")
-    yield save(scan(results), folder / "riggelsen_k_and_w.png")
+        yield save_png(
+            traces(results, number, rows, which), folder / f"riggelsen_figure_{number.replace('.', '_')}.png"
+        )
+    yield save_png(scores(results), folder / "riggelsen_log_score.png")
+    yield save_png(scan(results), folder / "riggelsen_k_and_w.png")
 
 
 def traces(results: Results, number: str, rows: list[Panel], which: tuple[int, int]) -> Figure:
     """Number of edges along the runs: one row a panel of the chapter, printed kernels left and corrected ones right."""
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
-    axes = figure.subplots(len(rows), 2, sharex=True, sharey="row")
+    figure, axes = panels(len(rows), 2, height=3.2, sharex=True, sharey="row")
     for row, (setting, families) in zip(axes, rows, strict=True):
         for ax, kernel in zip(row, MB, strict=True):
             for family in families:
@@ -68,7 +69,8 @@ def traces(results: Results, number: str, rows: list[Panel], which: tuple[int, i
                     ax.axhspan(low, high, color=COLOUR[family], alpha=0.16, linewidth=0)
                 for place in which:
                     x = np.linspace(0, runs[place].iterations / 1000, len(runs[place].trace))
-                    ax.plot(x, runs[place].trace, color=COLOUR[family], linestyle=LINE[place], linewidth=0.8)
+                    look = Look(COLOUR[family], LINE[place])
+                    plot_traces({"": runs[place].trace[None]}, x=x, looks=[look], legend=False, ax=ax)
             ax.axhline(results.reference(setting), color="black", linewidth=1.2)
             ax.axhline(network(setting.network).dag.n_edges, color="black", linewidth=1.2, linestyle=(0, (6, 3)))
             ax.set_title(f"{setting}: {' and '.join(families)}, {kernel}", fontsize=10)
@@ -95,8 +97,8 @@ def traces(results: Results, number: str, rows: list[Panel], which: tuple[int, i
 
 def scores(results: Results) -> Figure:
     """Where every run ended: number of edges against log score, both as means of the second half."""
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
-    axes = figure.subplots(2, 3).ravel()
+    figure, grid = panels(2, 3, height=3.2)
+    axes = grid.ravel()
     looks: tuple[tuple[Sampler, str, str], ...] = (
         (MB["printed"], BLUE, "o"),
         (MB["corrected"], SKY, "s"),
@@ -141,23 +143,21 @@ def scores(results: Results) -> Figure:
 
 def scan(results: Results) -> Figure:
     """Number of edges for other k and w, at an equal number of steps."""
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
-    axes = figure.subplots(2, 2, sharey="row")
+    figure, axes = panels(2, 2, height=3.2, sharey="row")
     for row, setting in zip(axes, SCANNED, strict=True):
         asia = setting.network == "asia"
         truth = results.exact_asia if asia else results.reference(setting)
         for ax, setting_of in zip(row, ("k", "w"), strict=True):
-            for shift, kernel, marker in ((-0.08, "printed", "o"), (0.08, "corrected", "s")):
+            bands = {}
+            for kernel in LOOKS:
                 runs = by_setting(scan_of(results, setting, kernel))
                 runs = [r for r in runs if (r.sampler.move.w == 0.95 if setting_of == "k" else r.sampler.move.k == 5)]
                 runs.sort(key=lambda r: getattr(r.sampler.move, setting_of))
+                settings = [str(getattr(r.sampler.move, setting_of)) for r in runs]
                 low, high = np.array([edge_range(r) for r in runs]).T
                 mean = np.array([r.edges.mean() for r in runs])
-                ax.errorbar(
-                    np.arange(len(runs)) + shift, mean, np.maximum(0.0, [mean - low, high - mean]), fmt=marker,
-                    color=BLUE if kernel == "printed" else ORANGE, capsize=3, label=kernel,
-                )  # fmt: skip
-                ax.set_xticks(range(len(runs)), [str(getattr(r.sampler.move, setting_of)) for r in runs])
+                bands[kernel] = Band(mean, np.minimum(low, mean), np.maximum(high, mean))
+            plot_curves(settings, bands, looks=LOOKS, bars=True, legend=False, ax=ax)
             ax.axhline(
                 truth, color="black", linewidth=1.2, label="exact posterior mean" if asia else "posterior mean (Auto)"
             )
@@ -167,16 +167,6 @@ def scan(results: Results) -> Figure:
         row[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.suptitle("MB-MCMC with other k and w, started at the empty graph, second half of an equal number of steps")
     return figure
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a small PNG: with a palette in place of full colours."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=90)
-    Image.open(buffer).convert("RGB").quantize(COLOURS).save(path, optimize=True)
-    return path
 
 
 def _room(ax: Axes, runs: list[Run], setting: Setting) -> None:

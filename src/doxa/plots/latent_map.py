@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import ArgumentError, MissingExtraError
+from doxa.errors import ArgumentError
+from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_latent_map"]
 
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")  # Okabe & Ito (2008)
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED, BLACK)
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 _MOST_GROUPS = len(_COLOURS)
 _MOST_ARROWS = 20
@@ -72,7 +73,7 @@ def plot_latent_map(
     kinds = sorted(set(labels)) if groups is not None else [""]
     if len(kinds) > _MOST_GROUPS:
         raise ArgumentError(f"groups has {len(kinds)} different values; at most {_MOST_GROUPS} can be told apart")
-    ax = _axes(ax)
+    ax = axes_or_new(ax, "plot_latent_map", (8.5, 6.5))
     outlined = _rows_with_ellipses(positions)
     for number, kind in enumerate(kinds):
         chosen = np.array([label == kind for label in labels])
@@ -153,13 +154,3 @@ def _draw_arrows(ax: Axes, latent_map: LatentMap) -> None:
     ax.tick_params(axis="y", direction="in", pad=-6)
     for label in ax.get_yticklabels():
         label.set_horizontalalignment("left")
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("plot_latent_map needs the package matplotlib: pip install 'doxa[plot]'") from error
-    return Figure(figsize=(8.5, 6.5), layout="constrained").add_subplot()

@@ -118,13 +118,35 @@ def _sort_by_neighbours(row: list[Item], neighbours: dict[Item, list[Item]], whe
 
 
 def _crossings(rows: list[list[Item]], below: dict[Item, list[Item]]) -> int:
+    """Two links cross where the one that begins farther left ends farther right."""
     total = 0
     for upper, lower in itertools.pairwise(rows):
         where = {item: place for place, item in enumerate(lower)}
-        ends = [sorted(where[item] for item in below[item_above]) for item_above in upper]
-        for first in range(len(ends)):
-            for second in ends[first + 1 :]:
-                total += sum(int(np.searchsorted(second, end)) for end in ends[first])
+        total += _inversions([end for item in upper for end in sorted(where[other] for other in below[item])])
+    return total
+
+
+def _inversions(values: list[int]) -> int:
+    """Pairs of which the first is larger, of n whole numbers from 0, by a Fenwick tree: n log n steps.
+
+    Examples
+    --------
+    >>> _inversions([2, 0, 1, 1])
+    3
+    """
+    size = max(values, default=-1) + 1
+    tree = [0] * (size + 1)  # [k]: how many of the values so far lie among the k & -k places that end at place k - 1
+    total = 0
+    for n_before, value in enumerate(values):
+        total += n_before
+        k = value + 1
+        while k:  # take away those that are not larger
+            total -= tree[k]
+            k &= k - 1
+        k = value + 1
+        while k <= size:
+            tree[k] += 1
+            k += k & -k
     return total
 
 

@@ -5,8 +5,7 @@ Each function returns the matplotlib ``Axes`` it drew in; ``ax.figure.savefig("p
 and no display is needed, and nothing has to be closed.  What is drawn are the numbers of the posterior as they
 are; where nodes stand is decided in `doxa.plots.layers`.
 
-Colours are those of Okabe & Ito (2008), which people with any of the common forms of colour blindness tell apart;
-chains also differ in the style of their lines.
+Colours, lines and sizes are those of `doxa.plots.style`.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
+from doxa.plots.chains import draw_chains
+from doxa.plots.style import BLUE, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_consensus", "plot_edge_probabilities", "plot_n_edges"]
 
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_STYLES = ("-", "--", "-.", ":")
-_POINTS = 2000  # of a trace that is drawn; more cannot be told apart
 _LABELLED_CELLS = 12  # nodes up to which each cell of the heat map shows its number
 _ROOM = (1.25, 0.85)  # inches for each node of a drawn graph
 
@@ -64,18 +62,8 @@ def plot_n_edges(posterior: StructurePosterior | ArrayLike, *, ax: Axes | None =
     ['chain 0', 'chain 1']
     """
     n_edges = _edge_counts(posterior)
-    ax = _axes(ax, "plot_n_edges", (8.0, 3.6))
-    n_chains, n_draws = n_edges.shape
-    shown = np.arange(0, n_draws, -(-n_draws // _POINTS))
-    for chain in range(n_chains):
-        ax.plot(
-            shown,
-            n_edges[chain, shown],
-            color=_COLOURS[chain % len(_COLOURS)],
-            linestyle=_STYLES[chain // len(_COLOURS) % len(_STYLES)],
-            linewidth=0.9,
-            label=f"chain {chain}",
-        )
+    ax = axes_or_new(ax, "plot_n_edges", (8.0, 3.6))
+    draw_chains(ax, np.arange(n_edges.shape[1]), n_edges, labels=[f"chain {chain}" for chain in range(len(n_edges))])
     ax.set_xlabel("draw")
     ax.set_ylabel("edges in the graph")
     ax.set_title("Number of edges, by chain")
@@ -106,7 +94,7 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
     names = posterior.names
     probability = np.ma.masked_array(posterior.edge_diagnostics.probability, np.eye(len(names), dtype=np.bool_))
     side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
-    ax = _axes(ax, "plot_edge_probabilities", (side + 0.8, side))
+    ax = axes_or_new(ax, "plot_edge_probabilities", (side + 0.8, side))
     image = ax.imshow(probability, cmap="cividis", vmin=0.0, vmax=1.0, aspect="equal")
     ax.set_facecolor("0.9")
     small = 9 if len(names) <= _LABELLED_CELLS else 6
@@ -153,7 +141,7 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
     layout = layered_layout(dag)
     place = np.array(list(layout.nodes.values()))
     size = _ROOM * (np.ptp(place, axis=0) + 1.0) + (0.6, 1.2)
-    ax = _axes(ax, "plot_consensus", (max(5.0, float(size[0])), max(3.0, float(size[1]))))
+    ax = axes_or_new(ax, "plot_consensus", (max(5.0, float(size[0])), max(3.0, float(size[1]))))
     for name, (x, y) in layout.nodes.items():
         ink, line = ("black", "black") if dag.parents(name) or dag.children(name) else ("0.45", "0.7")
         box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": line}
@@ -188,19 +176,6 @@ def _edge_counts(posterior: StructurePosterior | ArrayLike) -> NDArray[Any]:
     return n_edges
 
 
-def _axes(ax: Axes | None, caller: str, size: tuple[float, float]) -> Axes:
-    """The axes given, or those of a new figure that pyplot does not know of."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        from doxa.errors import MissingExtraError
-
-        raise MissingExtraError(f"{caller} needs the package matplotlib: pip install 'doxa[plot]'") from error
-    return Figure(figsize=size, layout="constrained").add_subplot()
-
-
 def _figure(ax: Axes) -> Any:
     return ax.get_figure()
 
@@ -220,7 +195,7 @@ def _arrow(points: list[tuple[float, float]], probability: float, edge: tuple[st
         codes += [Path.CURVE4] * 3
     return FancyArrowPatch(
         path=Path(vertices, codes), arrowstyle="-|>", mutation_scale=11, linewidth=_width(probability),
-        color=_COLOURS[0], alpha=0.85, zorder=2, gid=f"{edge[0]} -> {edge[1]}",
+        color=BLUE, alpha=0.85, zorder=2, gid=f"{edge[0]} -> {edge[1]}",
     )  # fmt: skip
 
 
@@ -238,7 +213,7 @@ def _legend_of_widths(ax: Axes, threshold: float) -> None:
     from matplotlib.lines import Line2D
 
     shown = (threshold, (1 + threshold) / 2, 1.0)
-    lines = [Line2D([], [], color=_COLOURS[0], linewidth=_width(p), label=f"{p:.2g}") for p in shown]
+    lines = [Line2D([], [], color=BLUE, linewidth=_width(p), label=f"{p:.2g}") for p in shown]
     ax.legend(handles=lines, title="probability", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 

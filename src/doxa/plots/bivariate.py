@@ -1,0 +1,258 @@
+"""The posterior of two coefficients, with the approximations over it: figures 14 to 16 of de Freitas et al. (2001)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.estimate import check_prob
+from doxa.plots.columns import Which, as_fit, fit_coefficient, read_column
+from doxa.plots.laws import DensityGrid, Law, ellipse, exact_law, laws_of, own_law, region_levels
+from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, Look, axes_or_new, name_axes, quiet_legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_bivariate"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Shown: TypeAlias = Literal["points", "density", "none"]
+
+_POINTS = 4000  # that are drawn; more hide each other
+_CELLS = 160  # of a grid, along each axis
+_LOOKS = (Look(RED, "-"), Look(ORANGE, "--"), Look(GREEN, "-."), Look(PINK, ":"))
+_REACH = 3.5  # standard deviations of a Gaussian that are shown
+_LEAST = 8  # draws of which a density is estimated
+_QUARTER = 0.6373  # width of the densest quarter of a standard normal: twice its quantile at 0.625
+
+
+def plot_bivariate(
+    source: Any,
+    x: Which,
+    y: Which,
+    *,
+    approximation: Any = "own",
+    exact: Any = None,
+    draws: Shown = "points",
+    probs: Sequence[float] = (0.5, 0.9),
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Draws of two coefficients, and regions of highest density of the approximations over them.
+
+    Parameters
+    ----------
+    source : ParameterPosterior, Trace, mapping of str to array_like, or array_like
+        What `doxa.fit` returned; or draws, (chain, draw) under each name, or (chain, draw, coefficient).
+    x, y : str, int or tuple
+        The two coefficients: ``("node", "coefficient")`` of a fit, else a name or a number.
+    approximation : optional
+        ``"own"`` for what the fit proposed from, where it has one; None for nothing; one approximation; or a mapping of
+        names to several (at most 4).  An approximation is a Gaussian, a pair (mean, covariance), a t distribution or a
+        mixture of such, over all coefficients of a node (or of its part of the posterior, or of the array), or over x
+        and y; a function from points (n, 2) to log densities, which need not be normalised; or a `DensityGrid`.
+    exact : optional
+        The posterior itself, drawn as black contours: the table of the fit, where the two coefficients depend on no
+        others; a function from points (n, 2) to log densities; or a `DensityGrid`.
+    draws : {"points", "density", "none"}, default="points"
+        Draws as points, up to 4000 of them evenly chosen; their estimated density, by contours; or nothing.
+    probs : sequence of float, default=(0.5, 0.9)
+        Mass inside each region, strictly between 0 and 1.
+    legend : bool, default=True
+        Whether to draw one.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Points are its first line; each ellipse of a Gaussian is a line, each other density a set of contours.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ArgumentError, ArgumentTypeError
+        If there are no such coefficients, an approximation is over others, or an option is out of range.
+
+    Notes
+    -----
+    Regions on a grid of 160 x 160 hold their share of the mass *inside the picture*.  The density of the draws is
+    estimated by Gaussian kernels of Scott's width (1992), :math:`n^{-1/6}` standard deviations along each axis; these
+    are taken from the densest quarter of the draws, since two modes far apart have a large one together.  Points
+    show what was drawn and nothing else.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> sample = {"a": rng.normal(size=(4, 100)), "b": rng.normal(size=(4, 100))}
+    >>> ax = plot_bivariate(sample, "a", "b", approximation={"normal": ([0, 0], np.eye(2))})
+    >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
+    ('a', ['400 draws', 'normal'])
+    """
+    if draws not in get_args(Shown):
+        raise ArgumentError(f"draws is {draws!r}; it must be 'points', 'density' or 'none'")
+    shares = tuple(sorted({check_prob(prob) for prob in probs}))
+    across, up = read_column(source, x), read_column(source, y)
+    if across.draws.shape != up.draws.shape:
+        raise ArgumentError(f"x has draws of shape {across.draws.shape} and y {up.draws.shape}; they must be alike")
+    laws, truth = _laws(source, x, y, approximation, exact)
+    sample = np.stack([across.draws.ravel(), up.draws.ravel()])
+    ax = axes_or_new(ax, "plot_bivariate", (5.2, 4.6))
+    if draws == "points":
+        shown = sample[:, :: -(-sample.shape[1] // _POINTS)]
+        label = f"{sample.shape[1]} draws" if shown.shape == sample.shape else f"{shown.shape[1]} of the draws"
+        ax.plot(*shown, ".", color=BLUE, markersize=2.5, alpha=0.4, markeredgewidth=0, zorder=1)
+        ax.plot([], [], ".", color=BLUE, markersize=6, markeredgewidth=0, label=label)  # seen in the legend
+    box = _box(sample, [law.gaussian for law in laws.values() if isinstance(law, Law)])
+    if draws == "density":
+        _contours(ax, _kernel_density(sample, box), shares, Look(BLUE, "-"), f"{sample.shape[1]} draws", filled=True)
+    if truth is not None:
+        _region(ax, truth, shares, box, Look(BLACK, "-"), "posterior")
+    for (name, law), look in zip(laws.items(), _LOOKS, strict=False):
+        _region(ax, law, shares, box, look, name)
+    name_axes(ax, across.label, up.label)
+    within = ", ".join(f"{100 * share:g}%" for share in shares)
+    ax.set_title(f"Regions of highest density: {within}", fontsize=10)
+    if legend:
+        quiet_legend(ax)
+    return ax
+
+
+def _laws(
+    source: Any, x: Which, y: Which, approximation: Any, exact: Any
+) -> tuple[dict[str, Law | DensityGrid], Law | DensityGrid | None]:
+    """Approximations by name, and the posterior itself."""
+    fit = as_fit(source)
+    columns = [] if fit is None else [fit_coefficient(fit, which) for which in (x, y)]
+    if isinstance(approximation, str):
+        if approximation != "own":
+            raise ArgumentError(f"approximation is {approximation!r}; the only one with a name is 'own'")
+        own = None if fit is None else own_law(fit, columns)
+        named: dict[str, Law | DensityGrid] = {} if own is None else {"approximation": own}
+    else:
+        named = _given(source, x, y, columns, approximation)
+    if len(named) > len(_LOOKS):
+        raise ArgumentError(f"approximation has {len(named)} entries; at most {len(_LOOKS)} can be told apart")
+    if exact is None or isinstance(exact, DensityGrid):
+        return named, None if exact is None else _checked_grid("exact", exact)
+    if callable(exact):
+        return named, laws_of({"exact": exact}, [0, 1], 2)["exact"]
+    if fit is None:
+        raise ArgumentTypeError(
+            f"exact is {type(exact).__name__}; for draws it must be a function of points (n, 2) or a DensityGrid"
+        )
+    return named, exact_law(fit, columns, exact)
+
+
+def _given(
+    source: Any, x: Which, y: Which, columns: list[tuple[str, str]], approximation: Any
+) -> dict[str, Law | DensityGrid]:
+    """Approximations that the caller gave, over all coefficients or over x and y."""
+    fit = as_fit(source)
+    place, size = [0, 1], 2
+    if fit is not None:
+        place, size = _places_of_fit(fit, columns)
+    elif not hasattr(source, "keys") and np.ndim(source) == 3 and isinstance(x, int) and isinstance(y, int):
+        place, size = [x, y], np.shape(source)[2]
+    if isinstance(approximation, DensityGrid):
+        approximation = {"approximation": approximation}
+    if not hasattr(approximation, "items"):
+        return dict(laws_of(approximation, place, size))
+    return {
+        str(name): _checked_grid(name, law) if isinstance(law, DensityGrid) else laws_of({name: law}, place, size)[name]
+        for name, law in approximation.items()
+    }
+
+
+def _places_of_fit(fit: Any, columns: list[tuple[str, str]]) -> tuple[list[int], int]:
+    """Where the coefficients stand among those of their part of the posterior."""
+    labels = [(node, label) for node in fit.part(columns[0][0]).nodes for label in fit.network.coefficients(node)]
+    if not set(columns) <= set(labels):
+        return [0, 1], 2
+    return [labels.index(column) for column in columns], len(labels)
+
+
+def _region(ax: Axes, law: Law | DensityGrid, shares: tuple[float, ...], box: Floats, look: Look, label: str) -> None:
+    """Outlines of the regions of one density."""
+    if isinstance(law, DensityGrid):
+        _contours(ax, law, shares, look, label)
+        return
+    if law.gaussian is not None:
+        for number, share in enumerate(shares):
+            name = label if number == 0 else None
+            ax.plot(*ellipse(law.gaussian, share), linestyle=look.line, color=look.colour, linewidth=1.3, label=name)
+        return
+    x, y = (np.linspace(ends[0], ends[1], _CELLS) for ends in box)
+    points = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
+    _contours(ax, DensityGrid(x, y, law.log_density(points).reshape(_CELLS, _CELLS)), shares, look, label)
+
+
+def _contours(
+    ax: Axes, grid: DensityGrid, shares: tuple[float, ...], look: Look, label: str, *, filled: bool = False
+) -> None:
+    heights = np.maximum(grid.log_density - grid.log_density.max(), -700.0)
+    levels = np.unique(region_levels(heights, shares))
+    if filled:
+        fill = ax.contourf(grid.x, grid.y, heights.T, levels=[*levels, 1.0], colors=[look.colour], alpha=0.15, zorder=0)
+        fill.set_gid(f"{label}: filled")
+    drawn = ax.contour(
+        grid.x, grid.y, heights.T, levels=levels, colors=[look.colour], linestyles=[look.line], linewidths=1.1
+    )  # fmt: skip
+    drawn.set_gid(label)
+    ax.plot([], [], color=look.colour, linestyle=look.line, linewidth=1.3, label=label)
+
+
+def _box(sample: Floats, gaussians: list[Any]) -> Floats:
+    """What a grid has to span, shape (2, 2): the draws with some room, and the Gaussians."""
+    low, high = sample.min(axis=1), sample.max(axis=1)
+    room = 0.15 * np.where(high > low, high - low, 1.0)
+    low, high = low - room, high + room
+    for gaussian in gaussians:
+        if gaussian is not None:
+            low = np.minimum(low, gaussian.mean - _REACH * gaussian.sd)
+            high = np.maximum(high, gaussian.mean + _REACH * gaussian.sd)
+    return np.stack([low, high], axis=1)
+
+
+def _kernel_density(sample: Floats, box: Floats) -> DensityGrid:
+    """Draws counted in cells, and blurred by a Gaussian kernel of Scott's width along each axis."""
+    from scipy.ndimage import gaussian_filter
+
+    n = sample.shape[1]
+    spread = sample.std(axis=1)
+    if n < _LEAST or not (spread > 0).all():
+        raise ArgumentError(
+            f"draws is 'density', but there are {n} draws with standard deviations {spread.round(6).tolist()}; a "
+            f"density needs {_LEAST} draws that differ in both coefficients: use 'points'"
+        )
+    counts, x, y = np.histogram2d(sample[0], sample[1], bins=[_CELLS, _CELLS], range=box)
+    widths = _mode_spread(sample) * n ** (-1 / 6) / ((box[:, 1] - box[:, 0]) / _CELLS)
+    blurred = gaussian_filter(counts, np.maximum(widths, 0.5), mode="constant")
+    with np.errstate(divide="ignore"):
+        return DensityGrid((x[1:] + x[:-1]) / 2, (y[1:] + y[:-1]) / 2, np.log(blurred))
+
+
+def _mode_spread(sample: Floats) -> Floats:
+    """Standard deviations (2,) of the Gaussians whose densest quarters are as wide as those of the draws.
+
+    Not those of all draws, which two modes far apart make large.
+    """
+    ordered, n = np.sort(sample, axis=1), sample.shape[1]
+    quarter = n // 4
+    widths = (ordered[:, quarter:] - ordered[:, : n - quarter]).min(axis=1)
+    return np.asarray(np.where(widths > 0, np.minimum(widths / _QUARTER, sample.std(axis=1)), sample.std(axis=1)))
+
+
+def _checked_grid(name: Any, grid: DensityGrid) -> DensityGrid:
+    x, y, heights = (np.asarray(part, dtype=np.float64) for part in grid)
+    if heights.shape != (x.size, y.size) or min(heights.shape) < 2 or np.isnan(heights).any():
+        raise ArgumentError(
+            f"{name!r} is a grid of {x.size} x {y.size} points with log densities of shape {heights.shape}; the shape "
+            "must be (number of x, number of y), at least (2, 2), without nan"
+        )
+    return DensityGrid(x, y, heights)
