@@ -1,11 +1,14 @@
-"""The README's examples print what the README says they print.
+"""The examples of the README and of the documentation print what the pages say they print.
 
-Blocks are run in the order of the page, in one folder, the Python ones in one namespace:
+Every page under docs/ that has examples is run. Blocks are run in the order of the page, each page in a folder
+and a namespace of its own:
 
 - a ```` ```python ```` block is executed; the ```` ```text ```` block right after it is its output, and
   a block without one prints nothing;
+- where a Python block begins with `>>>` it is a doctest, and no block after it is its output;
 - in a ```` ```console ```` block each line `$ doxa ...` is run (a final backslash continues it on the next line), and
   the lines up to the next `$` are its output. Lines `$ make`, `$ pip`, `$ git`, `$ python` and `$ cd` are not run.
+- `$ cat FILE` shows a file: one that an earlier block wrote must hold what is shown, another one is made so.
 
 Outputs are compared line by line without trailing blanks, which editors remove. A block to be read and not run has the
 comment `<!-- not run: the reason -->` on the line before it.
@@ -14,6 +17,7 @@ comment `<!-- not run: the reason -->` on the line before it.
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
 import os
 import re
@@ -26,7 +30,9 @@ from typing import NamedTuple
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+
+ELSEWHERE = ("docs/chains.md",)  # tests/mcmc/test_chain_theory_page.py runs it
 
 NOT_RUN = ("make", "pip", "git", "python", "cd")  # set-up, which other checks try
 
@@ -38,8 +44,8 @@ FENCE = re.compile(
 class Block(NamedTuple):
     """One example: what to run, and what it prints."""
 
-    kind: str  # "python" or "console"
-    line: int  # in the README
+    kind: str  # "python", "console" or "file"
+    line: int  # in the page
     code: str
     output: str
 
@@ -65,18 +71,32 @@ def commands(body: str, first_line: int) -> Iterator[Block]:
         line = first_line + body.count("\n", 0, prompt.start())
         code = prompt["code"].replace("\\\n", " ")
         program = code.split()[0]
-        assert program in ("doxa", *NOT_RUN), f"README.md, line {line}: no rule says how to run {program!r}"
+        assert program in ("doxa", "cat", *NOT_RUN), f"line {line}: no rule says how to run {program!r}"
         if program == "doxa":
             yield Block("console", line, code, prompt["output"])
+        if program == "cat":
+            yield Block("file", line, code.split()[1], prompt["output"])
 
 
-def run_python(block: Block, namespace: dict[str, object]) -> str:
+def run_python(block: Block, namespace: dict[str, object], name: str) -> str:
     printed = io.StringIO()
-    # the blank lines make a traceback show the line of the README
+    if block.code.startswith(">>>"):
+        test = doctest.DocTestParser().get_doctest(block.code, namespace, name, name, block.line)
+        doctest.DocTestRunner().run(test, out=printed.write, clear_globs=False)  # writes of failures only
+        namespace.update(test.globs)
+        return printed.getvalue()
+    # the blank lines make a traceback show the line of the page
     source = "\n" * block.line + block.code
     with contextlib.redirect_stdout(printed):
-        exec(compile(source, str(README), "exec"), namespace)
+        exec(compile(source, name, "exec"), namespace)
     return printed.getvalue()
+
+
+def shown_file(block: Block, folder: Path) -> str:
+    file = folder / block.code
+    if not file.exists():
+        file.write_text(block.output, encoding="utf-8")
+    return file.read_text(encoding="utf-8")
 
 
 def run_command(block: Block, folder: Path) -> str:
@@ -102,24 +122,40 @@ def tidy(text: str) -> list[str]:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
-def assert_prints_what_it_says(page: str, folder: Path) -> None:
+def assert_prints_what_it_says(page: str, folder: Path, name: str = "page.md") -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):
-        printed = run_python(block, namespace) if block.kind == "python" else run_command(block, folder)
+        if block.kind == "python":
+            printed = run_python(block, namespace, name)
+        else:
+            printed = run_command(block, folder) if block.kind == "console" else shown_file(block, folder)
         assert tidy(printed) == tidy(block.output), (
-            f"README.md, line {block.line}, prints\n\n{printed}\n\nand says\n\n{block.output}"
+            f"{name}, line {block.line}, prints\n\n{printed}\n\nand says\n\n{block.output}"
         )
 
 
-def test_the_readme_prints_what_it_says(tmp_path, monkeypatch):
+def pages_with_examples() -> list[str]:
+    """README.md and the pages under docs/ that have something to run, by their paths from the root."""
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [file.relative_to(ROOT).as_posix() for file in files if any(blocks(file.read_text(encoding="utf-8")))]
+    return [name for name in names if name not in ELSEWHERE and "/_" not in name]  # folders that make the site
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a page may read a file in one short line
+@pytest.mark.parametrize("name", pages_with_examples())
+def test_a_page_prints_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    page = README.read_text(encoding="utf-8")
-    found = {(block.kind, bool(block.output)) for block in blocks(page)}
+    assert_prints_what_it_says((ROOT / name).read_text(encoding="utf-8"), tmp_path, name)
+
+
+def test_the_pages_with_examples_are_found():
+    names = pages_with_examples()
+    assert {"README.md", "docs/structure.md", "docs/tutorials/votes.md", "docs/how-to/missing-cells.md"} <= set(names)
+    found = {(block.kind, bool(block.output)) for block in blocks((ROOT / "README.md").read_text(encoding="utf-8"))}
     assert ("python", True) in found, "README.md has no python block followed by its output"
     assert ("console", True) in found, "README.md has no `$ doxa` command with its output"
-    assert_prints_what_it_says(page, tmp_path)
 
 
 EXAMPLE = """
@@ -147,11 +183,25 @@ end
 $ pip install doxa
 $ doxa --version
 doxa {version}
+$ cat rows.csv
+smoke
+yes
+```
+
+```python
+from pathlib import Path
+
+print(Path("rows.csv").read_text())
+```
+
+```text
+smoke
+yes
 ```
 """
 
 
-def test_a_page_is_read_as_its_author_meant(tmp_path):
+def test_a_page_is_read_as_its_author_meant(tmp_path, monkeypatch):
     from doxa import __version__
 
     page = EXAMPLE.format(version=__version__)
@@ -159,7 +209,10 @@ def test_a_page_is_read_as_its_author_meant(tmp_path):
         ("python", 2, ""),
         ("python", 8, "42\nend\n"),
         ("console", 24, f"doxa {__version__}\n"),
+        ("file", 26, "smoke\nyes\n"),
+        ("python", 31, "smoke\nyes\n"),
     ]
+    monkeypatch.chdir(tmp_path)
     assert_prints_what_it_says(page, tmp_path)
 
 
@@ -171,14 +224,16 @@ def test_a_page_is_read_as_its_author_meant(tmp_path):
         ("x = 6", "x = 6; print(x)"),
         ("doxa {version}\n", "doxa 0.0.0\n"),
         ("* 7", "* 8"),
+        ("smoke\nyes\n```\n\n```python", "smoke\nno\n```\n\n```python"),
     ],
 )
-def test_a_page_that_lies_is_caught(said, instead, tmp_path):
+def test_a_page_that_lies_is_caught(said, instead, tmp_path, monkeypatch):
     from doxa import __version__
 
+    monkeypatch.chdir(tmp_path)
     assert said in EXAMPLE
     page = EXAMPLE.replace(said, instead).format(version=__version__)
-    with pytest.raises(AssertionError, match=r"README\.md, line "):
+    with pytest.raises(AssertionError, match=r"page\.md, line "):
         assert_prints_what_it_says(page, tmp_path)
 
 
