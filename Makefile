@@ -17,15 +17,15 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types unit distributions slow oldest bench experiments format lock clean
+.PHONY: help demo test lint types docs docs-serve unit distributions slow oldest bench experiments format lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
 
 demo: .venv/.ready ## set up .venv, then run `doxa demo` on bundled real data
 	@$(WITH_NUMBA_CACHE) $(BIN)/doxa demo
 
-test: lint types unit distributions ## set up .venv, then every check that CI runs
+test: lint types docs unit distributions ## set up .venv, then every check that CI runs
 
 lint: .venv/.ready ## style and format
 	$(BIN)/python -m ruff check .
@@ -33,6 +33,14 @@ lint: .venv/.ready ## style and format
 
 types: .venv/.ready ## mypy, strict
 	$(BIN)/python -m mypy
+
+docs: .venv/.ready ## build the documentation site into site/, from an empty folder, and check every link
+	rm -rf site
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m sphinx -q -W --keep-going -E -c docs/_site -d .cache/site -b html docs site
+	$(BIN)/python scripts/check_site.py site
+
+docs-serve: docs ## the same, then show it on http://127.0.0.1:8000
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
 unit: .venv/.ready ## tests and doctests, with coverage
 	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --cov --durations=20
@@ -58,14 +66,14 @@ format: .venv/.ready ## rewrite the sources in the house format
 	$(BIN)/python -m ruff format .
 
 lock: .venv-lock/.ready ## regenerate requirements/dev.lock and requirements/oldest.txt from pyproject.toml
-	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/dev.lock
 	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/oldest.in --resolution lowest-direct --python-version 3.11 \
 		--only-binary :all: --no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/oldest.txt
 
 clean: ## remove everything that make makes
-	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
-	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site docs/reference
+	find src tests scripts benchmarks experiments docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt scripts/fetch_page_assets.py
 	@$(call require_python,$(PYTHON),PYTHON)
@@ -74,7 +82,7 @@ clean: ## remove everything that make makes
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements/networks.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
-	@$(BIN)/python scripts/fetch_page_assets.py --tests --optional
+	@$(BIN)/python scripts/fetch_page_assets.py --tests --site --optional
 	@touch $@
 
 .venv-oldest/.ready: pyproject.toml requirements/oldest.txt requirements/networks.txt

@@ -31,9 +31,12 @@ SDIST_MUST_HOLD = (
     "Makefile",
     "README.md",
     "SECURITY.md",
+    "docs/_site/conf.py",
+    "docs/index.md",
     "pyproject.toml",
     "requirements/dev.lock",
     "scripts/check_distributions.py",
+    "scripts/check_site.py",
     "scripts/smoke.py",
     "tests/project/test_public_signatures.py",
 )

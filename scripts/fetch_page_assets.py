@@ -1,10 +1,11 @@
-"""Fetch the libraries that the report draws with, and with ``--tests`` the one that its tests need, through npm.
+"""Fetch through npm the libraries that the report draws with, and what its tests and the documentation site need.
 
-    python scripts/fetch_page_assets.py [--tests] [--optional]
+    python scripts/fetch_page_assets.py [--tests] [--site] [--optional]
 
 Each package has a pinned version and the hash that its archive must have.  What is needed of it is put into
-``src/doxa/page/assets/vendor`` (``tests/page/vendor``), with its licence.  Nothing is fetched when it is there already.
-With ``--optional``, a machine without npm, or whose npm cannot fetch, is told what it goes without: that is no error.
+``src/doxa/page/assets/vendor`` (``tests/page/vendor``, ``docs/_site/vendor``), with its licence.  Nothing is fetched
+when it is there already.  With ``--optional``, a machine without npm, or whose npm cannot fetch, is told what it goes
+without: that is no error.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "src" / "doxa" / "page" / "assets" / "vendor"
 TESTS = ROOT / "tests" / "page" / "vendor"
+SITE = ROOT / "docs" / "_site" / "vendor"
 INDEX = "libraries.json"
-_ENDINGS = {"script": ".js", "style": ".css", "licence": ".LICENSE.txt"}
+_ENDINGS = {"script": ".js", "style": ".css", "font": ".woff2", "licence": ".LICENSE.txt"}
 
 
 class Package(NamedTuple):
@@ -38,6 +40,7 @@ class Package(NamedTuple):
     script: str
     style: str
     licence: str
+    font: str = ""
 
 
 FOR_PAGE = (
@@ -59,15 +62,24 @@ FOR_TESTS = (
         "axe-core", "axe.min.js", "", "LICENSE",
     ),
 )  # fmt: skip
+FOR_SITE = (
+    Package(
+        "@fontsource/stix-two-math", "5.3.0",
+        "sha512-negoeozw6VSXjZMozwKRSm/dhCQT62csZcuea9I8KYqPaZq/8KbbBBrA02ZHF7AyuR5mVML/p+q0bwFuSIf2GQ==",
+        "STIX Two Math", "", "", "LICENSE", "files/stix-two-math-latin-400-normal.woff2",
+    ),
+)  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Fetch what is not there; the status of the command."""
     parser = argparse.ArgumentParser(description="Fetch the libraries of the report through npm.")
     parser.add_argument("--tests", action="store_true", help="also what the tests need")
+    parser.add_argument("--site", action="store_true", help="also the font of the documentation site's formulas")
     parser.add_argument("--optional", action="store_true", help="go without, where there is no npm")
     options = parser.parse_args(arguments)
     wanted = [(FOR_PAGE, PAGE)] + ([(FOR_TESTS, TESTS)] if options.tests else [])
+    wanted += [(FOR_SITE, SITE)] if options.site else []
     absent = [(packages, folder) for packages, folder in wanted if not is_there(packages, folder)]
     if not absent:
         return 0
@@ -100,7 +112,8 @@ def is_there(packages: tuple[Package, ...], folder: Path) -> bool:
 
 def entry(package: Package) -> dict[str, str]:
     """What the index says of a package: its name and version, and our names of its files."""
-    files = {part: package.package + ending for part, ending in _ENDINGS.items() if getattr(package, part)}
+    short = package.package.rpartition("/")[2]  # without the scope
+    files = {part: short + ending for part, ending in _ENDINGS.items() if getattr(package, part)}
     return {"name": package.name, "version": package.version, "integrity": package.integrity} | files
 
 

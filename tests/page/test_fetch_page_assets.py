@@ -53,6 +53,12 @@ def test_what_is_wanted_is_put_under_our_names(fetching, archive, tmp_path, monk
     assert not fetching.is_there((wanted[0]._replace(version="1.1"),), folder)
 
 
+def test_a_package_of_a_scope_has_files_without_it(fetching):
+    (font,) = fetching.FOR_SITE
+    assert font.package.startswith("@")
+    assert fetching.entry(font)["font"] == "stix-two-math.woff2"
+
+
 def test_another_archive_is_refused(fetching, archive, tmp_path, monkeypatch):
     wanted = package(fetching, "sha512-" + "A" * 86 + "==")
     monkeypatch.setattr(fetching, "pack", lambda npm, package, folder: archive)
@@ -71,7 +77,7 @@ def test_without_npm(fetching, tmp_path, monkeypatch, capsys):
 
 
 def test_every_package_is_pinned(fetching):
-    for wanted in (*fetching.FOR_PAGE, *fetching.FOR_TESTS):
+    for wanted in (*fetching.FOR_PAGE, *fetching.FOR_TESTS, *fetching.FOR_SITE):
         assert wanted.integrity.startswith("sha512-")
         assert wanted.version[0].isdigit()
         assert wanted.licence

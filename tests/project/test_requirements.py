@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 RUNTIME = [Requirement(text) for text in PROJECT["dependencies"]]
-DEVELOPMENT = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = PROJECT["optional-dependencies"]
+DEVELOPMENT = [Requirement(text) for text in EXTRAS["dev"]]
+DOCUMENTATION = [Requirement(text) for text in EXTRAS["docs"]]
 
 
 def pins(name: str) -> dict[str, set[Version]]:
@@ -36,7 +38,7 @@ def lower_bound(requirement: Requirement) -> Version:
 
 def test_the_lock_holds_every_requirement():
     locked = pins("dev.lock")
-    for requirement in RUNTIME + DEVELOPMENT:
+    for requirement in RUNTIME + DEVELOPMENT + DOCUMENTATION:
         versions = locked.get(canonicalize_name(requirement.name), set())
         assert versions, f"{requirement} is not in requirements/dev.lock; run `make lock`"
         assert all(requirement.specifier.contains(version) for version in versions), f"{requirement}: run `make lock`"

@@ -1,0 +1,1 @@
+"""The machinery of the documentation site: extensions of Sphinx, used by ``docs/_site/conf.py``."""
