@@ -2,12 +2,13 @@
 
     python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | impute]
 
-``cost``     one sweep, in milliseconds of one core: every missing cell once, the listed families weighed, and so many
-             structure steps that single-edge moves are offered once for every pair of columns; against rows, columns
-             and holes.
+``cost``     one sweep, in milliseconds of one core: every missing cell once, changes of the graph with their cells as
+             in a turn, the listed families weighed, and so many structure steps that single-edge moves are offered once
+             for every pair of columns; against rows, columns and holes.
 ``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
              so many CPU seconds each.
-``impute``   log loss of the blanked cells, by the chains and by the network that the records were drawn from.
+``impute``   log loss of the blanked cells: by the chains, by the network that the records were drawn from, and by its
+             graph with tables learned from the same records under several priors.
 
 BENCH_SECONDS is the CPU time of each chain, 10 unless set.
 """
@@ -26,15 +27,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
-from doxa.structure import Auto, SingleEdge
+from doxa.structure import K2, Auto, BDeu, SingleEdge
 from doxa.structure.changes import accepts, local_scores
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
 from doxa.structure.incomplete.arranged import arrange
+from doxa.structure.incomplete.excursions import Excursions
 from doxa.structure.incomplete.holes import put_cells
-from doxa.structure.incomplete.lists import weigh_lists
-from doxa.structure.incomplete.references import reference_completions, shared_lists
-from doxa.structure.incomplete.turns import Turns, _fill_cache
+from doxa.structure.incomplete.lists import fill_cache, weigh_lists
+from doxa.structure.incomplete.references import observed_cells, reference_completions, shared_lists
+from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import make_limits
 from support.networks import load_network
 
@@ -71,33 +73,37 @@ def sweep_cost(table: Table) -> dict[str, float]:
     data, limits = IncompleteData(table), make_limits(table.names)
     sampler = IncompleteSampler(data, limits)
     begin = time.process_time()
-    lists = shared_lists(data, limits, sampler.n_references, sampler.keep_within)
+    lists, completions = shared_lists(data, limits, sampler.n_references, sampler.keep_within)
     making = time.process_time() - begin
     rng = np.random.default_rng(1)
     start = sampler.start(0, rng)
-    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, (0, start.block, start.memory))
+    excursions = Excursions(data, limits, lists, completions, sampler.least_spread)
+    place = (0, start.block, start.memory)
+    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, place, excursions)
     for _ in range(5):
-        chain.turn(1, 20_000, rng)
+        chain.turn(1, sampler.excursions, 20_000, rng)
     n = data.n_nodes
     steps = round(n * (n - 1) / 2 / Auto().single_edge)
     cells = milliseconds(lambda: chain.redraw_cells(1, rng))
+    joint = milliseconds(lambda: excursions.run(sampler.excursions, chain.graph[1], chain.completion, rng))
     weigh = milliseconds(chain.score_afresh)
     move = milliseconds(lambda: (chain.score_afresh(), chain.move_graph(steps, rng))) - weigh
-    return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "weigh": weigh, "move": move}
+    return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "joint": joint, "weigh": weigh, "move": move}
 
 
 def cost() -> None:
     full = load_network("alarm").sample(100_000, 1)
-    print(f"{'rows':>6s} {'columns':>7s} {'holes':>6s} {'sets':>6s} {'lists, s':>8s}   cells  weigh   move    sum, ms")
+    parts = "  cells  joint  weigh   move    sum, ms"
+    print(f"{'rows':>6s} {'columns':>7s} {'holes':>6s} {'sets':>6s} {'lists, s':>8s} {parts}")
     cases = [(1000, 37, 0.1), (1000, 37, 0.01), (1000, 37, 0.03), (1000, 37, 0.3), (1000, 10, 0.1), (1000, 20, 0.1)]
     cases += [(300, 37, 0.1), (3000, 37, 0.1), (10_000, 37, 0.01), (100_000, 37, 0.001)]
     for n_rows, n_columns, share in cases:
         table = blanked(first_rows(full, n_rows, n_columns), share, 2)
         found = sweep_cost(table)
-        total = found["cells"] + found["weigh"] + found["move"]
+        total = found["cells"] + found["joint"] + found["weigh"] + found["move"]
         print(
             f"{n_rows:6d} {n_columns:7d} {table.n_missing:6d} {found['sets']:6.0f} {found['lists, s']:8.1f} "
-            f"{found['cells']:7.1f}{found['weigh']:7.1f}{found['move']:7.1f}{total:8.1f}",
+            f"{found['cells']:7.1f}{found['joint']:7.1f}{found['weigh']:7.1f}{found['move']:7.1f}{total:8.1f}",
             flush=True,
         )
 
@@ -105,7 +111,7 @@ def cost() -> None:
 # --- devices ---------------------------------------------------------------------------------------------------------
 
 
-class Excursions(Turns):
+class Frozen(Turns):
     """Structure moves on scores frozen at reference completions, accepted by what the completion at hand says.
 
     A step of `Auto` is a mixture of moves, each reversible for the frozen scores, so any number of steps is reversible;
@@ -124,9 +130,9 @@ class Excursions(Turns):
             weights.append(self._weight.copy())
         mean = np.mean(weights, axis=0)
         arrange(self.frozen._layout, lists, mean)
-        _fill_cache(lists, mean, self._spare[1], self.frozen.cache.arrays)
+        fill_cache(lists, mean, self._spare[1], self.frozen.cache.arrays)
 
-    def excursions(self, number: int, rng: np.random.Generator) -> None:
+    def frozen_steps(self, number: int, rng: np.random.Generator) -> None:
         self.cache.scores[:] = np.nan
         self.cache.used[:] = self.cache.statistics[:] = 0
         local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
@@ -153,6 +159,9 @@ class Excursions(Turns):
 
 
 DEVICES = {
+    "as it is: cells, changes with cells": {"steps": 6845, "sweeps": 1, "excursions": 740},
+    "three times as many changes with cells": {"steps": 6845, "sweeps": 1, "excursions": 2220},
+    "no changes with cells": {"steps": 6845, "sweeps": 1},
     "lists weighed afresh": {"steps": 20_000},
     "lists weighed afresh, 5000 steps": {"steps": 5_000},
     "the same, 1 sweep of the cells": {"steps": 5_000, "sweeps": 1},
@@ -173,7 +182,8 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
     device: dict[str, Any] = dict(DEVICES[name])
     move = device.get("move", Auto())
     sampler = IncompleteSampler(data, limits, move)
-    lists = shared_lists(data, limits, 4, sampler.keep_within) if move.uses_table else None
+    shared, completions = shared_lists(data, limits, 4, sampler.keep_within)
+    lists = shared if move.uses_table else None
     frozen = [cells for cells, _ in reference_completions(data, limits, device.get("references", 1), 4.0)]
     found, note = [], ""
     for number in range(4):
@@ -182,15 +192,21 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
         start, _, _ = usual.run(usual.start(number, rng), usual.thin * WARM_UP, rng)
         arguments = (data, limits, move, lists, start.rows, start.cells, (0, start.block, start.memory))
         if "length" in device:
-            chain: Any = Excursions(*arguments, frozen=frozen, length=device["length"])
+            chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
+        elif "excursions" in device:
+            chain = Turns(*arguments, Excursions(data, limits, shared, completions, sampler.least_spread))
         else:
             chain = Turns(*arguments)
         begin, draws = time.process_time(), []
         while time.process_time() - begin < SECONDS:
-            chain.redraw_cells(device.get("sweeps", 2), rng)
+            if "excursions" not in device:
+                chain.redraw_cells(device.get("sweeps", 2), rng)
             if "length" in device:
-                chain.excursions(100, rng)
+                chain.frozen_steps(100, rng)
                 note = f"{chain.taken / chain.offered:.2f} accepted"
+            elif "excursions" in device:
+                chain.turn(1, device["excursions"], device["steps"], rng)
+                note = "{2} of {1} changes taken".format(*chain.excursions.done)
             else:
                 chain.score_afresh()
                 chain.move_graph(device["steps"], rng)
@@ -216,18 +232,44 @@ def devices(names: list[str]) -> None:
 # --- imputation ------------------------------------------------------------------------------------------------------
 
 
-def impute() -> None:
-    """Mean log loss of the blanked cells, nats."""
-    from doxa.inference import infer
-    from doxa.models import CategoricalNetwork
+PRIORS = {
+    "equivalent sample size 1": BDeu(1.0),
+    "5": BDeu(5.0),
+    "20": BDeu(20.0),
+    "K2, count .25": K2(0.25),
+    "K2, .5": K2(0.5),
+    "K2, 1": K2(1.0),
+}
 
-    network, share = load_network("alarm"), 0.1
-    whole = network.sample(1000, 1)
-    table = blanked(whole, share, 2)
-    data, limits = IncompleteData(table), make_limits(table.names)
-    holes = data.holes
-    truth = whole.codes[whole.row_index][holes.source_row[holes.row], holes.column]
-    found = np.zeros((holes.n_missing, int(holes.n_states.max())))
+
+def impute() -> None:
+    """Mean log loss of the blanked cells, nats, on tables of three seeds, and its ratio to that of the true network."""
+    network = load_network("alarm")
+    parents = np.zeros((len(network.dag.names), 1), dtype=np.uint64)
+    for node, name in enumerate(network.dag.names):
+        for parent in network.dag.parents(name):
+            parents[network.dag.names.index(parent), 0] |= np.uint64(1 << node)  # rows of children
+    for seed in (1, 2, 3):
+        whole = network.sample(1000, seed)
+        table = blanked(whole, 0.1, seed + 1)
+        holes = IncompleteData(table).holes
+        truth = whole.codes[whole.row_index][holes.source_row[holes.row], holes.column]
+        best = losses_of_the_true_network(network, table, holes, truth).mean()
+        learned = sampled_losses(table, truth, BDeu(1.0)).mean()
+        print(
+            f"table {seed}: the true network {best:.4f}; graph and tables learned {learned:.4f}, "
+            f"{learned / best:.4f} times",
+            flush=True,
+        )
+        for name, score in PRIORS.items():
+            loss = losses_on_the_true_graph(table, truth, score, parents).mean()
+            print(f"    true graph, tables learned, {name:25s} {loss:.4f}, {loss / best:.4f} times", flush=True)
+
+
+def sampled_losses(table: Table, truth: Any, score: Any) -> Any:
+    """Graphs and cells sampled by four chains."""
+    data, limits = IncompleteData(table, score), make_limits(table.names)
+    found = np.zeros((data.holes.n_missing, int(data.holes.n_states.max())))
     sampler = IncompleteSampler(data, limits)
     for number in range(4):
         rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(number,)))
@@ -236,18 +278,38 @@ def impute() -> None:
         while time.process_time() - begin < SECONDS:
             state, draws, _ = sampler.run(state, sampler.thin * 10, rng)
             found += cell_probabilities(data, draws["rows"], draws["cells"])
-    found /= found.sum(axis=1, keepdims=True)
-    ours = -np.log(found[np.arange(len(truth)), truth])
-    tables = {name: network.tables[i] for i, name in enumerate(network.dag.names)}
+    return -np.log(found[np.arange(len(truth)), truth] / found.sum(axis=1))
+
+
+def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, sweeps: int = 400) -> Any:
+    """The graph is known; only cells and, summed out, tables are not."""
+    data, limits = IncompleteData(table, score), make_limits(table.names)
+    rng = np.random.default_rng(1)
+    start = IncompleteSampler(data, limits, SingleEdge()).start_at(rows, observed_cells(data.holes, rng))
+    chain = Turns(data, limits, SingleEdge(), None, rows, start.cells, (0, start.block, start.memory))
+    chain.redraw_cells(50, rng)
+    kept = []
+    for _ in range(sweeps // 4):
+        chain.redraw_cells(4, rng)
+        kept.append(chain.cells)
+    found = cell_probabilities(data, np.broadcast_to(rows, (len(kept), *rows.shape)), np.array(kept))
+    return -np.log(found[np.arange(len(truth)), truth])
+
+
+def losses_of_the_true_network(network: Any, table: Table, holes: Any, truth: Any) -> Any:
+    """Every cell given the known cells of its row, by exact inference."""
+    from doxa.inference import infer
+    from doxa.models import CategoricalNetwork
+
     states = dict(zip(network.dag.names, network.states, strict=True))
     tables = {
-        name: values.transpose(
+        name: network.tables[i].transpose(
             *[list(network.orders[i]).index(network.dag.names.index(p)) for p in network.dag.parents(name)], -1
         )
-        for i, (name, values) in enumerate(tables.items())
+        for i, name in enumerate(network.dag.names)
     }
     true = CategoricalNetwork(network.dag, tables, states)
-    best = np.zeros(len(truth))
+    losses = np.zeros(len(truth))
     for row in range(len(holes.first) - 1):
         cells = range(holes.first[row], holes.first[row + 1])
         codes = holes.base[:, holes.n_complete + row]
@@ -255,9 +317,8 @@ def impute() -> None:
         asked = [table.names[holes.column[cell]] for cell in cells]
         answer = infer(true, asked, given=given, method="exact")
         for cell, name in zip(cells, asked, strict=True):
-            best[cell] = -np.log(answer[name][states[name][truth[cell]]].value)
-    print(f"log loss a blanked cell, nats: {ours.mean():.4f}; by the true network {best.mean():.4f}; "
-          f"ratio {ours.mean() / best.mean():.4f}")  # fmt: skip
+            losses[cell] = -np.log(answer[name][states[name][truth[cell]]].value)
+    return losses
 
 
 if __name__ == "__main__":

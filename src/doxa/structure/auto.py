@@ -36,7 +36,7 @@ from doxa.structure.parent_set_gibbs import parent_set_step
 from doxa.structure.parent_sets import find_set
 from doxa.structure.single_edge import PRESENT, log_hastings, log_proposals
 
-__all__ = ["Auto"]
+__all__ = ["Auto", "auto_step"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,25 @@ def _single_edge_step(
 
 
 @hot
+def auto_step(
+    graph: Any, local: Any, beta: float, limits: Any, cache: Any, scoring: Any, table: Any, proposed: Any, shares: Any,
+    log_q: Any, n_edges: int, rng: np.random.Generator,
+) -> int:  # fmt: skip
+    """One step on parents, children and ``table.where`` alone; returns the number of edges, or -1 if nothing moved."""
+    u = rng.random()
+    if u < shares[0]:
+        change = _single_edge_step(graph, local, beta, limits, cache, scoring, table, proposed, log_q, n_edges, rng)
+        return n_edges + change if change > -2 else -1
+    if u < shares[1]:
+        return int(edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng))
+    node = int(rng.random() * local.size)
+    before = count_bits(graph[0], node)
+    if parent_set_step(graph, local, node, cache, scoring, table, rng):
+        return n_edges + count_bits(graph[0], node) - before
+    return -1
+
+
+@hot
 def _advance(
     graph: Any,
     local: Any,
@@ -187,23 +206,10 @@ def _advance(
         if cache_is_full(cache):
             rebuild(graph)
             return step
-        u = rng.random()
-        if u < shares[0]:
-            change = _single_edge_step(graph, local, beta, limits, cache, scoring, table, proposed, log_q, n_edges, rng)
-            if change > -2:
-                n_edges += change
-                info[1] += 1
-        elif u < shares[1]:
-            after = edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng)
-            if after >= 0:
-                n_edges = after
-                info[1] += 1
-        else:
-            node = int(rng.random() * n)
-            before = count_bits(graph[0], node)
-            if parent_set_step(graph, local, node, cache, scoring, table, rng):
-                n_edges += count_bits(graph[0], node) - before
-                info[1] += 1
+        after = auto_step(graph, local, beta, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
+        if after >= 0:
+            n_edges = after
+            info[1] += 1
         info[0] += 1
         until_kept -= 1
         if until_kept == 0:

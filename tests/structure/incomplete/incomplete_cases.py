@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.estimates import Trace
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.indicators import diagnose_indicators
 from doxa.structure import K2, BDeu
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, JointPosterior, enumerate_joint
@@ -23,6 +26,7 @@ from doxa.structure.incomplete.holes import completion_of
 from doxa.structure.incomplete.sweep import log_fixed
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.priors import make_prior
+from support.checks import worst_z
 from support.tables import skewed_table
 
 Matrix = NDArray[np.float64]
@@ -169,3 +173,21 @@ def independence_matrix(data: IncompleteData, exact: JointPosterior, i: int, *, 
                 matrix[number, number] += (q - chance) / len(components)
             move_case(i, n_affected, 1, made, families, work)
     return matrix
+
+
+def deviations(
+    data: IncompleteData, trace: Trace, exact: JointPosterior, least_ess: float = 400
+) -> tuple[float, float, int]:
+    """Worst z-values of edges and of cells, and how many were compared."""
+    off = (exact.edge_probabilities > 1e-3) & (exact.edge_probabilities < 1 - 1e-3)
+    edges = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], data.n_nodes))
+    states = np.arange(exact.cell_probabilities.shape[1])
+    cells = diagnose_indicators(IndicatorCounts.from_draws(trace["cells"][..., None] == states))
+    free = (exact.cell_probabilities > 1e-3) & (exact.cell_probabilities < 1 - 1e-3)
+    assert (edges.ess[off] > least_ess).all(), "too few effective draws for the errors to mean anything"
+    assert (cells.ess[free] > least_ess).all(), "too few effective draws for the errors to mean anything"
+    return (
+        worst_z(edges.probability[off], exact.edge_probabilities[off], edges.mcse[off]),
+        worst_z(cells.probability[free], exact.cell_probabilities[free], cells.mcse[free]),
+        int(off.sum() + free.sum()),
+    )

@@ -146,7 +146,7 @@ def test_exchanging_labels_of_a_hidden_column_keeps_the_posterior_and_the_counts
 
 def structure_matrix(data, limits, exact, stale):
     """Steps of Auto on each completion, on its own scores and lists, or, if ``stale``, on those of the first."""
-    lists = reference_lists(data, limits, 1, keep_within=1.0)
+    lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     weight = np.empty(lists.n_sets)
     n_graphs, n_completions = exact.probability.shape
     matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
@@ -176,7 +176,7 @@ def test_structure_steps_on_the_completion_keep_the_posterior(name):
 
 def test_lists_are_arranged_as_score_tables_are():
     data, limits, exact = case("limits, odds")
-    lists = reference_lists(data, limits, 2, keep_within=50.0)
+    lists, _ = reference_lists(data, limits, 2, keep_within=50.0)
     rng = np.random.default_rng(SEED)
     for spread in (1.0, 100.0, 1000.0):  # nats: several levels of 64
         weight = -spread * rng.random(lists.n_sets)

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from incomplete_cases import blanked, with_holes
+from incomplete_cases import blanked, deviations, with_holes
 
 from doxa._jit import hot
 from doxa.data import Table
@@ -57,22 +57,6 @@ def problem(n, n_rows, share, states=2, score=None, limits=None, prior=None, hid
 def run(data, limits, draws=1200, steps=20, seed=0, **options):
     sampler = IncompleteSampler(data, limits, steps=steps, **options)
     return sample(sampler, Schedule(4, draws, 200), seed=SEED + seed)
-
-
-def deviations(data, trace, exact, least_ess=400):
-    """Worst z-values of edges and of cells, and how many were compared."""
-    off = (exact.edge_probabilities > 1e-3) & (exact.edge_probabilities < 1 - 1e-3)
-    edges = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], data.n_nodes))
-    states = np.arange(exact.cell_probabilities.shape[1])
-    cells = diagnose_indicators(IndicatorCounts.from_draws(trace["cells"][..., None] == states))
-    free = (exact.cell_probabilities > 1e-3) & (exact.cell_probabilities < 1 - 1e-3)
-    assert (edges.ess[off] > least_ess).all(), "too few effective draws for the errors to mean anything"
-    assert (cells.ess[free] > least_ess).all(), "too few effective draws for the errors to mean anything"
-    return (
-        worst_z(edges.probability[off], exact.edge_probabilities[off], edges.mcse[off]),
-        worst_z(cells.probability[free], exact.cell_probabilities[free], cells.mcse[free]),
-        int(off.sum() + free.sum()),
-    )
 
 
 @pytest.mark.parametrize("name", WELL)

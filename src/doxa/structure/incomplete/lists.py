@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
+from doxa.structure.cache import store_score
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.priors import family_log_prior
 from doxa.structure.scores import CONSTANT_RULE, family_log_marginal, log_ratio
 
-__all__ = ["FamilyLists", "family_lists", "weigh_lists"]
+__all__ = ["FamilyLists", "family_lists", "fill_cache", "weigh_lists"]
 
 _MOST_CELLS = 4096  # cells of a family whose counts are kept
 _MOST_KEPT = 2**25  # cells of all families together: 256 MB
@@ -135,6 +136,15 @@ def weigh_lists(completion: Any, scoring: Any, lists: Any, parents: Any, weight:
             _count_set(s, completion, lists)
             weight[s] = _score_set(s, completion.n_states[lists.node[s]], lists)
         weight[s] += lists.log_prior[s]
+
+
+@hot
+def fill_cache(lists: Any, weight: Any, words: Any, cache: Any) -> None:
+    """Store the weights of all listed families as their scores; ``words`` is work space of shape (n_words,)."""
+    for s in range(lists.node.size):
+        for w in range(words.size):
+            words[w] = lists.sets[s, w]
+        store_score(lists.node[s], words, weight[s], cache)
 
 
 @hot

@@ -73,8 +73,8 @@ def reference_completions(
 
 def reference_lists(
     data: IncompleteData, limits: Limits, n_references: int = 4, keep_within: float = 8.0
-) -> FamilyLists:
-    """The sets that the score table of some reference completion lists.
+) -> tuple[FamilyLists, list[NDArray[np.int16]]]:
+    """The sets that the score table of some reference completion lists, and the completions.
 
     Parameters
     ----------
@@ -85,19 +85,23 @@ def reference_lists(
     keep_within : float, default=8.0
         As in `build_score_table`.
     """
-    tables = [table for _, table in reference_completions(data, limits, n_references, keep_within)]
+    found = reference_completions(data, limits, n_references, keep_within)
+    tables = [table for _, table in found]
     node = np.concatenate([np.repeat(np.arange(data.n_nodes), np.diff(table.first)) for table in tables])
     entries = np.unique(
         np.column_stack([node.astype(np.uint64), np.concatenate([table.sets for table in tables])]), axis=0
     )
-    return family_lists(data, entries[:, 0].astype(np.int64), np.ascontiguousarray(entries[:, 1:]))
+    lists = family_lists(data, entries[:, 0].astype(np.int64), np.ascontiguousarray(entries[:, 1:]))
+    return lists, [cells for cells, _ in found]
 
 
-def shared_lists(data: IncompleteData, limits: Limits, n_references: int, keep_within: float) -> FamilyLists:
-    """`reference_lists`, made once a process."""
-    made: FamilyLists = data.remember(
+def shared_lists(
+    data: IncompleteData, limits: Limits, n_references: int, keep_within: float
+) -> tuple[FamilyLists, list[NDArray[np.int16]]]:
+    """`reference_lists`, made once a process; the work space is the caller's own."""
+    lists, completions = data.remember(
         f"lists of {n_references} within {keep_within!r}",
         limits,
         lambda: reference_lists(data, limits, n_references, keep_within),
     )
-    return made._replace(scratch=made.scratch.copy())
+    return lists._replace(scratch=lists.scratch.copy()), completions

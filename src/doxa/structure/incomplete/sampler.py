@@ -13,6 +13,7 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import n_words, pack_rows
 from doxa.structure.auto import Auto
 from doxa.structure.incomplete.data import IncompleteData
+from doxa.structure.incomplete.excursions import Excursions
 from doxa.structure.incomplete.references import observed_cells, shared_lists
 from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import Limits
@@ -21,7 +22,7 @@ from doxa.structure.starts import greedy_graph, random_dag, smallest_graph
 
 __all__ = ["IncompleteSampler", "IncompleteState", "usual_steps"]
 
-_STEPS_A_PAIR, _LEAST_STEPS = 5, 100
+_STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 5, 20, 100
 
 
 class IncompleteState(NamedTuple):
@@ -37,6 +38,11 @@ class IncompleteState(NamedTuple):
 def usual_steps(n_nodes: int) -> int:
     """Structure steps in a turn: about as long as redrawing the cells and weighing the lists takes."""
     return max(_LEAST_STEPS, _STEPS_A_PAIR * n_nodes**2)
+
+
+def usual_excursions(n_nodes: int) -> int:
+    """Steps in a turn that may change graph and cells together: each edge gets as much attention in large graphs."""
+    return max(_LEAST_STEPS, _EXCURSIONS_A_NODE * n_nodes)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class IncompleteSampler:
         the cells have agreed on, not by the graph's own moves, so many short turns do more than a few long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
+    excursions : int, optional
+        Steps in a turn that may change graph and cells together; 20 for each column when left out, 0 for none, as for
+        moves that use no lists.
+    least_spread : float, default=1.0
+        Nats by which reference completions must differ about a change for it to be offered with its cells.
     turns : int, default=1
         Turns between kept draws.
     n_references : int, default=4
@@ -84,6 +95,8 @@ class IncompleteSampler:
     move: StructureMove = field(default_factory=Auto)
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     sweeps: int = 1
+    excursions: int = None  # type: ignore[assignment]  # likewise
+    least_spread: float = 1.0
     turns: int = 1
     n_references: int = 4
     keep_within: float = 4.0
@@ -91,8 +104,12 @@ class IncompleteSampler:
     def __post_init__(self) -> None:
         if self.steps is None:
             object.__setattr__(self, "steps", usual_steps(self.data.n_nodes))
+        if self.excursions is None:
+            usual = usual_excursions(self.data.n_nodes) if self.move.uses_table else 0
+            object.__setattr__(self, "excursions", usual)
         for name in ("steps", "sweeps", "turns", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
+        object.__setattr__(self, "excursions", check_whole("excursions", self.excursions, 0))
         if hasattr(self.move, "sampler"):
             raise ArgumentError(
                 f"sampler is {self.move!r}, which cannot be combined with missing cells; take Auto(), or leave out or "
@@ -138,7 +155,7 @@ class IncompleteSampler:
             (n_kept, n_missing), int8 or, if a column has more than 127 states, int16.
         info : dict
             ``proposed`` and ``accepted`` structure steps, ``rows_proposed`` and ``rows_accepted`` independence
-            proposals of cells.
+            proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
         """
         kept = n_steps // self.thin
         draws: dict[str, NDArray[Any]] = {
@@ -147,14 +164,16 @@ class IncompleteSampler:
             "n_edges": np.empty(kept, dtype=np.int32),
             "cells": np.empty((kept, len(state.cells)), dtype=self.data.holes.dtype),
         }
-        lists = None
-        if self.move.uses_table:
-            lists = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
+        lists, excursions = None, None
+        if self.move.uses_table or self.excursions:
+            lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
+            if self.excursions:
+                excursions = Excursions(self.data, self.limits, lists, completions, self.least_spread)
         place = (state.position, state.block, state.memory)
-        chain = Turns(self.data, self.limits, self.move, lists, state.rows, state.cells, place)
+        chain = Turns(self.data, self.limits, self.move, lists, state.rows, state.cells, place, excursions)
         for draw in range(kept):
             for _ in range(self.turns):
-                chain.turn(self.sweeps, self.steps, rng)
+                chain.turn(self.sweeps, self.excursions, self.steps, rng)
             draws["rows"][draw] = chain.graph[1]
             draws["log_score"][draw] = chain.local.sum()
             draws["n_edges"][draw] = np.bitwise_count(chain.graph[1]).sum()
@@ -166,4 +185,6 @@ class IncompleteSampler:
             "rows_proposed": int(chain.rows_done[0]),
             "rows_accepted": int(chain.rows_done[1]),
         }
+        if excursions is not None:
+            info |= {"joint_proposed": int(excursions.done[1]), "joint_accepted": int(excursions.done[2])}
         return after, draws, info

@@ -1,9 +1,10 @@
 """One chain's work space: a completion, a graph, and the turns in which cells and graph are redrawn.
 
-A turn redraws all missing cells some times over, given the graph; then, given the completion, it runs a structure move
-for many steps on scores of that very completion.  Both keep the joint posterior of graph and cells.  The scores of
-listed families are computed at the beginning of the structure part (`doxa.structure.incomplete.lists`), those of others
-when a move asks for them; both are forgotten when cells change.
+A turn redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+(`doxa.structure.incomplete.excursions`); then, given the completion, it runs a structure move for many steps on scores
+of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families are computed
+at the beginning of the structure part (`doxa.structure.incomplete.lists`), those of others when a move asks for them;
+both are forgotten when cells change.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
-from doxa.structure.cache import ScoreCache, store_score
+from doxa.structure.cache import ScoreCache
 from doxa.structure.changes import local_scores
 from doxa.structure.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete.arranged import arrange, list_layout
 from doxa.structure.incomplete.blocks import row_work
 from doxa.structure.incomplete.data import IncompleteData
+from doxa.structure.incomplete.excursions import Excursions
 from doxa.structure.incomplete.families import families_of
 from doxa.structure.incomplete.holes import completion_of
-from doxa.structure.incomplete.lists import FamilyLists, weigh_lists
+from doxa.structure.incomplete.lists import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.limits import Limits
 from doxa.structure.parent_sets import no_parent_sets
@@ -41,13 +42,15 @@ class Turns:
     limits : Limits
     move : StructureMove
     lists : FamilyLists or None
-        For moves that draw from lists.
+        For moves that draw from lists, and for excursions.
     rows : ndarray of uint64, shape (n_nodes, n_words)
         Adjacency rows of the graph.
     cells : ndarray of int, shape (n_missing,)
         The completion.
     place : tuple
         Position, block and memory of the move, as in `doxa.structure.sampler.StructureState`.
+    excursions : Excursions, optional
+        None for none.
     """
 
     def __init__(
@@ -59,9 +62,10 @@ class Turns:
         rows: NDArray[np.uint64],
         cells: NDArray[np.integer[Any]],
         place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
+        excursions: Excursions | None = None,
     ) -> None:
         n, words = rows.shape
-        self.data, self.limits, self.move, self.lists = data, limits, move, lists
+        self.data, self.limits, self.move, self.lists, self.excursions = data, limits, move, lists, excursions
         self.graph = working_graph(rows)
         self.completion = completion_of(data.holes, cells)
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
@@ -102,7 +106,7 @@ class Turns:
         if self.lists is not None:
             weigh_lists(self.completion, self.scoring, self.lists, self._spare[1], self._weight)
             arrange(self._layout, self.lists, self._weight)
-            _fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
+            fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
         local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
@@ -120,16 +124,10 @@ class Turns:
             self.cache.grow()
         self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
 
-    def turn(self, sweeps: int, steps: int, rng: np.random.Generator) -> None:
-        """Redraw the cells, then the graph."""
+    def turn(self, sweeps: int, excursions: int, steps: int, rng: np.random.Generator) -> None:
+        """Redraw the cells, cells and graph together, then the graph."""
         self.redraw_cells(sweeps, rng)
+        if self.excursions is not None:
+            self.graph = self.excursions.run(excursions, self.graph[1], self.completion, rng)
         self.score_afresh()
         self.move_graph(steps, rng)
-
-
-@hot
-def _fill_cache(lists: Any, weight: Any, words: Any, cache: Any) -> None:
-    for s in range(lists.node.size):
-        for w in range(words.size):
-            words[w] = lists.sets[s, w]
-        store_score(lists.node[s], words, weight[s], cache)
