@@ -77,31 +77,35 @@ def growth() -> None:
 
 def plot(found: list[dict[str, float]]) -> Path:
     """One column for nodes, one for records; a row for each figure."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    from doxa.plots import panels, plot_curves, save_png
 
     rows = {"table": "table, CPU s", "rate": "million steps/s", "memory": "peak MiB", "apart": "largest difference"}
     columns = {
         "nodes": [case for case in found if case["records"] == 2000],
         "records": sorted((case for case in found if case["nodes"] == 50), key=lambda case: case["records"]),
     }
-    figure, axes = pyplot.subplots(len(rows), 2, figsize=(7, 9), sharex="col", sharey="row", layout="constrained")
+    figure, axes = panels(len(rows), 2, width=7.0, height=2.25, sharex="col", sharey="row")
     for column, (along, cases) in enumerate(columns.items()):
+        settings = [case[along] for case in cases]
         for row, (what, label) in enumerate(rows.items()):
-            axes[row, column].loglog([case[along] for case in cases], [case[what] for case in cases], "o-")
-            if column == 0:
-                axes[row, column].set_ylabel(label)
-        axes[0, column].set_title("2000 records" if along == "nodes" else "50 nodes")
-        axes[-1, column].set_xlabel(along)
-        axes[-1, column].set_xticks([case[along] for case in cases], [f"{case[along]:,.0f}" for case in cases])
+            axis = plot_curves(
+                settings,
+                {label: [case[what] for case in cases]},
+                x_label=along if row == len(rows) - 1 else "",
+                y_label=label if column == 0 else "",
+                title="" if row else "2000 records" if along == "nodes" else "50 nodes",
+                legend=False,
+                ax=axes[row, column],
+            )
+            axis.set(xscale="log", yscale="log")
+        axes[-1, column].set_xticks(settings, [f"{setting:,.0f}" for setting in settings])
         axes[-1, column].minorticks_off()
     for axis in axes[:, 0]:
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.yaxis.set_minor_formatter(NullFormatter())
-    path = Path(os.environ.get("BENCH_FOLDER", tempfile.gettempdir())) / "structure_growth.png"
-    figure.savefig(path, dpi=120)
-    return path
+    return save_png(
+        figure, Path(os.environ.get("BENCH_FOLDER", tempfile.gettempdir())) / "structure_growth.png", dpi=120
+    )

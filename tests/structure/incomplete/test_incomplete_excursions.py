@@ -18,8 +18,6 @@ from doxa.structure.incomplete.excursions import Excursions, is_worth_it
 from doxa.structure.incomplete.holes import completion_of
 from doxa.structure.incomplete.joint import (
     back,
-    joint_work,
-    lay_out,
     log_estimate,
     offer,
     put_back,
@@ -27,6 +25,7 @@ from doxa.structure.incomplete.joint import (
     weigh_row,
     write_value,
 )
+from doxa.structure.incomplete.joint_counts import joint_work, lay_out
 from doxa.structure.incomplete.references import reference_lists
 from doxa.structure.limits import capped
 from support.checks import SEED, compare_transitions, z_limit
@@ -92,7 +91,6 @@ def outcomes(data, lists, exact, here, number, there, log_frozen, *, order, twin
     completion, work = completion_of(data.holes, exact.cells[number]), joint_work(data)
     n_rows = lay_out(before, after, completion, lists, data.rule, work)
     if twin == "rows stay in":
-        work.is_out[:] = 0
         n_rows = lay_out_with(before, after, completion, lists, data, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
     arrays = data.prior.arrays

@@ -27,7 +27,8 @@ from doxa.structure.graph import WorkingGraph, count_bits, working_graph
 from doxa.structure.incomplete.arranged import arrange, list_layout
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.holes import Completion, completion_of, put_cells
-from doxa.structure.incomplete.joint import joint_work, offer
+from doxa.structure.incomplete.joint import offer
+from doxa.structure.incomplete.joint_counts import joint_work
 from doxa.structure.incomplete.lists import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.limits import Limits
 from doxa.structure.parent_sets import find_set
