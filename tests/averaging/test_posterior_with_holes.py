@@ -17,6 +17,7 @@ BINARY = ("no", "yes")
 COMPLETE = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 5 + [[0, 1, 0], [1, 0, 1]]
 HOLES = [[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, -1, 0], [-1, -1, -1]]
 TABLE = Table.from_codes(["a", "b", "c"], [BINARY] * 3, COMPLETE + HOLES)
+OWN_ABSENCE = [("b", "b is missing"), ("b is missing", "b")]
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,26 @@ def test_declared_columns_are_nodes_and_survive_the_file(tmp_path):
     again = doxa.resume(tmp_path / "r.doxa", TABLE, draws=24, progress=False)
     assert again.names == made.names
     assert made.trace["cells"].shape[-1] == TABLE.n_missing + TABLE.n_rows
+
+
+def test_a_column_and_its_own_absence_are_not_joined():
+    options = {"indicator": ["b"], "draws": 200, "seed": 1, "progress": False}
+    made = doxa.learn(TABLE, forbidden=[("a", "c")], **options)
+    assert set(made.options.forbidden) == {("a", "c"), *OWN_ABSENCE}
+    edges = made.edges().set_index(["source", "target"])["probability"]
+    assert [edges.get(edge, 0.0) for edge in OWN_ABSENCE] == [0.0, 0.0]
+    assert edges["a", "b is missing"] > 0  # other columns may go with it
+
+
+@pytest.mark.parametrize("edge", OWN_ABSENCE)
+def test_an_edge_to_its_own_absence_that_is_required_is_kept(edge, tmp_path):
+    options = {"indicator": iter(["b"]), "draws": 20, "seed": 1, "progress": False, "store": tmp_path / "r.doxa"}
+    made = doxa.learn(TABLE, required=iter([edge]), **options)
+    assert made.options.required == (edge,)
+    assert made.options.forbidden == (edge[::-1],)
+    assert doxa.resume(tmp_path / "r.doxa", TABLE, draws=24, progress=False).options == made.options
+    with pytest.raises(ArgumentError, match="is required and forbidden at once"):
+        doxa.learn(TABLE, required=[edge], forbidden=[edge], indicator=["b"], draws=20)
 
 
 def test_an_empty_column_of_a_file_may_be_declared_as_hidden(tmp_path):

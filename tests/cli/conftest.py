@@ -8,6 +8,8 @@ import pytest
 
 from doxa import cli
 
+collect_ignore = ["conftest.py"]  # a search for doctests would import two modules of this name
+
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):

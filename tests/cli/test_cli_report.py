@@ -1,6 +1,9 @@
-"""`doxa report`: a run as a page."""
+"""`doxa report` and `doxa infer --report`: runs and answers as pages."""
 
 from __future__ import annotations
+
+import hashlib
+import json
 
 import pytest
 
@@ -15,22 +18,108 @@ def kept(run, tmp_path):
     return tmp_path / "run.doxa"
 
 
-def test_a_run_becomes_a_page(run, kept, tmp_path):
+@pytest.fixture
+def kept_fit(run, tmp_path):
+    (tmp_path / "f.csv").write_text("a,b\n" + "1,0\n0,1\n1,1\n0,0\n0,1\n" * 5)
+    (tmp_path / "g.txt").write_text("b: a\n")
+    assert run("fit", "g.txt", "f.csv", "--draws", "20", "--seed", "7", "--store", "fit.doxa")[0] == 0
+    return tmp_path / "fit.doxa"
+
+
+@pytest.fixture
+def rain(tmp_path):
+    dag = doxa.Dag.from_edges([("rain", "wet")])
+    states = {"rain": ["no", "yes"], "wet": ["no", "yes"]}
+    tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]}
+    doxa.write_network(doxa.CategoricalNetwork(dag, tables, states), tmp_path / "rain.bif")
+    return tmp_path / "rain.bif"
+
+
+@pytest.fixture
+def drawing():
+    """The libraries that pages of runs are drawn with."""
     try:
         libraries()
     except AssetsMissingError as error:
         pytest.skip(str(error))
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in text
+    assert "https://" not in text.split("<script", 1)[0]
+    return json.loads(text.split('id="doxa-data">', 1)[1].split("</script>", 1)[0])
+
+
+@pytest.mark.usefixtures("drawing")
+def test_a_run_becomes_a_page(run, kept, tmp_path):
     code, out, err = run("report", kept, "-o", "page.html")
     assert (code, err) == (0, "")
     assert out.startswith("The report is in page.html; open it in a browser")
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Content-Security-Policy" in text
-    assert "https://" not in text.split("<script", 1)[0]
+    data = data_of(tmp_path / "page.html")
+    assert data["kind"] == "graphs"
+    assert data["facts"][0] == ["Run file", "run.doxa"]
 
 
-def test_what_is_no_run_over_graphs_is_refused(run, kept, tmp_path):
-    code, _, err = run("report", "t.csv", "-o", "page.html")
+@pytest.mark.usefixtures("drawing")
+def test_a_fit_becomes_a_page(run, kept_fit, tmp_path):
+    code, out, err = run("report", kept_fit, "-o", "page.html")
+    assert (code, err) == (0, "")
+    assert out.startswith("The report is in page.html")
+    data = data_of(tmp_path / "page.html")
+    assert data["kind"] == "parameters"
+    assert data["coefficients"]["label"] == ["bias", "a", "probability"]
+    assert dict(data["facts"])["Seed"] == "7"
+
+
+def test_an_answer_becomes_a_page(run, rain, tmp_path):
+    words = ("--given", "wet=yes", "--soft", "rain=1,3", "--method", "importance", "--seed", "5")
+    code, out, err = run("infer", rain, *words, "--report", "page.html")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith("The report is in page.html")
+    data = data_of(tmp_path / "page.html")
+    facts = dict(data["facts"])
+    assert (data["kind"], data["marginals"]["names"]) == ("values", ["rain"])
+    assert facts["Network"] == "rain.bif: 2 variables, directed"
+    assert facts["Digest of its file"] == hashlib.sha256(rain.read_bytes()).hexdigest()
+    assert facts["Options"] == "method=importance, chains=4"
+    assert (facts["Seed"], facts["Soft evidence"]) == ("5", "rain: 1, 3")
+
+
+def test_a_page_states_the_seed_that_was_taken(run, rain, tmp_path):
+    run("infer", rain, "--method", "importance", "--draws", "200", "--report", "page.html")
+    first = data_of(tmp_path / "page.html")
+    seed = dict(first["facts"])["Seed"]
+    run("infer", rain, "--method", "importance", "--draws", "200", "--seed", seed, "--report", "again.html")
+    assert data_of(tmp_path / "again.html")["marginals"] == first["marginals"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "t.csv", "-o", "p.html"], "is not a run of doxa"),
+        (
+            ["report", "t.csv", "-o", "p.html"],
+            "reports are made of files of `doxa learn --store` or `doxa fit --store`",
+        ),
+        (["report", "rain.bif", "-o", "p.html"], "is the file of a network, and pages are made of runs"),
+        (["report", "rain.bif", "-o", "p.html"], "doxa infer rain.bif --report p.html"),
+        (["report", "run.doxa", "-o", "no/p.html"], "there is no folder"),
+        (["report", "run.doxa", "-o", "."], "which is a folder; give the name of a file in it"),
+        (["report", "run.doxa", "-o", "run.doxa"], "which is what it is made of; give it another name"),
+        (["infer", "rain.bif", "--report", "no/p.html"], "there is no folder"),
+        (["infer", "rain.bif", "--report", "rain.bif"], "which is what it is made of"),
+    ],
+)
+def test_what_cannot_be_a_page_is_refused(run, kept, rain, tmp_path, words, said):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_table_is_of_no_use_to_a_fit(run, kept_fit):
+    code, _, err = run("report", kept_fit, "--table", "f.csv", "-o", "page.html")
     assert code == 2
-    assert "is not a run of doxa" in err
-    assert not (tmp_path / "page.html").exists()
-    assert callable(doxa.report)
+    assert "holds a fit of parameters, which needs none" in err

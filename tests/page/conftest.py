@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browsing import NO_NETWORK, chromium, go_without
+from page_cases import HOSTILE, WRITTEN
 
 import doxa
 from doxa.averaging.posterior import Posterior, with_table
 from doxa.data import Table
+from doxa.inference import Inference
 from doxa.models import Dag
 from doxa.page.assets import AssetsMissingError, libraries
-from support.networks import load_network
+from doxa.parameters import ParameterPosterior
+from support.networks import load_network, network_file
 from support.posteriors import posterior_of
 
-WRITTEN = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
-NO_NETWORK = (
-    "--headless=new",
-    "--no-sandbox",  # Chromium refuses to run as root with one
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--proxy-server=127.0.0.1:9",
-    "--window-size=1300,1000",
-)
-HOSTILE = "</script><img src=x onerror=alert(1)>"
-
-
-def go_without(reason: str) -> None:
-    """Where a browser is required, as CI does, what is missing is a failure, elsewhere a skip."""
-    if os.environ.get("DOXA_BROWSER") == "required":
-        pytest.fail(reason)
-    pytest.skip(reason)
+collect_ignore = ["conftest.py"]  # a search for doctests would import two modules of this name
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +70,62 @@ def hostile() -> Posterior:
     codes = np.where(rng.random((60, 6)) < 0.8, base, rng.integers(0, 2, size=(60, 6)))
     codes[0, 0] = -1
     return doxa.learn(Table.from_codes(names, states, codes), draws=100, seed=1, exact=False)
+
+
+@pytest.fixture(scope="session")
+def logistic() -> Posterior:
+    """Graphs whose families are tables or logistic regressions."""
+    return doxa.learn(doxa.datasets.load("reinis"), family="auto", seed=1)
+
+
+@pytest.fixture(scope="session")
+def fitted() -> ParameterPosterior:
+    """Logistic coefficients, and the probabilities of two roots."""
+    parents = {"systol": ["smoke", "phys", "protein"], "phys": ["smoke", "mental"]}
+    return doxa.fit(doxa.LogisticNetwork(parents), doxa.datasets.load("reinis"), seed=1, draws=1500)
+
+
+@pytest.fixture(scope="session")
+def touring() -> ParameterPosterior:
+    """A fit whose chains regenerate."""
+    network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
+    return doxa.fit(network, doxa.datasets.load("reinis"), method="regeneration", seed=1, draws=400)
+
+
+@pytest.fixture(scope="session")
+def with_hidden() -> ParameterPosterior:
+    """A fit with a hidden node: two modes, and a mixture of t distributions to propose from."""
+    parents = {"smoke": ["h"], "mental": ["h"], "phys": ["h"]}
+    network = doxa.LogisticNetwork(parents, prior_scale=2.0, roots={"h": 0.5})
+    return doxa.fit(network, doxa.datasets.load("reinis"), seed=2, draws=1000)
+
+
+@pytest.fixture(scope="session")
+def hostile_fit(hostile: Posterior) -> ParameterPosterior:
+    """A fit of nodes with hostile names."""
+    names = hostile.names
+    return doxa.fit(doxa.LogisticNetwork({names[1]: [names[0]], names[0]: names[2:5]}), hostile.table, draws=60, seed=1)
+
+
+@pytest.fixture(scope="session")
+def sampled_answer() -> Inference:
+    """By weighted draws, with errors."""
+    given = {"BP": "LOW", "HRBP": "HIGH"}
+    return doxa.infer(doxa.read_network(network_file("alarm")), given=given, method="importance", seed=1)
+
+
+@pytest.fixture(scope="session")
+def spins() -> Inference:
+    """On a grid, by Gibbs sampling, with two spins observed."""
+    network = doxa.ising_grid(6, 9, coupling=0.4, field=0.1)
+    return doxa.infer(network, given={"X0_0": "-1", "X5_8": "1"}, method="gibbs", draws=200, seed=1)
+
+
+@pytest.fixture(scope="session")
+def hostile_answer(hostile: Posterior) -> Inference:
+    """Variables and states with hostile names, one of them observed."""
+    network = hostile.network_draws().network(0)
+    return doxa.infer(network, given={network.names[0]: network.states[0][0]})
 
 
 @pytest.fixture(scope="session")
@@ -142,24 +179,9 @@ def _packed(adjacency: np.ndarray, n_words: int) -> np.ndarray:
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Any]:
     """Chromium, headless, with no way to a network."""
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ModuleNotFoundError:
-        go_without("selenium is not installed: pip install selenium")
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    control = shutil.which("chromedriver")
-    if browser is None or control is None:
-        go_without("there is no Chromium with its driver: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for argument in NO_NETWORK:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(control))
-    started.set_script_timeout(60)
-    yield started
-    started.quit()
+    with chromium(NO_NETWORK, {"browser": "ALL", "performance": "ALL"}) as started:
+        started.set_script_timeout(60)
+        yield started
 
 
 @pytest.fixture

@@ -9,10 +9,12 @@ import pytest
 from scipy.special import stdtrit
 
 from doxa.errors import ArgumentError
-from doxa.page.answers import DIGITS, ERROR_STEPS, pair_answers
+from doxa.page.answers import ERROR_STEPS, pair_answers
 from doxa.page.cells import imputed_cells
 from doxa.page.families import family_tables
 from doxa.page.inspection import _parent_sets, inspection
+from doxa.page.packing import DIGITS
+from doxa.page.regressions import regressions
 from doxa.page.simulation import simulate_pairs
 from doxa.structure.posterior import StructurePosterior
 from support.checks import FALSE_ALARM
@@ -164,3 +166,29 @@ def test_families_that_no_network_has(reinis):
     sets = [[{"parents": [j for j in range(6) if j != node]}] for node in range(6)]
     found = family_tables(reinis.network_draws(), sets)
     assert any("no network that was drawn has these parents" in own[0].get("why", "") for own in found)
+
+
+def test_coefficients_are_those_of_the_drawn_families(logistic):
+    found = inspection(logistic)
+    draws = logistic.network_draws()
+    node = logistic.names.index("systol")
+    regression = next(entry for entry in found["regressions"][node] if len(entry["parents"]) > 1 and "mean" in entry)
+    family = draws.logistic_family((node, tuple(regression["parents"])))
+    assert regression["share"] == pytest.approx(family.logistic_probability, abs=1.1e-4)
+    drawn = family.coefficients(20_000)
+    drawn = drawn[~np.isnan(drawn[:, 0])]
+    assert np.allclose(regression["mean"], drawn.mean(axis=0), atol=6 * drawn.std(axis=0).max() / np.sqrt(1500))
+    inside = (drawn > regression["low"]) & (drawn < regression["high"])
+    assert np.allclose(inside.mean(axis=0), 0.95, atol=0.03)
+
+
+def test_coefficients_have_room_or_say_so(logistic, monkeypatch):
+    monkeypatch.setattr("doxa.page.regressions.MOST_COEFFICIENTS", 5)
+    found = regressions(logistic.network_draws(), _parent_sets(logistic))
+    assert sum(len(entry["mean"]) for own in found for entry in own if "mean" in entry) <= 5
+    assert any("no room on this page" in entry.get("why", "") for own in found for entry in own)
+
+
+def test_tables_have_no_coefficients(reinis):
+    assert regressions(reinis.network_draws(), _parent_sets(reinis)) is None
+    assert inspection(reinis)["regressions"] is None

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import pytest
+from browsing import AXE, axe_violations, element, go_without, script
 
 CY = "document.getElementById('graph')._cyreg.cy"  # where Cytoscape.js keeps itself
-AXE = Path(__file__).parent / "vendor" / "axe-core.js"
-
-
-def script(driver, code, *arguments):
-    return driver.execute_script(code, *arguments)
 
 
 def drawn(driver):
@@ -29,10 +24,6 @@ def slide(driver, value):
     code = "const e = document.getElementById('threshold'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))"
     script(driver, code, str(value))
     time.sleep(0.3)  # Cytoscape.js draws at the next frame
-
-
-def element(driver, css):
-    return driver.find_element("css selector", css)
 
 
 def heading(driver):
@@ -92,6 +83,7 @@ def test_views(page, reinis):
     assert len(pictures) >= 3
     first = element(driver, "#drawn").text
     assert first.startswith("Chain 0, draw")
+    assert first.endswith("40 of the 2400 graphs that were sampled are in this page, at even distances.")
     for _ in range(10):
         element(driver, "#sample-on").click()
     assert element(driver, "#drawn").text.startswith("Chain 1, draw")
@@ -222,20 +214,10 @@ def test_hostile_names_do_no_harm(page, hostile):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(page, reinis, holes, theme):
     if not AXE.exists():
-        from conftest import go_without
-
         go_without("axe-core is not there: python scripts/fetch_page_assets.py --tests")
     for posterior in (reinis, holes):
         driver = page(posterior)
-        script(
-            driver,
-            "const e = document.getElementById('theme'); e.value = arguments[0]; e.dispatchEvent(new Event('change'));"
-            "for (const d of document.querySelectorAll('details')) d.open = true",
-            theme,
-        )
-        script(driver, AXE.read_text(encoding="utf-8"))
-        found = driver.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
-        assert [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in found] == []
+        assert axe_violations(driver, theme) == []
         assert script(driver, "return getComputedStyle(document.body).colorScheme") == theme
 
 

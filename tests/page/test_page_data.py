@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import numpy as np
 import pytest
+from page_cases import WRITTEN
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
-from doxa.page.evidence import MOST_POINTS, evidence, rank_shares
+from doxa.page.evidence import MOST_POINTS, evidence
 from doxa.page.graphs import MOST_SAMPLES, graphs
 from doxa.page.places import bend, places
 from doxa.page.writing import page_data
 from support.posteriors import posterior_of_dags
-
-WRITTEN = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +56,7 @@ def test_pairs_and_classes_are_those_of_the_posterior(reinis, shown):
 
 def test_samples_are_graphs_of_the_run(reinis, shown):
     samples = shown["graphs"]["samples"]
+    assert shown["graphs"]["n_samples"] == reinis.n_edges.size == 2400
     assert 30 <= len(samples) <= MOST_SAMPLES
     for sample in samples[:: len(samples) // 7]:
         dag = Dag.from_rows(reinis.trace["rows"][sample["chain"], sample["draw"]], reinis.names)
@@ -81,6 +81,11 @@ def test_verdict_and_facts(reinis, shown):
     assert facts["Page written"] == "2025-03-01 12:30:00+00:00"
     assert doxa.__version__ in facts["Versions"]
     assert "1 required edge" in facts["Prior"]
+
+
+def test_more_facts_and_a_title_come_first(reinis):
+    shown = page_data(reinis, title="Mine", facts={"Made by": "<me>"}, written=WRITTEN)
+    assert (shown["title"], shown["facts"][0]) == ("Mine", ["Made by", "<me>"])
 
 
 def test_a_run_that_cannot_tell_says_what_to_do():
@@ -118,22 +123,6 @@ def test_what_is_left_out_is_counted(alarm, monkeypatch):
     assert f"{37 * 36 - seen} possible edges are in no draw" in shown["unseen"]
 
 
-def test_ranks_show_a_chain_that_sits_elsewhere():
-    rng = np.random.default_rng(2)
-    same = rng.normal(size=(4, 1000))
-    apart = same + np.array([[0.0], [0.0], [0.0], [1.5]])
-    assert np.abs(rank_shares(same) - 1).max() < 0.6
-    assert rank_shares(apart)[3, -1] > 2.5
-    assert np.allclose(rank_shares(apart).mean(axis=1), 1)
-    assert np.allclose(rank_shares(apart).mean(axis=0), 1)
-
-
-def test_ranks_of_ties_are_shared():
-    shares = rank_shares(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0]]), bins=8)
-    assert np.allclose(shares[:, :3], [[4 / 3] * 3, [2 / 3] * 3])  # three draws of 0: ranks 1 to 3, two from chain 0
-    assert np.allclose(shares[:, 3:], [[4 / 5] * 5, [6 / 5] * 5])
-
-
 def test_places_are_apart_and_bends_are_between(alarm):
     found = places(alarm)
     assert set(found.nodes) == set(alarm.names)
@@ -153,8 +142,18 @@ def test_no_edge_at_all():
 
 
 def test_bad_arguments(reinis):
-    with pytest.raises(ArgumentTypeError, match="posterior is a str; the report shows posteriors over graphs"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"posterior is a str; a report shows .*; read a run file first: doxa.load"
+    ):
         page_data("run.doxa")
+    with pytest.raises(
+        ArgumentTypeError, match=r"posterior is a list; .* what doxa.learn, doxa.fit or doxa.infer returns$"
+    ):
+        page_data([1])
+    with pytest.raises(ArgumentTypeError, match="facts is a list; it must map names to texts"):
+        page_data(reinis, facts=["File"])
+    with pytest.raises(ArgumentTypeError, match="facts has 'Rows': 3; names and values must be texts"):
+        page_data(reinis, facts={"Rows": 3})
     with pytest.raises(ArgumentError, match="without a time zone"):
         page_data(reinis, written=datetime(2025, 1, 1))
 

@@ -9,12 +9,14 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from page_cases import HOSTILE, WRITTEN
 
 import doxa
 from doxa.errors import ArgumentError, DoxaError
 from doxa.page import page_text, write_report
-from doxa.page.assets import MODULES, AssetsMissingError, libraries, own_text
+from doxa.page.assets import AssetsMissingError, libraries, own_text
 from doxa.page.document import document
+from doxa.page.layouts import LAYOUTS
 from doxa.page.numbers import json_block, significant
 
 pytestmark = pytest.mark.usefixtures("bundled")
@@ -56,8 +58,6 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text(reinis):
-    from conftest import WRITTEN
-
     return page_text(reinis, written=WRITTEN)
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_loaded_from_anywhere(text):
         assert attributes.get("href", "#").startswith(("#", "data:,")), tag
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", sorted({name for layout in LAYOUTS.values() for name in layout.modules}))
 def test_our_scripts_make_no_markup_and_no_code(name):
     source = own_text(name)
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "fetch("):
@@ -99,8 +99,6 @@ def test_libraries_come_with_their_licences(text):
 
 
 def test_hostile_names_are_data_and_nothing_else(hostile):
-    from conftest import HOSTILE, WRITTEN
-
     text = page_text(hostile, title=f"On {HOSTILE} & more", written=WRITTEN)
     page = Reader(text)
     assert "img" not in page.tags
@@ -127,16 +125,12 @@ def test_short_numbers():
 
 
 def test_the_same_posterior_makes_the_same_bytes(reinis, text):
-    from conftest import WRITTEN
-
     reinis.__dict__.pop("_usual_draws", None)
     assert page_text(reinis, written=WRITTEN) == text
     assert page_text(reinis) != text
 
 
 def test_a_page_of_alarm_is_small(alarm, tmp_path):
-    from conftest import WRITTEN
-
     path = write_report(alarm, tmp_path / "alarm.html", written=WRITTEN)
     assert path.stat().st_size < 800 * KILOBYTE
 
@@ -171,9 +165,9 @@ def test_missing_libraries_say_what_makes_them(reinis, monkeypatch, tmp_path):
 
 
 def test_a_script_that_would_end_early_is_refused(monkeypatch):
-    monkeypatch.setattr("doxa.page.document.MODULES", ("page.html",))
+    monkeypatch.setitem(LAYOUTS, "values", LAYOUTS["values"]._replace(modules=("page.html",)))
     with pytest.raises(ValueError, match="ends it early"):
-        document({"title": "x"})
+        document({"kind": "values", "title": "x"})
 
 
 def test_importing_doxa_does_not_load_the_page():

@@ -2,6 +2,7 @@
 
 from doxa.averaging.answers import AveragedProbability, QueryAnswer
 from doxa.averaging.checks import predictive_checks
+from doxa.averaging.coefficients import Coefficients, coefficients
 from doxa.averaging.cross_validation import CrossValidation, cross_validate
 from doxa.averaging.draws import NetworkDraws, draw_networks, networks
 from doxa.averaging.impute import completed_tables, impute
@@ -11,10 +12,12 @@ from doxa.averaging.query import predictive, query
 
 __all__ = [
     "AveragedProbability",
+    "Coefficients",
     "CrossValidation",
     "LogScore",
     "NetworkDraws",
     "QueryAnswer",
+    "coefficients",
     "completed_tables",
     "cross_validate",
     "draw_networks",

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from doxa.averaging.draws import SampledGraphs, draw_networks
 from doxa.averaging.means import mean_over_draws
+from doxa.averaging.priors import ParameterPrior
 from doxa.data import Table
 from doxa.models.categorical_draws import draw_records
-from doxa.structure.scores import K2, BDeu
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def predictive_checks(
     table: Table,
     *,
     replicas: int | None = _REPLICAS,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     seed: int | None = None,
 ) -> pd.DataFrame:
     """Marginal counts and pairwise mutual information of the table against those of tables that the posterior makes.
@@ -47,7 +47,7 @@ def predictive_checks(
         The table that it was learned from.
     replicas : int, optional
         About how many tables to make, each by a network of its own; None for one of each draw of a graph.
-    prior : BDeu or K2, optional
+    prior : BDeu, K2, Logistic or FamilyMixture, optional
         Of the parameters; that of the score when left out.
     seed : int, optional
         That of the run over graphs when left out.

@@ -22,6 +22,7 @@ __all__ = ["CompletedTable", "Family", "cell_index"]
 Family = tuple[int, tuple[int, ...]]  # a node and its parents, increasing
 
 _MOST_CELLS = 2**24  # of one family: 128 MB
+_FEW_CELLS = 2**12  # of one family: counting all is quicker than sorting those that occur
 _AT_ONCE = 2**22  # cells of completed rows, or counts, held at once
 
 
@@ -104,6 +105,21 @@ class CompletedTable:
             found = np.bincount(index.ravel(), minlength=len(chosen) * size)
             counted[first : first + step] = found.reshape(len(chosen), size) + static
         return counted.reshape(len(draws), *shape)
+
+    def occurring(self, family: Family) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+        """The cells of a family that occur in a complete table: child and parents (n_cells, 1 + n_parents), and cases.
+
+        Parents may be so many that their configurations cannot be listed.
+        """
+        columns = [family[0], *family[1]]
+        sizes = self.table.n_states[columns].tolist()
+        codes, times = self._cells(columns)
+        if math.prod(sizes) > _FEW_CELLS:
+            codes, place = np.unique(codes, axis=0, return_inverse=True)
+            return codes, np.bincount(place.ravel(), weights=times).astype(np.int64)
+        counted = np.bincount(cell_index(codes.T, sizes), weights=times)
+        occur = np.flatnonzero(counted)
+        return np.stack(np.unravel_index(occur, sizes), axis=1).astype(np.int16), counted[occur].astype(np.int64)
 
     def _cells(self, columns: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
         """Cells of some columns, and how often they occur."""

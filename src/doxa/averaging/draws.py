@@ -2,7 +2,8 @@ r"""`NetworkDraws`: draws from the posterior of networks, graph and parameters t
 
 Given a graph G and a complete table, the parameters of all families and configurations are independent Dirichlet with
 the cases added to the prior, so that a draw of a network is a draw of a graph and then of its tables.  Where cells are
-missing, each draw has a completed table of its own, and the same holds given that one.
+missing, each draw has a completed table of its own, and the same holds given that one.  Logistic families are in
+`doxa.averaging.logistic_families`; here they are the tables that their coefficients stand for.
 
 Tables are drawn when they are first asked for, from a stream of their own for each family: the networks of a posterior
 are the same whatever is asked of them, and in whatever order.
@@ -10,28 +11,33 @@ are the same whatever is asked of them, and in whatever order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.averaging.counts import CompletedTable, Family
-from doxa.averaging.priors import cell_prior, log_dirichlet, parameter_prior
+from doxa.averaging.logistic_families import LogisticFamily
+from doxa.averaging.priors import ParameterPrior, cell_prior, check_prior, log_dirichlet, parameter_prior
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.models.bits import unpack_rows
 from doxa.structure.exact_answer import ExactStructurePosterior
+from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.scores import K2, BDeu
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 
 N_NETWORKS = 1000  # of all chains together
-_STREAM = 20_011  # keeps the streams of tables apart from those of chains
+_STREAM, _OTHER_STREAM = 20_011, 20_012  # keep the streams of tables, and of types and coefficients, apart from others
+_MOST_LISTED = 15  # parents of a logistic family of which a table is made
+_MOST_NUMBERS = 2**26  # in the drawn tables of one family: 512 MB
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +72,7 @@ class NetworkDraws:
     parents : list of list of tuple of int
         ``parents[network][node]``.
     completed : CompletedTable
-    prior : BDeu or K2
+    prior : BDeu, K2, Logistic or FamilyMixture
     reference_ess : float
         Effective draws of the slowest quantity of the run over graphs.
     """
@@ -76,7 +82,7 @@ class NetworkDraws:
         graphs: NDArray[np.uint64],
         chosen: NDArray[np.intp],
         completed: CompletedTable,
-        prior: BDeu | K2,
+        prior: ParameterPrior,
         entropy: tuple[int, ...],
         reference_ess: float,
     ) -> None:
@@ -94,6 +100,7 @@ class NetworkDraws:
         self.reference_ess = reference_ess
         self._drawn: dict[Family, Floats] = {}
         self._means: dict[Family, Floats] = {}
+        self._logistic: dict[Family, LogisticFamily] = {}
 
     def __len__(self) -> int:
         """Number of networks."""
@@ -137,26 +144,53 @@ class NetworkDraws:
     def drawn_tables(self, family: Family) -> Floats:
         """Log P(child | parents), drawn: shape (n_users, n_states of parents..., n_states), read-only."""
         if family not in self._drawn:
-            child, parents = family
-            weights = self.posterior_counts(family)
-            stream = np.random.SeedSequence(self.entropy, spawn_key=(_STREAM, child, *parents))
-            each = np.broadcast_to(weights, (len(self.users[family]), *weights.shape[1:]))
-            self._drawn[family] = self._shaped(family, log_dirichlet(each, np.random.default_rng(stream)))
+            self._check_size(family)
+            n = len(self.users[family])
+            if self.is_of_tables:
+                weights = self.posterior_counts(family)
+                tables = log_dirichlet(np.broadcast_to(weights, (n, *weights.shape[1:])), self._stream(family, 0, 0))
+            else:
+                tables = self.logistic_family(family).log_tables(n)
+            self._drawn[family] = self._shaped(family, tables)
         return self._drawn[family]
 
     def mean_tables(self, family: Family) -> Floats:
         """Log of the posterior mean of P(child | parents), shape (1 or n_users, as above), read-only."""
         if family not in self._means:
-            weights = self.posterior_counts(family)
-            self._means[family] = self._shaped(family, np.log(weights) - np.log(weights.sum(axis=-1, keepdims=True)))
+            if self.is_of_tables:
+                weights = self.posterior_counts(family)
+                means = np.log(weights) - np.log(weights.sum(axis=-1, keepdims=True))
+            else:
+                self._check_size(family)
+                means = self.logistic_family(family).log_means()
+            self._means[family] = self._shaped(family, means)
         return self._means[family]
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether all families are tables, each configuration of parents with a Dirichlet distribution of its own."""
+        return isinstance(self.prior, (BDeu, K2))
+
+    def logistic_family(self, family: Family) -> LogisticFamily:
+        """The posterior of a family under a prior that knows logistic regressions."""
+        if family not in self._logistic:
+            assert isinstance(self.prior, (Logistic, FamilyMixture))
+            sizes = [self.n_states[j] for j in (family[0], *family[1])]
+            cells = self.completed.occurring(family)
+            self._logistic[family] = LogisticFamily(self.prior, *cells, sizes, partial(self._stream, family))
+        return self._logistic[family]
+
+    def drawn_coefficients(self, family: Family) -> Floats:
+        """Bias and coefficients of the same draws, nan where they are tables: shape (n_users, 1 + n_parents)."""
+        return self.logistic_family(family).coefficients(len(self.users[family]))
 
     def counts(self, family: Family) -> Floats:
         """Cases of every cell in the table of every network that has the family, shape as `posterior_counts`."""
         return self.completed.counts(family, self.draws[self.users[family]])
 
     def posterior_counts(self, family: Family) -> Floats:
-        """Cases and prior weight of every cell, shape (1 or n_users, n_configurations, n_states)."""
+        """Cases and prior weight of every cell of a table, shape (1 or n_users, n_configurations, n_states)."""
+        assert isinstance(self.prior, (BDeu, K2)), "families that may be logistic have no such counts"
         counts = self.counts(family)
         return counts + cell_prior(self.prior, *counts.shape[1:])
 
@@ -192,8 +226,38 @@ class NetworkDraws:
         made.completed = CompletedTable(table, self.completed.cells)
         made.states = table.states
         made.n_states = tuple(map(len, table.states))
-        made._drawn, made._means = {}, {}
+        made._drawn, made._means, made._logistic = {}, {}, {}
+        if isinstance(self.prior, Logistic) and max(made.n_states) > 2:
+            many = [name for name, states in zip(made.names, made.states, strict=True) if len(states) > 2]
+            raise ArgumentError(
+                f"rows has a state that the table does not have in {_listed(tuple(many))}, and logistic families have "
+                "two states; leave the cell missing, or give a prior of tables, as in prior=BDeu(1.0)"
+            )
         return made
+
+    def _stream(self, family: Family, kind: int, number: int) -> np.random.Generator:
+        """A generator of its own for a family: 0 for tables; others for types and coefficients, in rounds."""
+        key = (_OTHER_STREAM, kind, number) if kind else (_STREAM,)
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(*key, family[0], *family[1])))
+
+    def _check_size(self, family: Family) -> None:
+        if (
+            not self.is_of_tables
+            and (own := self.logistic_family(family)).is_binary
+            and len(own.varying) > _MOST_LISTED
+        ):
+            raise ArgumentError(
+                f"{self.names[family[0]]!r} has {len(family[1])} parents in some network; answers list the states of "
+                f"the parents of a logistic family, at most {_MOST_LISTED} of them: learn with max_parents="
+                f"{_MOST_LISTED} or fewer; its coefficients are in posterior.coefficients"
+            )
+        size = len(self.users[family]) * math.prod(self.n_states[j] for j in (*family[1], family[0]))
+        if size > _MOST_NUMBERS:
+            raise ArgumentError(
+                f"the family of {self.names[family[0]]!r} with {len(family[1])} parents has tables of {size:.2e} "
+                f"numbers in {len(self.users[family])} networks together; at most {_MOST_NUMBERS:.1e} are held: ask "
+                "with fewer networks, or learn with fewer max_parents"
+            )
 
     def _shaped(self, family: Family, tables: Floats) -> Floats:
         shaped = tables.reshape(-1, *(self.n_states[j] for j in (*family[1], family[0])))
@@ -206,7 +270,7 @@ def draw_networks(
     table: Table,
     n: int | None = N_NETWORKS,
     *,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     seed: int | None = None,
 ) -> NetworkDraws:
     """Draw networks from the posterior, from graphs at even distances along the chains.
@@ -219,7 +283,7 @@ def draw_networks(
     n : int, optional
         About how many, over all chains; one for each draw of a graph when None or larger than that.  At least 4 of
         each chain.
-    prior : BDeu or K2, optional
+    prior : BDeu, K2, Logistic or FamilyMixture, optional
         Of the parameters; that of the score when left out.
     seed : int, optional
         Of the parameters; that of the run over graphs when left out, so that networks are the same at every call.
@@ -227,7 +291,8 @@ def draw_networks(
     Raises
     ------
     ArgumentError
-        If the table is another one, ``n`` is too small, or the score has no prior and none is given.
+        If the table is another one or one that the prior cannot have, ``n`` is too small, or the score has no prior
+        and none is given.
     """
     if table.names != posterior.names:
         raise ArgumentError(
@@ -250,6 +315,7 @@ def draw_networks(
     own = posterior.trace.entropy if seed is None else check_whole("seed", seed, 0)
     entropy = (0,) if own is None else own if isinstance(own, tuple) else (own,)
     made = parameter_prior(posterior.options.score, prior)
+    check_prior(made, table)
     is_exact = isinstance(posterior, ExactStructurePosterior)  # then draws are independent, even if none differs
     worth = float(n_chains * n_draws) if is_exact else posterior.reference_ess
     return NetworkDraws(graphs, chosen, completed, made, entropy, worth)
@@ -261,7 +327,7 @@ def networks(
     n: int = 100,
     *,
     mean: bool = False,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     seed: int | None = None,
 ) -> Iterable[CategoricalNetwork]:
     """Networks drawn from the posterior, graph and parameters together.

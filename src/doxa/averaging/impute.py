@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from doxa.averaging.counts import Family, cell_index
 from doxa.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.averaging.means import mean_over_draws
-from doxa.averaging.priors import cell_prior
+from doxa.averaging.priors import ParameterPrior, cell_prior
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
@@ -37,7 +37,7 @@ _AT_ONCE = 2**22  # chances held at once: 32 MB
 
 
 def impute(
-    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: BDeu | K2 | None = None
+    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
 ) -> pd.DataFrame:
     """Probability of every state of every missing cell, given all that was observed.
 
@@ -130,6 +130,7 @@ def _log_terms(
     columns = [*family[1], family[0]]
     sizes = [draws.n_states[i] for i in columns]
     counts = draws.counts(family)
+    assert isinstance(draws.prior, (BDeu, K2)), "cells are missing, and families that may be logistic have none"
     prior = cell_prior(draws.prior, *counts.shape[1:])
     at = columns.index(j)
     codes = [completed.column(i, rows, own) for i in columns]

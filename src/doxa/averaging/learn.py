@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from doxa.averaging.posterior import Posterior, with_table
 from doxa.data import Table
-from doxa.data.declared import declared
+from doxa.data.declared import declared, own_absence
 from doxa.data.large import CountedSource, read_or_open
 from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
 from doxa.structure.counted import beside, check_counts, count_table, kept_table, stored_options, uncounted, with_counts
-from doxa.structure.limits import make_limits
+from doxa.structure.limits import forbid_more, make_limits
+from doxa.structure.logistic import Logistic
 from doxa.structure.options import check_family
 from doxa.structure.priors import make_prior
 from doxa.structure.running import exact_answer, make_plan, resume_run, run_plan
-from doxa.structure.runs import begin
+from doxa.structure.runs import RunPlan, begin
 from doxa.structure.runs import load as load_graphs
 from doxa.structure.sampler import StructureMove
 from doxa.structure.scores import Score
@@ -75,7 +76,7 @@ def learn(
     family : str, default="categorical"
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
         without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  The last
-        two need complete tables.
+        two need complete tables, and a logistic family has at most 63 parents.
     score : str or score, default="bdeu"
         Of tables: ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from
         `doxa.structure`.  BIC is no probability, and refused where cells are missing.
@@ -100,7 +101,9 @@ def learn(
     tiers : sequence of sequences of str, optional
         Groups of columns in the order of time: no edge leads from a later group to an earlier one.
     indicator : iterable of str, optional
-        Columns that matter by their absence, too: each adds a column ``"<name> is missing"`` to the graph.
+        Columns that matter by their absence, too: each adds a column ``"<name> is missing"`` to the graph.  No edge
+        joins a column and the indicator of its own absence, which are never seen together, unless it is required;
+        see the notes.
     hidden : mapping of str to int, optional
         Columns that nobody observed, with their numbers of states.  The names of their states mean nothing: the
         posterior is the same when they are exchanged.
@@ -158,6 +161,11 @@ def learn(
 
     Notes
     -----
+    An edge between a column and the indicator of its own absence says that cells are not missing at random, and cannot
+    be learned: the table does not tell which values are absent.  One that is ``required`` is kept, as an assumption
+    whose consequences the caller wants to see; what the missing cells hold then rests on the prior, and the chains may
+    need long to agree.
+
     A source of more than 2**23 distinct rows is not held.  Every family within the limits is then counted where the
     data live, in passes that group rows by many sets of columns, before the run begins; nothing is screened away.
     There may be at most two million families, 2**26 cells in all and 10 parents, and no missing cells; a message says
@@ -225,33 +233,42 @@ def learn_from(
     """
     indicator = tuple(indicator)
     data = uncounted(table) if isinstance(table, CountedSource) else declared(table, indicator, hidden)
+    limits = make_limits(data.names, max_parents=max_parents, required=required, forbidden=forbidden, tiers=tiers)
+    if isinstance(data, Table):
+        limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(
         data,
         source,
         score=score,
         prior=make_prior(data.names, prior, edge_log_odds),
-        limits=make_limits(data.names, max_parents=max_parents, required=required, forbidden=forbidden, tiers=tiers),
+        limits=limits,
         indicator=indicator,
         hidden=hidden,
         **running,
     )
+    if isinstance(score, Logistic):
+        score.check_parents(data.names, plan.options.limits)
     if isinstance(table, CountedSource):
-        if indicator or hidden:
-            raise ArgumentError(
-                "indicator or hidden is given, but the distinct rows of the table are too many to hold, and declared "
-                "columns take rows; leave them out, or give fewer rows"
-            )
-        check_counts(table, plan.options.limits, plan.options.score)
-        if store is not None and Path(store).exists():
-            begin(store, plan).close()  # raises, before anything is counted
-        plan = with_counts(plan, table)
-        data = plan.table
+        plan = _counted(plan, table, store, declares=bool(indicator or hidden))
     asked = running["sampler"] != "auto" or store is not None
     asked = asked or any(running[name] is not None for name in ("draws", "warmup", "thin", "until"))
     answer = exact_answer(plan, exact, asked, workers)
     if answer is None:
         answer = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, progress)
-    return with_table(answer, data)
+    return with_table(answer, plan.table)
+
+
+def _counted(plan: RunPlan, source: CountedSource, store: str | os.PathLike[str] | None, *, declares: bool) -> RunPlan:
+    """The plan of a run over a source that is too large to hold, its families counted."""
+    if declares:
+        raise ArgumentError(
+            "indicator or hidden is given, but the distinct rows of the table are too many to hold, and declared "
+            "columns take rows; leave them out, or give fewer rows"
+        )
+    check_counts(source, plan.options.limits, plan.options.score)
+    if store is not None and Path(store).exists():
+        begin(store, plan).close()  # raises, before anything is counted
+    return with_counts(plan, source)
 
 
 def load(

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.averaging.draws import SampledGraphs, draw_networks
+from doxa.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
+from doxa.averaging.priors import ParameterPrior
 from doxa.averaging.words import column_of
 from doxa.checks import check_whole
 from doxa.data import Table
+from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
-from doxa.structure.scores import K2, BDeu
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["parent_tables"]
+__all__ = ["FamilyTable", "family_table", "parent_tables"]
 
 Floats = NDArray[np.float64]
+
+_DRAWS = 2000  # of the parameters of a family whose quantiles have no formula
+
+
+class FamilyTable(NamedTuple):
+    """P(node | parents) with its posterior spread; configurations in order, the last parent varying fastest."""
+
+    mean: Floats  # (n_configurations, n_states)
+    lower: Floats
+    upper: Floats
+    cases: Floats  # (n_configurations,): rows of each, averaged over what missing cells may hold
 
 
 def parent_tables(
@@ -30,7 +42,7 @@ def parent_tables(
     most: int = 5,
     *,
     prob: float = 0.95,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
 ) -> pd.DataFrame:
     """The probable parent sets of a node, each with its table: posterior means and credible intervals of the entries.
 
@@ -44,7 +56,7 @@ def parent_tables(
         Parent sets.
     prob : float, default=0.95
         Of the credible intervals.
-    prior : BDeu or K2, optional
+    prior : BDeu, K2, Logistic or FamilyMixture, optional
         Of the parameters; that of the score when left out.
 
     Returns
@@ -56,9 +68,7 @@ def parent_tables(
 
     Notes
     -----
-    Given parents and a complete table an entry has a beta distribution, whose quantiles are exact.  With missing cells
-    it is a mixture over draws of these: mean and cases are averages over the draws, the interval that of one draw of
-    the parameters for each.  P(node = state | columns) *over* structures is `doxa.averaging.query.query`.
+    Each table is that of `family_table`.  P(node = state | columns) *over* structures is `doxa.averaging.query.query`.
 
     Examples
     --------
@@ -71,26 +81,18 @@ def parent_tables(
     import pandas as pd
 
     child = column_of("node", node, table.names)
-    tail = (1 - check_prob(prob)) / 2
+    check_prob(prob)
     draws = draw_networks(posterior, table, None, prior=prior)
     asked: Any = posterior
     sets = asked.parent_sets(node, check_whole("most", most, 1))
     frames = []
     for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
         parents = tuple(table.names.index(name) for name in names)
-        family = (child, parents)
-        if family not in draws.users:
+        if (child, parents) not in draws.users:
             continue  # of an exact posterior: probable, and yet never drawn
-        weights = draws.posterior_counts(family)
-        means = weights / weights.sum(axis=-1, keepdims=True)
-        if len(weights) == 1:
-            lower, upper = _beta_quantiles(weights[0], tail), _beta_quantiles(weights[0], 1 - tail)
-        else:
-            drawn = np.exp(draws.drawn_tables(family)).reshape(len(draws.users[family]), *weights.shape[1:])
-            lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
-        q, r = weights.shape[1:]
+        found = family_table(draws, child, parents, prob=prob)
+        q, r = found.mean.shape
         labels = list(product(*(table.states[p] for p in parents)))
-        cases = draws.counts(family).sum(axis=-1).mean(axis=0)
         frames.append(
             pd.DataFrame(
                 {
@@ -99,14 +101,70 @@ def parent_tables(
                     "mcse": mcse,
                     "given": pd.Series([given for given in labels for _ in range(r)], dtype=object),
                     "state": list(table.states[child]) * q,
-                    "mean": means.mean(axis=0).ravel(),
-                    "lower": lower.ravel(),
-                    "upper": upper.ravel(),
-                    "cases": np.repeat(cases, r),
+                    "mean": found.mean.ravel(),
+                    "lower": found.lower.ravel(),
+                    "upper": found.upper.ravel(),
+                    "cases": np.repeat(found.cases, r),
                 }
             )
         )
     return pd.concat(frames, ignore_index=True)
+
+
+def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, prob: float = 0.95) -> FamilyTable:
+    """The table of one family: posterior means and credible intervals of its entries.
+
+    Parameters
+    ----------
+    draws : NetworkDraws
+        Of which at least one has the family.
+    node : int
+        Position.
+    parents : tuple of int
+        Positions, increasing.
+    prob : float, default=0.95
+        Of the credible intervals.
+
+    Raises
+    ------
+    ArgumentError
+        If none of the networks has the family.
+
+    Notes
+    -----
+    Given a complete table an entry has a beta distribution, whose quantiles are exact.  With missing cells it is a
+    mixture over draws of these: mean and cases are averages over the draws, the interval that of one draw of the
+    parameters for each.  Of families that may be logistic the interval is that of 2000 draws, whatever the graphs.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> draws = doxa.learn(doxa.datasets.load("reinis"), seed=1).network_draws()
+    >>> found = family_table(draws, 0, draws.parents[0][0])
+    >>> bool((found.lower < found.mean).all() and (found.mean < found.upper).all())
+    True
+    """
+    family = (node, parents)
+    if family not in draws.users:
+        names = ", ".join(repr(draws.names[j]) for j in parents) or "none"
+        raise ArgumentError(
+            f"none of the {len(draws)} networks gives {draws.names[node]!r} the parents {names}; draw more networks, "
+            "or ask for parents that are likelier"
+        )
+    tail = (1 - check_prob(prob)) / 2
+    cases = draws.counts(family).sum(axis=-1).mean(axis=0)
+    if not draws.is_of_tables:
+        mixed = draws.logistic_family(family)
+        lower, upper = np.quantile(np.exp(mixed.log_tables(_DRAWS)), [tail, 1 - tail], axis=0)
+        return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases)
+    weights = draws.posterior_counts(family)
+    means = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
+    if len(weights) == 1:
+        lower, upper = _beta_quantiles(weights[0], tail), _beta_quantiles(weights[0], 1 - tail)
+    else:
+        drawn = np.exp(draws.drawn_tables(family)).reshape(len(draws.users[family]), *weights.shape[1:])
+        lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    return FamilyTable(means, lower, upper, cases)
 
 
 def _beta_quantiles(weights: Floats, level: float) -> Floats:

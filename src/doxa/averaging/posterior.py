@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from doxa.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
+from doxa.averaging.priors import ParameterPrior
 from doxa.averaging.questions import read_question
 from doxa.data import Table
 from doxa.data.declared import declared
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.averaging.answers import AveragedProbability, QueryAnswer
+    from doxa.averaging.coefficients import Coefficients
     from doxa.averaging.predict import LogScore
     from doxa.estimates.estimate import Estimate
     from doxa.models import CategoricalNetwork
@@ -66,6 +68,7 @@ class Posterior(StructurePosterior):
         do: Mapping[str, str | int] | None = None,
         *,
         networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
     ) -> AveragedProbability | QueryAnswer:
         """How probable something is among cases where something else was seen, or was set by intervention.
 
@@ -82,6 +85,8 @@ class Posterior(StructurePosterior):
             What was set by intervention: edges into these columns are cut.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
+        prior : BDeu, K2, Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
 
         Returns
         -------
@@ -103,7 +108,7 @@ class Posterior(StructurePosterior):
         from doxa.averaging.query import query_of
 
         question = read_question(self.table.names, self.table.states, target, given, do)
-        return query_of(self.network_draws(networks), question)
+        return query_of(self.network_draws(networks, prior), question)
 
     def predictive(
         self,
@@ -112,6 +117,7 @@ class Posterior(StructurePosterior):
         do: Mapping[str, str | int] | None = None,
         *,
         networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
     ) -> Estimate | QueryAnswer:
         """The probability of the target in one new case of which something was seen, p(target | given, data).
 
@@ -121,16 +127,16 @@ class Posterior(StructurePosterior):
         from doxa.averaging.query import predictive_of
 
         question = read_question(self.table.names, self.table.states, target, given, do)
-        return predictive_of(self.network_draws(networks), question)
+        return predictive_of(self.network_draws(networks, prior), question)
 
-    def impute(self, *, networks: int | None = N_NETWORKS) -> pd.DataFrame:
+    def impute(self, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> pd.DataFrame:
         """Probability of every state of every missing cell, given all that was observed.
 
         Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``; see `doxa.averaging.impute`.
         """
         from doxa.averaging.impute import impute
 
-        return impute(self, self.table, networks=networks)
+        return impute(self, self.table, networks=networks, prior=prior)
 
     def completed_tables(self, n: int = 10) -> list[pd.DataFrame]:
         """The table with every missing cell filled in, ``n`` times, by draws from the posterior."""
@@ -139,7 +145,13 @@ class Posterior(StructurePosterior):
         return completed_tables(self, self.table, n)
 
     def predict(
-        self, rows: Any, target: str | None = None, *, unseen: str = "error", networks: int | None = N_NETWORKS
+        self,
+        rows: Any,
+        target: str | None = None,
+        *,
+        unseen: str = "error",
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
     ) -> pd.DataFrame:
         """Predictive probabilities of one column, or of all missing cells, of every row.
 
@@ -155,41 +167,84 @@ class Posterior(StructurePosterior):
             What to do with a state that the table does not have: refuse it, or give it the prior's share.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
+        prior : BDeu, K2, Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
         """
-        from doxa.averaging.predict import predict
+        from doxa.averaging.predict import predict_of
 
-        return predict(self, self.table, rows, target, unseen=unseen, networks=networks)
+        return predict_of(self.network_draws(networks, prior), rows, target, unseen)
 
-    def log_predictive(self, rows: Any, *, unseen: str = "error", networks: int | None = N_NETWORKS) -> LogScore:
+    def log_predictive(
+        self,
+        rows: Any,
+        *,
+        unseen: str = "error",
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
+    ) -> LogScore:
         """Log predictive probability of new rows, nats; see `doxa.averaging.predict.log_score`."""
-        from doxa.averaging.predict import log_score
+        from doxa.averaging.predict import log_score_of
 
-        return log_score(self, self.table, rows, unseen=unseen, networks=networks)
+        return log_score_of(self.network_draws(networks, prior), rows, unseen)
 
-    def networks(self, n: int = 100, *, mean: bool = False) -> Iterable[CategoricalNetwork]:
-        """Networks drawn from the posterior, graph and parameters together; see `doxa.averaging.draws.networks`."""
+    def networks(
+        self, n: int = 100, *, mean: bool = False, prior: ParameterPrior | None = None
+    ) -> Iterable[CategoricalNetwork]:
+        """Networks drawn from the posterior, graph and parameters together; see `doxa.averaging.draws.networks`.
+
+        Logistic families come as the tables that their coefficients stand for.
+        """
         from doxa.averaging.draws import networks
 
-        return networks(self, self.table, n, mean=mean)
+        return networks(self, self.table, n, mean=mean, prior=prior)
 
-    def parent_tables(self, node: str, most: int = 5, *, prob: float = 0.95) -> pd.DataFrame:
+    def parent_tables(
+        self, node: str, most: int = 5, *, prob: float = 0.95, prior: ParameterPrior | None = None
+    ) -> pd.DataFrame:
         """The probable parent sets of a node, each with its table; see `doxa.averaging.parent_tables`."""
         from doxa.averaging.parent_tables import parent_tables
 
-        return parent_tables(self, self.table, node, most, prob=prob)
+        return parent_tables(self, self.table, node, most, prob=prob, prior=prior)
 
-    def predictive_checks(self, *, replicas: int | None = 400) -> pd.DataFrame:
+    def coefficients(
+        self, node: str, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
+    ) -> Coefficients:
+        """Bias and coefficients of a node's logistic regression on its parents, averaged over graphs.
+
+        A coefficient is 0 where the column is no parent; see `doxa.averaging.coefficients`.
+
+        Parameters
+        ----------
+        node : str
+            A column of two states.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+        prior : Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
+
+        Returns
+        -------
+        Coefficients
+            ``.summary()``, a row for each; ``.draws``, (chain, draw, coefficient); ``.logistic_probability``.
+        """
+        from doxa.averaging.coefficients import coefficients_of
+
+        return coefficients_of(self.network_draws(networks, prior), node)
+
+    def predictive_checks(self, *, replicas: int | None = 400, prior: ParameterPrior | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.
 
         See `doxa.averaging.checks.predictive_checks`.
         """
         from doxa.averaging.checks import predictive_checks
 
-        return predictive_checks(self, self.table, replicas=replicas)
+        return predictive_checks(self, self.table, replicas=replicas, prior=prior)
 
-    def network_draws(self, networks: int | None = N_NETWORKS) -> NetworkDraws:
-        """The networks that answers average over; the usual number of them is kept."""
-        return self._usual_draws if networks == N_NETWORKS else draw_networks(self, self.table, networks)
+    def network_draws(self, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> NetworkDraws:
+        """The networks that answers average over; the usual number of them, with the score's own prior, is kept."""
+        if networks == N_NETWORKS and prior is None:
+            return self._usual_draws
+        return draw_networks(self, self.table, networks, prior=prior)
 
     @cached_property
     def _usual_draws(self) -> NetworkDraws:

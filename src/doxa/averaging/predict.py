@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from doxa.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.averaging.means import mean_over_draws, weighted_mean
 from doxa.averaging.new_rows import NewRows, extended, read_rows
+from doxa.averaging.priors import ParameterPrior
 from doxa.averaging.rows import RowChances
 from doxa.averaging.words import column_of
 from doxa.data import Table
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
-from doxa.structure.scores import K2, BDeu
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ def predict(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     exact_budget: Budget | int | None = None,
 ) -> pd.DataFrame:
     """Predictive probabilities of one column, or of all missing cells, of every row.
@@ -153,7 +153,7 @@ def log_score(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     exact_budget: Budget | int | None = None,
 ) -> LogScore:
     """Log predictive probability of new rows: log p(row | D), missing cells summed out.

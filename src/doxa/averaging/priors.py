@@ -1,54 +1,72 @@
-r"""The Dirichlet prior of a family's parameters, as the score of the graphs has it.
+r"""The prior of a family's parameters, as the score of the graphs has it.
 
-A family with q configurations of its parents and r states of the child has in every configuration a distribution
-:math:`\theta_j \sim \mathrm{Dirichlet}(a, \dots, a)`; BDeu has :math:`a = \alpha / (qr)`, K2 its prior count.  BIC is
-no marginal likelihood under any prior, so nothing follows from it about parameters: one has to be named.
+A table with q configurations of the parents and r states of the child has in every configuration a distribution
+:math:`\theta_j \sim \mathrm{Dirichlet}(a, \dots, a)`; BDeu has :math:`a = \alpha / (qr)`, K2 its prior count.  Logistic
+families have normal coefficients (`doxa.averaging.logistic_families`).  BIC is no marginal likelihood under any prior,
+so nothing follows from it about parameters: one has to be named.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.structure.scores import BIC, K2, BDeu, Score
+from doxa.structure.logistic import FamilyMixture, Logistic
+from doxa.structure.scores import K2, BDeu, Score
 
-__all__ = ["cell_prior", "log_dirichlet", "parameter_prior"]
+__all__ = ["ParameterPrior", "cell_prior", "check_prior", "log_dirichlet", "parameter_prior"]
 
 Floats = NDArray[np.float64]
 
 
-def parameter_prior(score: Score, prior: BDeu | K2 | None = None) -> BDeu | K2:
+ParameterPrior: TypeAlias = BDeu | K2 | Logistic | FamilyMixture
+
+
+def parameter_prior(score: Score, prior: ParameterPrior | None = None) -> ParameterPrior:
     """The prior of the parameters: that of the score, unless another is given.
 
     Raises
     ------
     ArgumentError
-        If the score is BIC, or knows logistic families, and none is given.
+        If the score is BIC and none is given.
     ArgumentTypeError
-        If ``prior`` is neither a `BDeu` nor a `K2`.
+        If ``prior`` is no score with a prior of parameters.
 
     Examples
     --------
     >>> parameter_prior(BDeu(2.0))
     BDeu(equivalent_sample_size=2.0)
     """
+    known = (BDeu, K2, Logistic, FamilyMixture)
     if prior is not None:
-        if not isinstance(prior, (BDeu, K2)):
-            raise ArgumentTypeError(f"prior is {prior!r}; give BDeu(...) or K2(...) from doxa.structure")
+        if not isinstance(prior, known):
+            raise ArgumentTypeError(
+                f"prior is {prior!r}; give BDeu(...) or K2(...) from doxa.structure, or Logistic(...) or "
+                "FamilyMixture(...) from doxa.structure.logistic"
+            )
         return prior
-    if isinstance(score, BIC):
+    if not isinstance(score, known):
         raise ArgumentError(
             "the graphs were learned with score='bic', which implies no prior of parameters; learn with 'bdeu' or "
             "'k2', or name one, as in prior=BDeu(1.0)"
         )
-    if not isinstance(score, (BDeu, K2)):
-        raise ArgumentError(
-            f"the graphs were learned with the {score.text}, and averages are over tables; ask the functions of "
-            "doxa.averaging and name a prior of tables, as in prior=BDeu(1.0), or fit the parameters of one graph: "
-            "doxa.fit(doxa.LogisticNetwork(...), table)"
-        )
     return score
+
+
+def check_prior(prior: ParameterPrior, table: Table) -> None:
+    """Raise `ArgumentError` if the table has missing cells, or states, that logistic families cannot have."""
+    if isinstance(prior, (BDeu, K2)):
+        return
+    if table.n_missing:
+        raise ArgumentError(
+            f"prior is the {prior.text}, which needs a complete table, and {table.n_missing} cells are missing; give "
+            "a prior of tables, as in prior=BDeu(1.0)"
+        )
+    prior.check_states(table.names, table.n_states)
 
 
 def cell_prior(prior: BDeu | K2, n_configurations: int, n_states: int) -> float:

@@ -37,11 +37,11 @@ from doxa.averaging.answers import AveragedProbability, QueryAnswer
 from doxa.averaging.conditional import conditional_draws, read_budget, weighted_conditionals
 from doxa.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.averaging.means import mean_over_draws, weighted_mean
+from doxa.averaging.priors import ParameterPrior
 from doxa.averaging.questions import Question, read_question
 from doxa.data import Table
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
-from doxa.structure.scores import K2, BDeu
 
 __all__ = ["predictive", "predictive_of", "query", "query_of"]
 
@@ -54,7 +54,7 @@ def query(
     do: Mapping[str, str | int] | None = None,
     *,
     networks: int | None = N_NETWORKS,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     exact_budget: Budget | int | None = None,
     seed: int | None = None,
 ) -> AveragedProbability | QueryAnswer:
@@ -65,16 +65,8 @@ def query(
     posterior : StructurePosterior
     table : Table
         The table that it was learned from.
-    target : str or mapping of str to str
-        A column, for all its states; or columns and their states, for the one event that all of these hold.
-    given : mapping of str to str, optional
-        What was seen.
-    do : mapping of str to str, optional
-        What was set by intervention.
-    networks : int, optional
-        About how many networks to average over; None for one of each draw of a graph.
-    prior : BDeu or K2, optional
-        Of the parameters; that of the score when left out.
+    target, given, do, networks, prior
+        As for `doxa.averaging.posterior.Posterior.query`, which asks this of its own table.
     exact_budget : Budget or int, optional
         Most that one network may cost.
     seed : int, optional
@@ -83,13 +75,12 @@ def query(
     Returns
     -------
     AveragedProbability or QueryAnswer
-        ``.value``, the posterior mean, with ``.mcse`` and ``.interval()``, its Monte Carlo error; and
-        ``.credible_interval()``, the posterior spread.  Of a column, one for each state.
+        Of a column, one for each state.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If a column or state is unknown, the target is empty, or target, given and do contradict each other.
+        As there.
     BudgetError
         If a network is too wide for exact inference even when it is pruned.
 
@@ -133,7 +124,7 @@ def predictive(
     do: Mapping[str, str | int] | None = None,
     *,
     networks: int | None = N_NETWORKS,
-    prior: BDeu | K2 | None = None,
+    prior: ParameterPrior | None = None,
     exact_budget: Budget | int | None = None,
 ) -> Estimate | QueryAnswer:
     """Probability of the target in one new case, p(target | given, do(do), D).

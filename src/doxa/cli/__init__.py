@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, infer, learn, networks, report, show, values
+from doxa.cli import demo, fit, infer, learn, networks, report, show, values, watch
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -13,6 +13,7 @@ for _command in (
     values.impute,
     values.predict,
     report.report,
+    watch.watch,
     networks.convert,
     networks.sample,
     demo.demo,

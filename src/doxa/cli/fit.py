@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import doxa
+from doxa.cli import fit_options as own
+from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
+from doxa.cli.checks import typed
 from doxa.cli.fit_checks import (
     WHEN_TO_STOP,
     check_files,
@@ -20,142 +23,47 @@ from doxa.cli.fit_checks import (
 )
 from doxa.cli.node_words import parse_node_values, parse_value
 from doxa.cli.parameters import show_parameters, write_summary
+from doxa.cli.watch import watching
 from doxa.text import printable
 from doxa.words import parse_numbers
+
+if TYPE_CHECKING:
+    from doxa.data import Table
+    from doxa.parameters import ParameterPosterior
 
 __all__ = ["fit"]
 
 
 def fit(
     context: typer.Context,
-    graph: Annotated[
-        Path | None,
-        typer.Argument(
-            help="The graph: lines 'child: parent parent', the structure of a .bif file, or edges as .csv.",
-            metavar="GRAPH",
-            show_default=False,
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A CSV or Parquet file: a header, then one case a row. Nodes without a column are hidden.",
-            metavar="DATA",
-            show_default=False,
-        ),
-    ] = None,
-    prior_scale: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Standard deviation of the normal prior of the coefficients: 2.5, or heart=2.5 for one node (repeat "
-            "for more).",
-            show_default="10",
-        ),
-    ] = None,
-    prior_mean: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Mean of that prior: 1, or heart=1 for one node (repeat for more).",
-            show_default="0",
-        ),
-    ] = None,
-    coding: Annotated[str, typer.Option(help="Parents count as -1 and +1 (pm1), or as 0 and 1 (01).")] = "pm1",
-    bias: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="learned, or fixed at a number: 0.5, or heart=0.5 for one node (repeat for more).",
-            show_default="learned",
-        ),
-    ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Probability that a node without parents is 1: smokes=0.3 (repeat for more).", show_default="learned"
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="How to draw: auto, independence, flip, split_hmc, hmc, block, mixture, random_walk, tempered, "
-            "regeneration, augmentation, or variational for the approximation itself."
-        ),
-    ] = "auto",
-    approximation: Annotated[
-        str | None,
-        typer.Option(
-            help="What steps are proposed from: optimal, laplace, jaakkola_jordan, sequential or "
-            "spiegelhalter_lauritzen; where values are hidden unconstrained, structured or mean_field.",
-            show_default="optimal",
-        ),
-    ] = None,
-    chains: Annotated[int, typer.Option(help="Independent chains, or groups of them.")] = 4,
-    draws: Annotated[
-        int | None, typer.Option(help="Draws kept from each chain.", show_default="until accurate enough")
-    ] = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(help="Draws discarded first.", show_default="half of --draws, or until the chains agree"),
-    ] = None,
-    r_hat: Annotated[float, typer.Option(help="Stop when the chains agree to this R-hat in every coefficient.")] = 1.01,
-    ess: Annotated[float, typer.Option(help="Stop when every coefficient has so many effective draws.")] = 400.0,
-    max_draws: Annotated[
-        int | None, typer.Option(help="Stop after so many draws of each chain all the same.", show_default="100000")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Stop after so many seconds all the same.", show_default="none")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws.", show_default="fresh")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Chains that run at the same time.", show_default="one for each core")
-    ] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Use this column (repeat for more); all when left out.", show_default=False)
-    ] = None,
-    bins: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Cut numeric columns into quantile bins: 2, or age=2 for one column (repeat for more).",
-            show_default=False,
-        ),
-    ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.",
-            show_default=False,
-        ),
-    ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Keep the fit in this new file as it goes: safe against crashes.", show_default=False),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            help="Go on with the fit in this file, as it was started; only --draws and the accuracy may change. GRAPH "
-            "and DATA may be left out.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write the summary to this file, too: .csv, .json or .parquet.", show_default=False),
-    ] = None,
-    predict: Annotated[
-        Path | None,
-        typer.Option(
-            help="Rows whose missing cells are to be predicted: a CSV or Parquet file. Nodes without a column are "
-            "missing in every row.",
-            show_default=False,
-        ),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the probability of 1 of each of those cells to this file: .csv, .json or .parquet.",
-            show_default=False,
-        ),
-    ] = None,
+    graph: own.Graph = None,
+    data: own.Data = None,
+    prior_scale: own.PriorScale = None,
+    prior_mean: own.PriorMean = None,
+    coding: own.Coding = "pm1",
+    bias: own.Bias = None,
+    root: own.Root = None,
+    method: own.Method = "auto",
+    approximation: own.Approximation = None,
+    chains: own.Chains = 4,
+    draws: own.Draws = None,
+    warmup: options.Warmup = None,
+    r_hat: own.RHat = 1.01,
+    ess: own.Ess = 400.0,
+    max_draws: options.MaxDraws = None,
+    max_seconds: options.MaxSeconds = None,
+    seed: options.Seed = None,
+    workers: options.Workers = None,
+    columns: options.Columns = None,
+    bins: own.Bins = None,
+    missing: options.Missing = None,
+    store: own.Store = None,
+    resume: own.Resume = None,
+    watch: options.Watch = False,
+    watch_port: options.WatchPort = None,
+    output: own.Output = None,
+    predict: own.Predict = None,
+    predictions: own.Predictions = None,
 ) -> None:
     """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
     from doxa.estimates.store import create_run
@@ -163,9 +71,8 @@ def fit(
     from doxa.output import write_frame
     from doxa.parameters.fit import make_plan, run_plan
     from doxa.parameters.predict import recode
-    from doxa.parameters.runs import go_on
 
-    given = _given(context)
+    given = typed(context)
     if resume is not None and data is None:
         graph, data = None, graph  # the only name is the table's
     kept = resume if resume is not None else store
@@ -174,15 +81,10 @@ def fit(
     until = doxa.Until(r_hat=r_hat, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     wanted = until if given.intersection(WHEN_TO_STOP) else None
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
-    with interruptible("fit", kept):
+    with interruptible("fit", kept), watching(watch, watch_port, kept):
         rows = None if predict is None else read_rows(predict, missing)
         if resume is not None:
-            check_kind(resume, "parameters")
-            if graph is not None:
-                check_same_graph(resume, graph)
-            plan, writer = go_on(resume, None if data is None else doxa.read_table(data, **read), draws, wanted)
-            with writer:
-                posterior = run_plan(plan, lambda: nullcontext(writer), workers, None)
+            posterior = _go_on(resume, graph, data, read, draws, wanted, workers)
         else:
             assert graph is not None
             assert data is not None
@@ -194,11 +96,9 @@ def fit(
                 roots=None if root is None else parse_node_values("--root", root),
                 coding=coding,  # type: ignore[arg-type]  # it is checked there
             )
-            table = doxa.read_table(data, **read)
-            say_what_is_hidden(network, table)
             plan = make_plan(
                 network,
-                table,
+                _read(network, data, read),
                 {"source": str(data.absolute()), **read},
                 method=method,
                 approximation=approximation,
@@ -223,10 +123,32 @@ def fit(
         print(f"\nPredictions of {n_cells} are in {printable(str(predictions))}.")
 
 
-def _given(context: typer.Context) -> set[str]:
-    """Names of the options that were typed."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source is not None and source.name != "DEFAULT"}
+def _read(network: doxa.LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:
+    """The table, after a word on the nodes that it does not have."""
+    table = doxa.read_table(data, **read)
+    say_what_is_hidden(network, table)
+    return table
+
+
+def _go_on(
+    run: Path,
+    graph: Path | None,
+    data: Path | None,
+    read: dict[str, Any],
+    draws: int | None,
+    until: doxa.Until | None,
+    workers: int | None,
+) -> ParameterPosterior:
+    """Go on with a fit, of the same graph if that is named, with its table if that is."""
+    from doxa.parameters.fit import run_plan
+    from doxa.parameters.runs import go_on
+
+    check_kind(run, "parameters")
+    if graph is not None:
+        check_same_graph(run, graph)
+    plan, writer = go_on(run, None if data is None else doxa.read_table(data, **read), draws, until)
+    with writer:
+        return run_plan(plan, lambda: nullcontext(writer), workers, None)
 
 
 def _for_nodes(option: str, words: list[str] | None, default: float | str, learned: bool = False) -> Any:

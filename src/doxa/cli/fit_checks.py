@@ -6,11 +6,10 @@ import difflib
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
-
-import typer
+from typing import TYPE_CHECKING
 
 import doxa
+from doxa.cli.checks import HOW_TO_READ, check_end, check_going_on, refuse
 from doxa.errors import ArgumentError, TableError
 from doxa.text import printable
 
@@ -24,7 +23,6 @@ WHEN_TO_STOP = ("r_hat", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
     "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "chains", "warmup", "seed",
 )  # fmt: skip
-_HOW_TO_READ = ("columns", "bins", "missing")
 _HIDDEN_SAID = 5
 
 _log = logging.getLogger("doxa")
@@ -32,31 +30,15 @@ _log = logging.getLogger("doxa")
 
 def check_words(given: set[str], graph: Path | None, data: Path | None) -> None:
     """Raise unless the options belong together."""
-    if "resume" in given:
-        if "store" in given:
-            _refuse("--store", "--resume goes on with a fit and --store begins one; give one of them")
-        fixed = _AT_THE_START if data is not None else _AT_THE_START + _HOW_TO_READ
-        for name in fixed:
-            if name in given:
-                _refuse(_option(name), f"--resume goes on with a fit as it was started; leave {_option(name)} out")
-    elif graph is None:
-        _refuse("GRAPH", "name the files with the graph and the table, or give --resume RUN")
-    elif data is None:
-        _refuse("DATA", "name the file with the table, after that with the graph")
+    check_going_on(given, "fit", _AT_THE_START if data is not None else _AT_THE_START + HOW_TO_READ)
+    if "resume" not in given:
+        if graph is None:
+            refuse("GRAPH", "name the files with the graph and the table, or give --resume RUN")
+        if data is None:
+            refuse("DATA", "name the file with the table, after that with the graph")
     if ("predict" in given) != ("predictions" in given):
-        _refuse("--predict", "--predict ROWS and --predictions FILE belong together; give both")
-    if "draws" in given:
-        for name in WHEN_TO_STOP:
-            if name in given:
-                _refuse(_option(name), "--draws says when to stop, too; give one of them")
-
-
-def _refuse(option: str, message: str) -> NoReturn:
-    raise typer.BadParameter(message, param_hint=option)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        refuse("--predict", "--predict ROWS and --predictions FILE belong together; give both")
+    check_end(given, WHEN_TO_STOP)
 
 
 def check_files(outputs: Mapping[str, Path | None], needed: Iterable[Path | None]) -> None:
@@ -69,7 +51,7 @@ def check_files(outputs: Mapping[str, Path | None], needed: Iterable[Path | None
             check_output(path)
             for other in taken:
                 if path.absolute() == other.absolute() or (path.exists() and other.exists() and path.samefile(other)):
-                    _refuse(option, f"'{path}' is read or written by this command already; give it another name")
+                    refuse(option, f"'{path}' is read or written by this command already; give it another name")
             taken.append(path)
 
 

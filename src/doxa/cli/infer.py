@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import doxa
 from doxa.cli.app import interruptible
 from doxa.cli.evidence_words import parse_given, parse_soft
+from doxa.cli.report import check_page, tell
 from doxa.text import printable
+
+if TYPE_CHECKING:
+    from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["infer"]
 
@@ -58,12 +62,22 @@ def infer(
         Path | None,
         typer.Option(help="Write the table to this file, too: .csv, .json or .parquet.", show_default=False),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False
+        ),
+    ] = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
+    from doxa.mcmc.driver import fresh_entropy
     from doxa.output import check_output, write_frame
 
     if output is not None:
         check_output(output, network)
+    if report is not None:
+        check_page(report, network)
+        seed = fresh_entropy() if seed is None else seed  # which the page states
     observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
     model = doxa.read_network(network)
     asked = query or [name for name in model.names if name not in observed]
@@ -88,3 +102,28 @@ def infer(
     if output is not None:
         write_frame(result.to_frame(), output)
         print(f"The table is in {printable(str(output))}.")
+    if report is not None:
+        options = {"method": method, "chains": chains, "draws": draws, "mcse": mcse, "exact_budget": exact_budget}
+        doxa.report(result, report, facts=_facts(network, model, likelihoods, options, seed))
+        tell(report)
+
+
+def _facts(
+    path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], options: dict[str, object], seed: int | None
+) -> dict[str, str]:
+    """What the page says of the question besides the answer."""
+    import hashlib
+
+    kind = "directed" if isinstance(model, doxa.CategoricalNetwork) else "undirected"
+    given = ", ".join(f"{name}={value}" for name, value in options.items() if value is not None)
+    facts = {
+        "Network": f"{path.name}: {len(model.names)} variables, {kind}",
+        "Digest of its file": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "Options": given,
+        "Seed": str(seed),
+    }
+    if soft:
+        facts["Soft evidence"] = "; ".join(
+            f"{name}: {', '.join(f'{x:g}' for x in numbers)}" for name, numbers in soft.items()
+        )
+    return facts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import doxa
+from doxa.cli import options
 from doxa.cli.aligned import aligned
 from doxa.cli.app import interruptible
 from doxa.text import printable
@@ -30,17 +31,6 @@ Output = Annotated[
     Path | None,
     typer.Option(help="Write all of it to this file: .csv, .json or .parquet.", show_default=False),
 ]
-Columns = Annotated[
-    list[str] | None, typer.Option(help="Use this column (repeat for more); all when left out.", show_default=False)
-]
-Bins = Annotated[
-    list[str] | None,
-    typer.Option(help="Cut numeric columns into so many quantile bins: 4, or age=4.", show_default=False),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(help="A text that marks a missing cell, instead of NA, NaN, null, ? and none.", show_default=False),
-]
 Draws = Annotated[
     int | None, typer.Option(help="Graphs kept from each chain, if a run is made.", show_default="until accurate")
 ]
@@ -57,28 +47,22 @@ def impute(
         Path | None,
         typer.Option(help="Write the table with every hole filled in by one draw to this file.", show_default=False),
     ] = None,
-    columns: Columns = None,
-    bins: Bins = None,
-    missing: Missing = None,
+    columns: options.Columns = None,
+    bins: options.Bins = None,
+    missing: options.Missing = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
 ) -> None:
     """What the missing cells of a table hold: the probability of every state, averaged over networks."""
-    from doxa.output import check_output, write_frame
+    from doxa.output import write_frame
 
-    for path in (output, completed):
-        if path is not None:
-            check_output(path, data)
+    _check_outputs((output, completed), (data,))
     posterior = _posterior(data, columns, bins, missing, draws, max_seconds, seed)
     found = posterior.impute()
     n_holes = len(found[["row", "column"]].drop_duplicates())
     print(f"{n_holes} missing cells in {posterior.table.n_rows} rows; rows are counted from 0\n")
-    _show(found)
-    print(f"\n{printable(posterior.verdict)}")
-    if output is not None:
-        write_frame(found, output)
-        print(f"All {n_holes} cells are in {printable(str(output))}.")
+    _tell(found, posterior, output, f"{n_holes} cells")
     if completed is not None:
         write_frame(posterior.completed_tables(1)[0], completed)
         print(f"A completed table is in {printable(str(completed))}; another draw fills the holes otherwise.")
@@ -94,26 +78,27 @@ def predict(
         str, typer.Option(help="A state that DATA does not have: error, or prior for the prior's share.")
     ] = "error",
     output: Output = None,
-    columns: Columns = None,
-    bins: Bins = None,
-    missing: Missing = None,
+    columns: options.Columns = None,
+    bins: options.Bins = None,
+    missing: options.Missing = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
 ) -> None:
     """Predict a column, or the missing cells, of new rows, averaged over networks learned from a table."""
-    from doxa.output import check_output, write_frame
-
-    if output is not None:
-        for needed in (data, rows):
-            check_output(output, needed)
+    _check_outputs((output,), (data, rows))
     posterior = _posterior(data, columns, bins, missing, draws, max_seconds, seed)
-    found = posterior.predict(rows, target, unseen=unseen)
-    _show(found)
-    print(f"\n{printable(posterior.verdict)}")
-    if output is not None:
-        write_frame(found, output)
-        print(f"All predictions are in {printable(str(output))}.")
+    _tell(posterior.predict(rows, target, unseen=unseen), posterior, output, "predictions")
+
+
+def _check_outputs(outputs: tuple[Path | None, ...], needed: tuple[Path, ...]) -> None:
+    """Before a run is made, not after."""
+    from doxa.output import check_output
+
+    for path in outputs:
+        if path is not None:
+            for other in needed:
+                check_output(path, other)
 
 
 def _posterior(
@@ -150,10 +135,17 @@ def _is_run(path: Path) -> bool:
         return False  # reading it as a table says what is wrong
 
 
-def _show(found: pd.DataFrame) -> None:
+def _tell(found: pd.DataFrame, posterior: Posterior, output: Path | None, what: str) -> None:
+    """Print the first rows and the verdict, and write all rows."""
+    from doxa.output import write_frame
+
     shown = [tuple(found.columns)]
     for row, column, state, probability, mcse in found.head(_ROWS_SHOWN).itertuples(index=False):
         shown.append((str(row), printable(column), printable(state), f"{probability:.4f}", f"{mcse:.2g}"))
     print(aligned(shown, n_left=3))
     if len(found) > _ROWS_SHOWN:
         print(f"... and {len(found) - _ROWS_SHOWN} more: --output FILE")
+    print(f"\n{printable(posterior.verdict)}")
+    if output is not None:
+        write_frame(found, output)
+        print(f"All {what} are in {printable(str(output))}.")

@@ -1,4 +1,4 @@
-"""The report: one page that says what a posterior over graphs says, how sure it is, and whether to trust the run.
+"""The report: one page that says what an answer says, how sure it is, and whether to trust it.
 
 `write_report` writes it.  What the page shows is worked out here, as plain data; how it is shown is in ``assets``.
 ``import doxa`` does not load this.

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.page.numbers import decimals
+from doxa.page.packing import DIGITS
 from doxa.page.simulation import PairAnswers, simulate_pairs
 
 if TYPE_CHECKING:
     from doxa.averaging.draws import NetworkDraws
 
-__all__ = ["DIGITS", "ERROR_STEPS", "MOST_ANSWERS", "pair_answers"]
+__all__ = ["ERROR_STEPS", "MOST_ANSWERS", "pair_answers"]
 
 MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted
-DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _NONE = len(DIGITS) ** 2 - 1
 ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
 

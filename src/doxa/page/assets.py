@@ -9,22 +9,8 @@ from typing import NamedTuple
 
 from doxa.errors import DoxaError
 
-__all__ = ["MODULES", "AssetsMissingError", "Library", "libraries", "own_text"]
+__all__ = ["AssetsMissingError", "Library", "libraries", "own_text"]
 
-MODULES = (  # in the order in which they are put together
-    "text.js",
-    "theme.js",
-    "table.js",
-    "verdict.js",
-    "views.js",
-    "network.js",
-    "network_keys.js",
-    "plots.js",
-    "evidence.js",
-    "inspector.js",
-    "query.js",
-    "start.js",
-)
 _FETCH = "python scripts/fetch_page_assets.py"
 
 

@@ -11,10 +11,16 @@ import hashlib
 import html
 from typing import Any
 
-from doxa.page.assets import MODULES, Library, libraries, own_text
+from doxa.page.assets import Library, libraries, own_text
+from doxa.page.layouts import LAYOUTS, Layout
 from doxa.page.numbers import json_block
 
 __all__ = ["document", "hash_source"]
+
+_STYLE_MARKS = {
+    # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
+    "cytoscape.css": ' id="__________cytoscape_stylesheet"',
+}
 
 
 def document(data: dict[str, Any]) -> str:
@@ -23,25 +29,30 @@ def document(data: dict[str, Any]) -> str:
     Parameters
     ----------
     data : dict
-        What the page shows, see `doxa.page.writing`; ``title`` is the title of the window, too.
+        What the page shows, see `doxa.page.writing`; ``kind`` is a key of `LAYOUTS`, and ``title`` the title of the
+        window, too.
 
     Raises
     ------
     AssetsMissingError
-        If the libraries were not fetched.
+        If the page needs libraries that were not fetched.
     """
-    bundled = libraries()
-    scripts = [library.script for library in bundled] + [_own_script()]
-    styles = [library.style for library in bundled if library.style] + [own_text("page.css"), own_text("cytoscape.css")]
-    *plain_styles, for_cytoscape = styles
+    layout = LAYOUTS[data["kind"]]
+    bundled = [library for library in libraries() if library.name in layout.libraries] if layout.libraries else []
+    scripts = [library.script for library in bundled] + [_own_script(layout)]
+    styles = {"": [library.style for library in bundled if library.style]} | {
+        name: [own_text(name)] for name in layout.styles
+    }
     parts = {
-        "policy": _policy(scripts, styles),
+        "policy": _policy(scripts, [text for texts in styles.values() for text in texts]),
         "title": html.escape(data["title"]),
-        "styles": "\n".join(_element("style", text) for text in plain_styles),
-        # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
-        "cytoscape": _element("style", for_cytoscape, ' id="__________cytoscape_stylesheet"'),
+        "styles": "\n".join(
+            _element("style", text, _STYLE_MARKS.get(name, "")) for name, texts in styles.items() for text in texts
+        ),
+        "links": "\n".join(f'<a href="#{name}">{html.escape(title)}</a>' for name, title in layout.links),
+        "sections": own_text(layout.sections),
         "data": json_block(data),
-        "licences": "\n".join(map(_licence, bundled)),
+        "licences": _licences(bundled),
         "scripts": "\n".join(_element("script", text) for text in scripts),
     }
     page = own_text("page.html")
@@ -84,9 +95,18 @@ def _element(tag: str, text: str, attributes: str = "") -> str:
     return f"<{tag}{attributes}>{text}</{tag}>"
 
 
-def _own_script() -> str:
+def _own_script(layout: Layout) -> str:
     """Our modules in one function, which leaves no names behind."""
-    return "(() => {\n" + '"use strict";\n\n' + "\n".join(map(own_text, MODULES)) + "\n})();\n"
+    return "(() => {\n" + '"use strict";\n\n' + "\n".join(map(own_text, layout.modules)) + "\n})();\n"
+
+
+def _licences(bundled: list[Library]) -> str:
+    """What a page with libraries ends with."""
+    if not bundled:
+        return ""
+    texts = "\n".join(map(_licence, bundled))
+    summary = "<summary>Licences of the libraries in this page</summary>"
+    return f"<footer>\n<details>\n{summary}\n{texts}\n</details>\n</footer>"
 
 
 def _licence(library: Library) -> str:

@@ -1,7 +1,4 @@
-"""Tables of the probable families: P(node | parents), with intervals, from networks that are drawn already.
-
-As `doxa.averaging.parent_tables`, for all nodes at once and in little room.
-"""
+"""Tables of the probable families: P(node | parents), with intervals, of all nodes and in little room."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doxa.averaging.parent_tables import family_table
 from doxa.page.numbers import decimals
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ __all__ = ["MOST_CELLS", "family_tables"]
 MOST_CELLS = 4000  # entries of the tables of all nodes together
 _MOST_OF_ONE = 300  # entries of one table
 _MOST_TABLES = 2  # of a node
-_TAIL = 0.025
 
 
 def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
@@ -59,22 +56,11 @@ def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list
 
 
 def _table(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:
-    family = (node, parents)
-    weights = draws.posterior_counts(family)
-    means = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
-    if len(weights) == 1:
-        from scipy.special import betaincinv
-
-        own, rest = weights[0], weights[0].sum(axis=-1, keepdims=True) - weights[0]
-        sure = own.shape[-1] == 1
-        low, high = (np.ones_like(own) if sure else betaincinv(own, rest, level) for level in (_TAIL, 1 - _TAIL))
-    else:
-        drawn = np.exp(draws.drawn_tables(family)).reshape(-1, *means.shape)
-        low, high = np.quantile(drawn, [_TAIL, 1 - _TAIL], axis=0)
+    found = family_table(draws, node, parents)
     return {
         "given": [list(row) for row in product(*(range(draws.n_states[j]) for j in parents))],
-        "cases": decimals(draws.counts(family).sum(axis=-1).mean(axis=0), 1),
-        "mean": [decimals(row, 3) for row in means],
-        "low": [decimals(row, 3) for row in low],
-        "high": [decimals(row, 3) for row in high],
+        "cases": decimals(found.cases, 1),
+        "mean": [decimals(row, 3) for row in found.mean],
+        "low": [decimals(row, 3) for row in found.lower],
+        "high": [decimals(row, 3) for row in found.upper],
     }

@@ -55,6 +55,7 @@ def graphs(posterior: StructurePosterior) -> dict[str, Any]:
         "forbidden": _known(posterior, posterior.options.forbidden),
         "n_forbidden": len(posterior.options.forbidden),
         "samples": _samples(posterior),
+        "n_samples": int(posterior.n_edges.size),
         "exact": posterior.sampler.name == "exact" and not np.any(posterior.edge_diagnostics.mcse),
         "unseen": _unseen(posterior, len(shown)),
         "expected_edges": str(posterior.expected_edges),

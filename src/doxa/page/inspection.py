@@ -1,4 +1,4 @@
-"""What the inspector shows of every node: parent sets, tables, Markov blanket, missing cells, answers to queries."""
+"""What the inspector shows of every node: parent sets, their parameters, Markov blanket, missing cells, queries."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from doxa.page.answers import pair_answers
 from doxa.page.cells import imputed_cells
 from doxa.page.families import family_tables
 from doxa.page.numbers import decimals, significant
+from doxa.page.regressions import regressions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +27,15 @@ _ROOM_FOR_SETS = 1500  # parent sets of all nodes together
 
 def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     """All that the inspector shows; ``missing`` says why there are no tables and no answers, if there are none."""
-    found: dict[str, Any] = {"sets": _parent_sets(posterior), "blankets": _blankets(posterior), "missing": ""}
+    sets = _parent_sets(posterior)
+    found: dict[str, Any] = {"sets": sets, "blankets": _blankets(posterior), "missing": ""}
     draws, why = _networks(posterior)
     if draws is None:
         return found | {"missing": why}
     return found | {
         "states": [list(states) for states in draws.states],
-        "tables": family_tables(draws, found["sets"]),
+        "tables": family_tables(draws, sets),
+        "regressions": regressions(draws, sets),
         "cells": imputed_cells(draws),
         "answers": pair_answers(draws),
     }

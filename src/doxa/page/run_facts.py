@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from doxa.page.verdicts import closing_facts, verdict_box
 from doxa.structure.summary import cap_text, prior_text
 from doxa.text import printable
 
@@ -16,26 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run_facts", "verdict"]
 
-_SENTENCES = re.compile(r"(?<=[.)]) (?=[A-Z])")
-_NEXT = {
-    True: "Nothing need be done; look at the Monte Carlo errors of the numbers that you use.",
-    False: "Do not rely on the numbers of this page yet.",
-    None: "Take the numbers of this page as provisional.",
-}
-_STATES = {True: "yes", False: "no", None: "unknown"}
-
 
 def verdict(posterior: StructurePosterior) -> dict[str, str]:
-    """Whether to trust the run: ``state``, the ``word`` for it, ``why``, and ``next``, what to do."""
-    word, _, rest = posterior.verdict.partition(": ")
-    why, *after = _SENTENCES.split(rest)
-    advice = [printable(sentence) for sentence in after]
-    return {
-        "state": _STATES[posterior.converged],
-        "word": word,
-        "why": _upper_first(printable(why)),
-        "next": " ".join([*advice, "Nothing need be done." if word == "Exact" else _NEXT[posterior.converged]]),
-    }
+    """Whether to trust the run; see `verdict_box`."""
+    return verdict_box(posterior._verdict)
 
 
 def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str]]:
@@ -59,8 +42,7 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
         facts.append(("Time", f"{posterior.stop.seconds:.3g} s, warm-up not included"))
     if posterior.source is not None and posterior.source.get("source"):
         facts.append(("File", printable(PurePath(str(posterior.source["source"])).name)))
-    facts.append(("Versions", ", ".join(f"{name} {_version(name)}" for name in ("doxa", "numpy", "numba"))))
-    facts.append(("Page written", written.isoformat(sep=" ", timespec="seconds")))
+    facts += closing_facts(("doxa", "numpy", "numba"), written)
     return [list(fact) for fact in facts]
 
 
@@ -69,14 +51,3 @@ def _drawn(posterior: StructurePosterior) -> str:
         return "independent draws, for what has no exact sum"
     trace = posterior.trace
     return f"draws, one every {trace.thin} steps, after {trace.n_warmup} steps of warm-up"
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not known"
-
-
-def _upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]

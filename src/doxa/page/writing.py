@@ -1,46 +1,48 @@
-"""`write_report`: a posterior over graphs as one page of HTML that needs no network."""
+"""`write_report`: an answer as one page of HTML that needs no network."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.page.document import document
-from doxa.page.evidence import evidence
-from doxa.page.graphs import graphs
-from doxa.page.inspection import inspection
-from doxa.page.run_facts import run_facts, verdict
 from doxa.replacing import replacing
 
 if TYPE_CHECKING:
+    from doxa.inference.answers import Inference
+    from doxa.parameters.posterior import ParameterPosterior
     from doxa.structure.posterior import StructurePosterior
 
 __all__ = ["page_data", "page_text", "write_report"]
 
 
 def write_report(
-    posterior: StructurePosterior,
+    posterior: StructurePosterior | ParameterPosterior | Inference,
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
+    facts: Mapping[str, str] | None = None,
     written: datetime | None = None,
 ) -> Path:
-    """Write the report of a posterior over graphs: one HTML file that opens anywhere, offline.
+    """Write the report of an answer: one HTML file that opens anywhere, offline.
 
     Parameters
     ----------
-    posterior : StructurePosterior
-        Such as `doxa.learn` returns.  Tables, imputed cells and queries need a `Posterior` that knows its table;
-        without one the page has all else, and says what is missing.
+    posterior : StructurePosterior, ParameterPosterior or Inference
+        What `doxa.learn`, `doxa.fit`, `doxa.infer` or `doxa.load` returns.  Tables, imputed cells and queries of graphs
+        need a `Posterior` that knows its table; without one the page has all else, and says what is missing.
     path : path
         Of the file; an older one is replaced, whole or not at all.
     title : str, optional
         Heading of the page.
+    facts : mapping of str to str, optional
+        More to say of how it was made, such as the file of the network; listed before doxa's own facts.
     written : datetime, optional
-        The time that the page states; now when left out.  The same posterior and time make the same bytes.
+        The time that the page states; now when left out.  The same answer and time make the same bytes.
 
     Returns
     -------
@@ -50,9 +52,11 @@ def write_report(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If ``posterior`` is not one over graphs, ``written`` has no time zone, or the folder of ``path`` is not there.
+        If ``posterior`` is no such answer, ``facts`` are no texts, ``written`` has no time zone, or the folder of
+        ``path`` is not there.
     AssetsMissingError
         If doxa was installed from sources without the libraries that draw the page; the message says how to get them.
+        Pages of inferences need none.
     OSError
         If the file cannot be written; an older one is then as it was.
 
@@ -64,37 +68,68 @@ def write_report(
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise ArgumentError(f"path is '{path}', and there is no folder '{target.parent}'; make it first")
-    text = page_text(posterior, title=title, written=written)
+    text = page_text(posterior, title=title, facts=facts, written=written)
     with replacing(target) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
     return Path(path)
 
 
-def page_text(posterior: StructurePosterior, *, title: str | None = None, written: datetime | None = None) -> str:
+def page_text(
+    posterior: StructurePosterior | ParameterPosterior | Inference,
+    *,
+    title: str | None = None,
+    facts: Mapping[str, str] | None = None,
+    written: datetime | None = None,
+) -> str:
     """The page that `write_report` writes; parameters and errors as there."""
-    return document(page_data(posterior, title=title, written=written))
+    return document(page_data(posterior, title=title, facts=facts, written=written))
 
 
 def page_data(
-    posterior: StructurePosterior, *, title: str | None = None, written: datetime | None = None
+    posterior: StructurePosterior | ParameterPosterior | Inference,
+    *,
+    title: str | None = None,
+    facts: Mapping[str, str] | None = None,
+    written: datetime | None = None,
 ) -> dict[str, Any]:
     """All that the page shows, as plain data: what goes into it as JSON."""
-    from doxa.structure.posterior import StructurePosterior
-
-    if not isinstance(posterior, StructurePosterior):
-        raise ArgumentTypeError(
-            f"posterior is a {type(posterior).__name__}; the report shows posteriors over graphs, such as doxa.learn "
-            "returns"
-        )
     written = datetime.now(UTC) if written is None else written
     if written.tzinfo is None:
         raise ArgumentError(f"written is {written!r}, without a time zone; give one, such as datetime.now(UTC)")
-    n_nodes = len(posterior.names)
-    return {
-        "title": title or f"Belief network of {n_nodes} columns, learned by doxa",
-        "verdict": verdict(posterior),
-        "facts": run_facts(posterior, written),
-        "graphs": graphs(posterior),
-        "evidence": evidence(posterior),
-        "nodes": inspection(posterior),
-    }
+    more = [] if facts is None else _checked(facts)
+    data = _contents(posterior, written)
+    return data | {"title": title or data["title"], "facts": [*more, *data["facts"]]}
+
+
+def _contents(posterior: object, written: datetime) -> dict[str, Any]:
+    """By the kind of the answer."""
+    from doxa.inference.answers import Inference
+    from doxa.parameters.posterior import ParameterPosterior
+    from doxa.structure.posterior import StructurePosterior
+
+    if isinstance(posterior, StructurePosterior):
+        from doxa.page.of_graphs import of_graphs
+
+        return of_graphs(posterior, written)
+    if isinstance(posterior, ParameterPosterior):
+        from doxa.page.of_parameters import of_parameters
+
+        return of_parameters(posterior, written)
+    if isinstance(posterior, Inference):
+        from doxa.page.of_values import of_values
+
+        return of_values(posterior, written)
+    hint = "; read a run file first: doxa.load(path)" if isinstance(posterior, (str, os.PathLike)) else ""
+    raise ArgumentTypeError(
+        f"posterior is a {type(posterior).__name__}; a report shows what doxa.learn, doxa.fit or doxa.infer "
+        f"returns{hint}"
+    )
+
+
+def _checked(facts: Mapping[str, str]) -> list[list[str]]:
+    if not isinstance(facts, Mapping):
+        raise ArgumentTypeError(f"facts is a {type(facts).__name__}; it must map names to texts")
+    for name, value in facts.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ArgumentTypeError(f"facts has {name!r}: {value!r}; names and values must be texts")
+    return [[name, value] for name, value in facts.items()]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from doxa.estimates.verdict import Verdict
 
 if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
@@ -15,34 +17,21 @@ R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 LEAST_ESS = 100.0  # effective draws of the slowest coefficient below which agreement could be chance
 
 
-class Verdict(NamedTuple):
-    """Whether a fit can be trusted."""
-
-    converged: bool | None  # None: cannot tell
-    text: str
-
-
 def judge(posterior: ParameterPosterior) -> Verdict:
     """Ask whether the chains agree in every parameter, and how many effective draws the slowest has."""
     if posterior.report.method == "variational":
-        text = (
-            "Approximation: independent draws from the variational approximation, not from the posterior. "
-            f"{_pilots(posterior)} Fit with method='auto' to draw from the posterior itself."
-        )
-        return Verdict(False, text)
+        reason = f"independent draws from the variational approximation, not from the posterior. {_pilots(posterior)}"
+        advice = "Fit with method='auto' to draw from the posterior itself."
+        return Verdict(False, f"Approximation: {reason} {advice}", advice)
     converged, reason, advice = _judge(posterior)
     word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
-    parts = [f"{word}: {reason}."]
-    if posterior.stop is not None and posterior.stop.text:
-        parts.append(posterior.stop.text)
-    if advice:
-        parts.append(advice)
+    stopped = "" if posterior.stop is None else posterior.stop.text
     if posterior.report.symmetries:
-        parts.append(
-            f"Not identified: {'; '.join(posterior.report.symmetries)}. Coefficients of these nodes have equal modes; "
-            "ask for what the exchange leaves alone, such as predictions."
-        )
-    return Verdict(converged, " ".join(parts))
+        advice = (
+            f"{advice} Not identified: {'; '.join(posterior.report.symmetries)}. Coefficients of these nodes have "
+            "equal modes; ask for what the exchange leaves alone, such as predictions."
+        ).lstrip()
+    return Verdict(converged, " ".join(filter(None, [f"{word}: {reason}.", stopped, advice])), advice)
 
 
 def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:

@@ -10,12 +10,13 @@ Agreement is no proof: a mode that no chain has found leaves no trace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
+from doxa.estimates.verdict import Verdict
 
 if TYPE_CHECKING:
     from doxa.structure.posterior import StructurePosterior
@@ -26,13 +27,6 @@ R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
 LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
-
-
-class Verdict(NamedTuple):
-    """Whether a run can be trusted."""
-
-    converged: bool | None  # None: cannot tell
-    text: str
 
 
 def judge(posterior: StructurePosterior) -> Verdict:
@@ -46,7 +40,7 @@ def judge(posterior: StructurePosterior) -> Verdict:
         # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
         agree = "The chains agree with each other. " if converged else ""
         return Verdict(False, f"Biased: {posterior.sampler.bias}. {agree}{'' if converged else text}".rstrip())
-    return Verdict(converged, f"{text} {advice}" if advice else text)
+    return Verdict(converged, f"{text} {advice}" if advice else text, advice)
 
 
 def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:

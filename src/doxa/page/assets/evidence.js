@@ -3,57 +3,20 @@
 function startEvidence() {
   const { evidence, graphs } = data;
   const n = evidence.log_score.length;
-  const thinned = evidence.step > 1 ? `Every ${ordinal(evidence.step)} of ${evidence.n_draws} draws is drawn.`
-    : `All ${evidence.n_draws} draws are drawn.`;
+  const thinned = thinnedText(evidence.step, evidence.n_draws);
   const box = byId("evidence-box");
-  box.append(quantitiesTable(), chainLegend(n));
+  box.append(quantitiesTable("Run-wide quantities; R-hat should be below 1.01", "quantity", evidence.quantities, (row) => row.name),
+    chainLegend(n));
   const figures = make("div", { class: "plots" });
   figures.append(
-    traceFigure("Trace of the log score", "log_score", "nats", thinned),
-    traceFigure("Trace of the number of edges", "n_edges", "edges", thinned),
-    rankFigure("Ranks of the log score", "log_score"),
-    rankFigure("Ranks of the number of edges", "n_edges"));
+    traceFigure("Trace of the log score", evidence.draws, evidence.log_score, "nats", thinned),
+    traceFigure("Trace of the number of edges", evidence.draws, evidence.n_edges, "edges", thinned),
+    rankFigure("Ranks of the log score", evidence.ranks.log_score),
+    rankFigure("Ranks of the number of edges", evidence.ranks.n_edges));
   if (!graphs.exact && n > 1) figures.append(agreementFigure());
-  if (!graphs.exact) figures.append(essFigure());
+  if (!graphs.exact) figures.append(essFigure("edge", graphs.edges.ess, graphs.edges.r_hat));
   box.append(figures);
   if (!graphs.exact && n > 1) box.append(make("h3", {}, "Where chains differ most"), differenceTable());
-}
-
-function ordinal(k) {
-  const end = k % 100 > 10 && k % 100 < 14 ? "th" : { 1: "st", 2: "nd", 3: "rd" }[k % 10] ?? "th";
-  return `${k}${end}`;
-}
-
-function quantitiesTable() {
-  return sortableTable("Run-wide quantities; R-hat should be below 1.01", [
-    { head: "quantity", value: (row) => row.name },
-    { head: "mean", value: (row) => row.mean, number: true },
-    { head: "Monte Carlo error", value: (row) => row.mcse, number: true },
-    { head: "effective draws", value: (row) => row.ess, number: true },
-    { head: "R-hat", value: (row) => row.r_hat, text: (row) => rHatText(row.r_hat), number: true },
-  ], data.evidence.quantities);
-}
-
-function traceFigure(title, quantity, unit, thinned) {
-  const { draws } = data.evidence;
-  const chains = data.evidence[quantity];
-  const means = chains.map((chain, k) => `chain ${k} ${(chain.reduce((a, b) => a + b, 0) / chain.length).toFixed(1)}`);
-  return plotFigure(title, `Chains that agree overlap like one. ${thinned}`, `Mean by chain: ${means.join(", ")}.`, () => ({
-    series: chains.map((_, chain) => lineSeries(chain)), values: [draws, ...chains], x: "draw", y: unit,
-  }));
-}
-
-function rankFigure(title, quantity) {
-  const chains = data.evidence.ranks[quantity];
-  const bins = chains[0].length;
-  const at = Array.from({ length: bins + 1 }, (_, k) => k / bins);
-  const worst = Math.max(...chains.flat().map((share) => Math.abs(share - 1)));
-  return plotFigure(title, "Share of each chain's draws at each rank among all; level at 1 where chains agree.",
-    `The largest distance from 1 is ${worst.toFixed(2)}.`, () => ({
-      series: chains.map((_, chain) => lineSeries(chain, { width: 2, paths: uPlot.paths.stepped({ align: 1 }) })),
-      values: [at, ...chains.map((chain) => [...chain, chain.at(-1)])], x: "rank, as a share of all", y: "relative share",
-      extra: { scaleY: { range: (_, low, high) => [Math.min(0.5, low), Math.max(1.5, high)] } },
-    }));
 }
 
 function agreementFigure() {
@@ -68,19 +31,6 @@ function agreementFigure() {
       values: [pooled, pooled, ...chains.map((chain) => order.map((k) => chain[k]))],
       x: "probability, all chains", y: "probability, one chain",
       extra: { scaleX: { range: [-0.02, 1.02] }, scaleY: { range: [-0.02, 1.02] } },
-    }));
-}
-
-function essFigure() {
-  const { ess, r_hat } = data.graphs.edges;
-  const known = Array.from(ess.keys()).filter((k) => ess[k] > 0 && typeof r_hat[k] === "number").sort((a, b) => ess[a] - ess[b]);
-  const above = known.filter((k) => r_hat[k] > 1.01).length;
-  return plotFigure("R-hat and effective draws of each edge", "Edges above the dashed line, 1.01, differ between chains.",
-    `${count(above, "edge")} of ${known.length} above 1.01.`, () => ({
-      series: [{ stroke: colour("soft"), width: 1, dash: [4, 4], points: { show: false } }, pointSeries(colour("chain-0"), "transparent")],
-      values: [known.map((k) => ess[k]), known.map(() => 1.01), known.map((k) => r_hat[k])],
-      x: "effective draws", y: "R-hat",
-      extra: { scaleX: { distr: 3 }, scaleY: { range: (_, low, high) => [Math.min(0.998, low), Math.max(1.02, high)] } },
     }));
 }
 

@@ -31,7 +31,7 @@ function inspect(node, go = false) {
   byId("inspected").replaceChildren(
     ...parentSets(node),
     ...(missing ? [make("p", { class: "note" }, missing, " So there are no tables, no imputed cells and no queries here.")]
-      : [...familyTables(node), ...query(node)]),
+      : [...regressions(node), ...familyTables(node), ...query(node)]),
     ...blanket(node),
     ...(missing ? [] : missingCells(node)));
   announce(`Inspector shows ${names[node]}`);
@@ -50,6 +50,31 @@ function parentSets(node) {
       { head: "error", value: (row) => row.mcse, number: true },
       { head: "R-hat", value: (row) => row.r_hat, text: (row) => rHatText(row.r_hat), number: true }]),
   ], data.nodes.sets[node])];
+}
+
+/** Coefficients of the parent sets as logistic regressions. */
+function regressions(node) {
+  const families = data.nodes.regressions?.[node];
+  if (!families) return [];
+  const found = [make("h3", {}, "Coefficients"), make("p", { class: "note" },
+    "Of a logistic regression on the parents, whose second states count as +1 and first ones as -1: posterior mean, and the "
+    + "interval that holds the coefficient with 95% probability.")];
+  for (const family of families) {
+    const parents = setText(family.parents);
+    if (family.why) {
+      found.push(make("p", { class: "note" }, nameElement(parents), `: ${family.why}.`));
+      continue;
+    }
+    const share = family.share === null ? ""
+      : `; a regression and no table with probability ${probabilityText(family.share)}`;
+    found.push(sortableTable(`${visible(names[node])} = ${visible(data.nodes.states[node][1])}, given ${parents}${share}`, [
+      { head: "coefficient", value: (k) => (k === 0 ? "bias" : names[family.parents[k - 1]]) },
+      { head: "mean", value: (k) => family.mean[k], text: (k) => family.mean[k].toFixed(3), number: true },
+      { head: "95% low", value: (k) => family.low[k], text: (k) => family.low[k].toFixed(3), number: true },
+      { head: "95% high", value: (k) => family.high[k], text: (k) => family.high[k].toFixed(3), number: true },
+    ], Array.from(family.mean.keys()), 12));
+  }
+  return found;
 }
 
 function familyTables(node) {

@@ -163,18 +163,3 @@ function startLegend() {
   if (data.graphs.n_forbidden) items.push([{ width: 1.5, line: "forbidden", dashes: "2 3" }, "forbidden"]);
   byId("legend").append(...items.map(([line, text]) => make("li", {}, legendLine(line), text)));
 }
-
-function legendLine({ width, dashes = "", halo = false, line = "edge" }) {
-  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const set = (element, values) => { for (const [k, v] of Object.entries(values)) element.setAttribute(k, v); };
-  set(picture, { width: 36, height: 14, "aria-hidden": "true" });
-  const draw = (stroke, thickness, pattern, opacity) => {
-    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    set(path, { d: "M2 7H34", "stroke-width": thickness, "stroke-dasharray": pattern, opacity });
-    path.style.stroke = `var(--${stroke})`;
-    picture.append(path);
-  };
-  if (halo) draw("halo", 12, "", 0.5);
-  draw(line, width, dashes, 1);
-  return picture;
-}

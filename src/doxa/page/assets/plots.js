@@ -18,9 +18,18 @@ function chainDash(chain) {
  */
 function plotFigure(title, caption, summary, build) {
   const box = make("div", { class: "plot", role: "img", "aria-label": `${title}. ${summary}` });
-  const plot = { box, build, drawn: null };
+  const words = make("figcaption", {}, make("b", {}, title), caption);
+  const plot = { box, words, build, drawn: null };
   plots.push(plot);
-  return make("figure", {}, make("figcaption", {}, make("b", {}, title), caption), box);
+  return make("figure", {}, words, box);
+}
+
+/** Draw a figure again, with other words, after what it shows has changed. */
+function refreshFigure(figure, title, caption, summary) {
+  const plot = plots.find((each) => figure.contains(each.box));
+  plot.words.replaceChildren(make("b", {}, title), caption);
+  plot.box.setAttribute("aria-label", `${title}. ${summary}`);
+  if (plot.drawn) drawPlot(plot);
 }
 
 function drawPlot(plot) {
@@ -34,7 +43,8 @@ function drawPlot(plot) {
     width: Math.max(200, plot.box.clientWidth), height: 240,
     legend: { show: false }, cursor: { show: false }, select: { show: false },
     scales: { x: { time: false, ...extra.scaleX }, y: extra.scaleY ?? {} },
-    axes: [axis(x), axis(y, { size: 64 })],
+    axes: [axis(x, extra.wholeX ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] } : {}), axis(y, { size: 64 })],
+    hooks: extra.hooks ?? {},
     series: [{}, ...series],
   }, values, plot.box);
 }
@@ -79,4 +89,20 @@ function chainLegend(n) {
 
 function chainLine(chain) {
   return legendLine({ width: 3, line: `chain-${chain % 7}`, dashes: chainDash(chain).join(" ") });
+}
+
+/** A sample of a line, for legends. */
+function legendLine({ width, dashes = "", halo = false, line = "edge" }) {
+  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const set = (element, values) => { for (const [k, v] of Object.entries(values)) element.setAttribute(k, v); };
+  set(picture, { width: 36, height: 14, "aria-hidden": "true" });
+  const draw = (stroke, thickness, pattern, opacity) => {
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    set(path, { d: "M2 7H34", "stroke-width": thickness, "stroke-dasharray": pattern, opacity });
+    path.style.stroke = `var(--${stroke})`;
+    picture.append(path);
+  };
+  if (halo) draw("halo", 12, "", 0.5);
+  draw(line, width, dashes, 1);
+  return picture;
 }

@@ -1,6 +1,5 @@
 // Queries tried from the page: P(node | another is seen, or is set), from answers worked out before.
 
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const asked = { column: null, state: 0, how: "seen" };
 let answerStarts = null; // y * n + x -> where its answers begin
 
@@ -69,14 +68,9 @@ function showAnswer(node, bars, note) {
     note.textContent = "Too few simulated rows have this state for an answer: ask posterior.query.";
     return;
   }
-  bars.replaceChildren(...found.flatMap(({ p, error }, s) => {
-    const fill = make("span", { class: "fill" });
-    const mark = make("span", { class: "mark" });
-    fill.style.width = `${100 * p}%`;
-    mark.style.left = `calc(${100 * answers.marginal[first + s]}% - 1px)`;
-    return [make("span", { class: "name" }, nameElement(states[node][s])), make("span", { class: "track", "aria-hidden": "true" }, fill, mark),
-      make("span", {}, `${probabilityText(p)} \u00b1 ${error.toPrecision(1)}`)];
-  }));
+  bars.replaceChildren(...probabilityBars(found.map(({ p, error }, s) => ({
+    name: states[node][s], p, mark: answers.marginal[first + s], text: `${probabilityText(p)} \u00b1 ${error.toPrecision(1)}`,
+  }))));
   note.textContent = `In one new case; the upright line is the probability when nothing is known. By simulation of ${answers.rows} rows `
     + `from ${answers.networks} networks${asked.how === "done" ? ", if the edges are causal" : ""}; the error is that of the simulation.`
     + (answers.all ? "" : " Only pairs of columns that tell most of each other are answered here.");

@@ -4,7 +4,7 @@ const ROWS_AT_FIRST = 25;
 
 /**
  * A table.
- * columns: [{head, value(row) -> what is sorted and copied, text(row) -> what is shown, number: is it one}]
+ * columns: [{head, value(row) -> what is sorted and copied, text(row) -> what is shown, number: is it one, prose: is it sentences}]
  * Rows stay in the order given until a column's head is pressed.
  */
 function sortableTable(caption, columns, rows, atFirst = ROWS_AT_FIRST) {
@@ -32,8 +32,9 @@ function sortableTable(caption, columns, rows, atFirst = ROWS_AT_FIRST) {
     body.replaceChildren(...order.slice(0, shown).map((row) => make("tr", {}, ...columns.map((column, at) => {
       const content = (column.text ?? column.value)(row);
       const tag = at === 0 ? "th" : "td";
-      return make(tag, { class: column.number ? "number" : "text", scope: at === 0 ? "row" : null },
-        content instanceof Node ? content : column.number ? numberText(content) : nameElement(String(content ?? "")));
+      const kind = column.number ? "number" : column.prose ? "text prose" : "text";
+      return make(tag, { class: kind, scope: at === 0 ? "row" : null }, content instanceof Node ? content
+        : column.number ? numberText(content) : content === null || content === undefined ? "" : nameElement(String(content)));
     }))));
     more.hidden = order.length <= shown;
     more.textContent = `Show all ${order.length} rows`;

@@ -1,7 +1,6 @@
 // Elements and words. Text reaches the page as text, never as markup, whatever it says.
 
 const data = JSON.parse(document.getElementById("doxa-data").textContent);
-const names = data.graphs.names;
 
 /** The element of the page that has this id. */
 function byId(id) {

@@ -11,5 +11,5 @@ function startVerdict() {
       make("p", {}, make("strong", {}, word)),
       make("p", {}, make("b", {}, "Why: "), why),
       make("p", {}, make("b", {}, "What to do: "), next))));
-  for (const [name, value] of data.facts) byId("facts").append(make("dt", {}, name), make("dd", {}, make("bdi", {}, value)));
+  for (const [name, value] of data.facts) byId("facts").append(make("dt", {}, visible(name)), make("dd", {}, nameElement(value)));
 }

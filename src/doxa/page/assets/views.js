@@ -1,5 +1,6 @@
 // What the network shows: the edges of a view above a threshold, and what marks each.
 
+const { names } = data.graphs;
 const UNCERTAIN = 0.1; // share of the other direction from which on a direction counts as uncertain
 
 const edgeAt = new Map(); // source * n + target -> place among the directed edges
@@ -56,7 +57,9 @@ function forbiddenEdges() {
 /** In words, what is drawn. */
 function viewText(edges, view, threshold, sample) {
   if (view === "samples") {
-    return `Chain ${sample.chain}, draw ${sample.draw}: ${count(edges.length, "edge")}, log score ${sample.score} nats.`;
+    const { samples, n_samples: all } = data.graphs;
+    const share = samples.length < all ? ` ${samples.length} of the ${all} graphs that were sampled are in this page, at even distances.` : "";
+    return `Chain ${sample.chain}, draw ${sample.draw}: ${count(edges.length, "edge")}, log score ${sample.score} nats.${share}`;
   }
   const above = edges.filter((edge) => !edge.faint).length;
   const open = edges.filter((edge) => edge.halo).length;

@@ -26,7 +26,7 @@ from doxa.structure.logistic.mode import axis_scales, choose_frame, find_mode
 from doxa.structure.logistic.one_logit import log_one_logit
 from doxa.structure.logistic.softplus import exponentials, subtract_softplus
 
-__all__ = ["log_evidence"]
+__all__ = ["choose_law", "log_evidence", "weigh"]
 
 _CHUNK = 128
 _FEW_LEVELS, _ALL_LEVELS = 3, 64
@@ -57,29 +57,44 @@ def log_evidence(
         return total, error, 0
     if n_cells == 0:
         return 0.0, 0.0, 0
-    value, error, n_nodes = _by_laplace(n_cells, n_parents, scale, tolerance, _FEW_LEVELS, columns, work)
-    if error <= tolerance:
-        return value, error, n_nodes
-    of_prior = (0.0, math.inf, 0)
-    if value > _LIKELY:
+    law = choose_law(n_cells, n_parents, scale, tolerance, columns, work)
+    return law[0], law[1], law[2]
+
+
+@hot
+def choose_law(
+    n_cells: int, n_parents: int, scale: float, tolerance: float, columns: Any, work: Any
+) -> tuple[float, float, int, float]:
+    """Log evidence, its error, the nodes, and the exponent that weights are relative to.
+
+    After `gather_cells`.  The law of the nodes that was used is left in ``work`` (mean, frame, centre, tilt).
+    """
+    of_laplace = _by_laplace(n_cells, n_parents, scale, tolerance, _FEW_LEVELS, columns, work)
+    if of_laplace[1] <= tolerance:
+        return of_laplace
+    of_prior = (0.0, math.inf, 0, 0.0)
+    if of_laplace[0] > _LIKELY:
         _prior_frame(n_parents + 1, work)
-        of_prior = _log_mean_weight(n_cells, n_parents, scale, 0.0, tolerance, _ALL_LEVELS, columns, work)
-        if of_prior[1] <= tolerance:
+        value, error, n_nodes = _log_mean_weight(n_cells, n_parents, scale, 0.0, tolerance, _ALL_LEVELS, columns, work)
+        of_prior = (value, error, n_nodes, 0.0)
+        if error <= tolerance:
             return of_prior
-    found = _by_laplace(n_cells, n_parents, scale, tolerance, _ALL_LEVELS, columns, work)
-    return of_prior if of_prior[1] < found[1] else found
+    of_laplace = _by_laplace(n_cells, n_parents, scale, tolerance, _ALL_LEVELS, columns, work)
+    if of_prior[1] < of_laplace[1]:
+        _prior_frame(n_parents + 1, work)
+        return of_prior
+    return of_laplace
 
 
 @hot
 def _by_laplace(
     n_cells: int, n_parents: int, scale: float, tolerance: float, n_levels: int, columns: Any, work: Any
-) -> tuple[float, float, int]:
-    """Log evidence, its error, and the nodes it took."""
+) -> tuple[float, float, int, float]:
     peak = find_mode(n_cells, n_parents, scale, columns, work)
     log_determinant = choose_frame(n_cells, n_parents, scale, columns, work)
     axis_scales(n_cells, n_parents, scale, columns, work)
     correction, error, n_nodes = _log_mean_weight(n_cells, n_parents, scale, peak, tolerance, n_levels, columns, work)
-    return peak + log_determinant + correction, error, n_nodes
+    return peak + log_determinant + correction, error, n_nodes, peak
 
 
 @hot
@@ -108,7 +123,7 @@ def _log_mean_weight(
             sums[n_sums // 4 :] = 0.0
         while first < n_nodes:
             last = min(first + _CHUNK, n_nodes)
-            _weigh(first, last, n_cells, n_parents, scale, peak, columns, work)
+            weigh(first, last, n_cells, n_parents, scale, peak, columns, work, 0.0)
             for p in range(last - first):
                 sums[(first + p) * n_sums // n_nodes] += work.weights[p]
             first = last
@@ -132,10 +147,14 @@ def _mean_and_error(sums: Any, n_nodes: int) -> tuple[float, float]:
 
 
 @hot
-def _weigh(
-    first: int, last: int, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any, work: Any
-) -> None:
-    """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``."""
+def weigh(
+    first: int, last: int, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any, work: Any,
+    freedom: float,
+) -> None:  # fmt: skip
+    """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``, and where they lie into ``moved``.
+
+    The nodes have the normal law if ``freedom`` is 0, else Student's with so many degrees of freedom.
+    """
     n, d = last - first, n_parents + 1
     nodes, moved, logits = work.nodes, work.moved, work.logits[:n]
     exponents, weights = work.exponents[:n], work.weights[:n]
@@ -171,4 +190,13 @@ def _weigh(
             for p in range(n):
                 logits[p] += sign * target[p]
         subtract_softplus(logits, work.successes[cell], work.cases[cell], exponents)
+    if freedom > 0.0:
+        for p in range(n):
+            logits[p] = 0.0
+        for axis in range(d):
+            value = nodes.value[axis, first:last]
+            for p in range(n):
+                logits[p] += value[p] * value[p]
+        for p in range(n):
+            exponents[p] += 0.5 * ((freedom + d) * math.log1p(logits[p] / freedom) - logits[p])
     exponentials(exponents, weights)

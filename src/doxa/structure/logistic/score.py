@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.logistic.work import MOST_PARENTS
 
 if TYPE_CHECKING:
+    from doxa.structure.limits import Limits
     from doxa.structure.scores import Rule
 
 __all__ = [
@@ -117,6 +119,16 @@ class Logistic:
             raise ArgumentError(
                 f"the logistic score needs columns of two states, and the table has {', '.join(many[:6])}; merge "
                 "states (bins= of read_table), leave the columns out, or score families by tables"
+            )
+
+    def check_parents(self, names: tuple[str, ...], limits: Limits) -> None:
+        """Raise `ArgumentError` if a node may have more than 63 parents."""
+        most = np.minimum(limits.max_parents, limits.allowed_edges.sum(axis=0))
+        node = int(most.argmax())
+        if most[node] > MOST_PARENTS:
+            raise ArgumentError(
+                f"{names[node]!r} may have {most[node]} parents, and a logistic family has at most {MOST_PARENTS}; "
+                f"give max_parents={MOST_PARENTS} or fewer"
             )
 
     @property

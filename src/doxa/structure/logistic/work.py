@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from doxa.structure.logistic.nodes import REPLICATES, Nodes, nodes_for
 
-__all__ = ["MOST_PARENTS", "LogisticWork", "logistic_work"]
+__all__ = ["CHUNK", "MOST_PARENTS", "LogisticWork", "logistic_work"]
 
 MOST_PARENTS = 63  # the nodes have a column for each and one for the bias
 CHUNK = 128  # nodes that are weighed together: a few kilobytes
