@@ -2,9 +2,9 @@
 
 A graph is drawn uniformly, its parameters from their prior, a table from both, and cells are blanked at random.  Given
 the table, the true graph, parameters and cells are one more draw from the posterior, so the place of any quantity of
-theirs among its values in the draws of a run is uniform (Cook, Gelman & Rubin 2006; Talts et al. 2018).  Ties are broken
-at random.  Quantities that look at the table too see what others cannot (Modrak et al. 2023): a run that returned draws
-from the prior would have uniform ranks on every quantity of graph and parameters alone.
+theirs among its values in the draws of a run is uniform (Cook, Gelman & Rubin 2006; Talts et al. 2018).  Ties are
+broken at random.  Quantities that look at the table too see what others cannot (Modrak et al. 2023): a run that
+returned draws from the prior would have uniform places on every quantity of graph and parameters alone.
 
 Everything about a network is computed here from its tables, by listing all states.
 """
@@ -214,7 +214,7 @@ class Look:
         self.log_odds = np.log(share / (1 - share))
         self.log_cells = np.zeros((0, 0))
         if len(self.place[0]):
-            data = IncompleteData(table, world.score)  # type: ignore[arg-type]
+            data = IncompleteData(table, world.score)
             rows = np.stack([_bits(net.adjacency) for net in others])
             cells = np.stack([net.codes[self.place] for net in others])
             with np.errstate(divide="ignore"):
@@ -298,21 +298,20 @@ def _compare(draws: Floats, value: float) -> tuple[int, int]:
 
 def world_of(setting: Setting, number: int) -> tuple[World, np.random.Generator]:
     """The world of a replication, of three and of four columns in turn, and a generator to go on with."""
-    rng = np.random.default_rng([SEED, number])
+    rng = np.random.default_rng([SEED, list(SETTINGS.values()).index(setting), number])
     return draw_world(rng, setting.score, 3 + number % 2, ROWS, setting.share), rng
 
 
 def run_of(setting: Setting, table: Table, number: int, equivalent_sample_size: float = ESS) -> Any:
     """The run of a replication, as users make it."""
-    score = {"family": "logistic"} if isinstance(setting.score, Logistic) else {"family": "categorical"}
+    options: dict[str, Any] = {"family": "logistic"}
     if not isinstance(setting.score, Logistic):
-        score["equivalent_sample_size"] = equivalent_sample_size  # type: ignore[assignment]
+        options = {"equivalent_sample_size": equivalent_sample_size}
     if setting.exact:
-        return doxa.learn(table, seed=number, **score)  # type: ignore[arg-type]
-    return doxa.learn(
-        table, sampler=setting.sampler, exact=False, chains=CHAINS, draws=DRAWS, warmup=WARMUP, seed=number, workers=1,
-        thin=TURNS * 5 * len(table.names) ** 2, progress=False, **score,
-    )  # type: ignore[arg-type]  # fmt: skip
+        return doxa.learn(table, seed=number, **options)
+    thin = TURNS * 5 * len(table.names) ** 2
+    options |= {"sampler": setting.sampler, "exact": False, "chains": CHAINS, "draws": DRAWS, "warmup": WARMUP}
+    return doxa.learn(table, thin=thin, seed=number, workers=1, progress=False, **options)
 
 
 def study(setting: Setting, numbers: range, equivalent_sample_size: float = ESS) -> list[dict[str, float]]:

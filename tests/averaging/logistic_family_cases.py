@@ -151,7 +151,7 @@ def exact_predictive(family, required, target, given, do):
 
 
 @cache
-def exact_query(family, required, target, given, do, n=8000):
+def exact_query(family, required, target, given, do, n=5000):
     """Mean of p(target = y | given, do, theta, G) and its own error, of draws from the grids of every graph."""
     graphs, p = all_graphs(family, required)
     rng = np.random.default_rng(55)

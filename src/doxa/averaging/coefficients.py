@@ -51,6 +51,7 @@ class Coefficients:
     is_parent: NDArray[np.bool_] = field(repr=False)
     type_probability: Floats = field(repr=False)  # (chain, draw): that the family is logistic, given the graph
     is_mixed: bool  # whether families are summed over types
+    excess: float  # draws are off by at most this in probability, as measured: `CoefficientPosterior`
     worth: float = field(repr=False)  # effective draws of the slowest quantity of the run over graphs
 
     @cached_property
@@ -169,7 +170,7 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
     found = np.zeros((len(draws), 1 + len(others)))
     is_parent = np.zeros(found.shape, dtype=np.bool_)
     is_parent[:, 0] = True
-    of_type = np.empty(len(draws))
+    of_type, excess = np.empty(len(draws)), 0.0
     for family, members in draws.users.items():
         if family[0] == child:
             columns = np.array([0, *(place[j] for j in family[1])])
@@ -177,7 +178,9 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
             found[members[np.isnan(drawn[:, 0])]] = np.nan
             found[members[:, None], columns] = drawn
             is_parent[members[:, None], columns] = True
-            of_type[members] = draws.logistic_family(family).logistic_probability
+            own = draws.logistic_family(family)
+            of_type[members] = own.logistic_probability
+            excess += len(members) * own.excess
     if np.isnan(found[:, 0]).all():
         raise ArgumentError(
             f"{node!r} has a logistic family in none of the {len(draws)} networks, but tables: see parent_tables"
@@ -192,5 +195,6 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
         is_parent.reshape(shape),
         of_type.reshape(draws.shape),
         isinstance(draws.prior, FamilyMixture),
+        excess / len(draws),
         draws.reference_ess,
     )

@@ -108,6 +108,11 @@ class LogisticFamily:
         score = self.score
         return CoefficientPosterior(*self.cells, self.sizes, score.prior_scale, score.tolerance)
 
+    @property
+    def excess(self) -> float:
+        """By how much, in probability, drawn coefficients may be off; 0 where none were drawn by rejection."""
+        return 0.0 if "posterior" not in self.__dict__ else float(np.nan_to_num(self.posterior.excess))
+
     def is_logistic(self, n: int) -> NDArray[np.bool_]:
         """Types, drawn; shape (n,)."""
         w = self.logistic_probability

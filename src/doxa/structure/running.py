@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["exact_answer", "make_plan", "resume_run", "run_plan"]
 
-_TURNS = 4  # redrawings of what is missing between kept draws
+_TURNS = 2  # redrawings of what is missing between kept draws
 
 
 def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
