@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from doxa.errors import ArgumentError
 from doxa.estimates.store import open_reader
 
 if TYPE_CHECKING:
@@ -30,7 +29,9 @@ def load(
         A file that `doxa.learn` or `doxa.fit` made with ``store=...``, or in which a posterior was saved.
     table : Table, data frame or path, optional
         Of a run over graphs, the table that it was learned from, which queries and predictions need; when left out it
-        is read again from where it was read then, once it is asked for.
+        is read again from where it was read then, once it is asked for.  Of a fit of parameters made with ``store=``,
+        the table that it was made from: with it `ParameterPosterior.approximation` is found again, in the time that the
+        search took then; nothing else of a fit needs the table.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def load(
     RunFileError
         If the file is no run, is damaged, or holds no draws yet.
     ArgumentError
-        If the table is another, or is given for a fit of parameters.
+        If the table is another, or is given for a saved fit of parameters, which does not say how it was approximated.
 
     Examples
     --------
@@ -55,11 +56,7 @@ def load(
     if _kind(path) == "parameters":
         from doxa.parameters.runs import load as load_fit
 
-        if table is not None:
-            raise ArgumentError(
-                f"table is given, but '{path}' holds a fit of parameters, which needs none; leave it out"
-            )
-        return load_fit(path)
+        return load_fit(path, table)
     from doxa.averaging.learn import load as load_graphs
 
     return load_graphs(path, table)

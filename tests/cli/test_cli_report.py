@@ -119,7 +119,12 @@ def test_what_cannot_be_a_page_is_refused(run, kept, rain, tmp_path, words, said
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_table_is_of_no_use_to_a_fit(run, kept_fit):
+def test_with_its_table_the_page_of_a_fit_shows_the_approximation(run, kept_fit, tmp_path):
+    for words in ([], ["--table", "f.csv"]):
+        assert run("report", kept_fit, *words, "-o", "page.html")[0] == 0
+        drawn = data_of(tmp_path / "page.html")["coefficients"]["drawn"].values()
+        assert [one["curve"] != "" for one in drawn] == [bool(words)] * len(drawn)
+    (tmp_path / "f.csv").write_text((tmp_path / "f.csv").read_text() * 2)
     code, _, err = run("report", kept_fit, "--table", "f.csv", "-o", "page.html")
     assert code == 2
-    assert "holds a fit of parameters, which needs none" in err
+    assert "f.csv" in err or "the table is not the one" in err

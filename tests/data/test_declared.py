@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doxa.data import Table
-from doxa.data.declared import with_hidden, with_indicators
+from doxa.data.declared import own_absence, with_hidden, with_indicators
 from doxa.errors import ArgumentError, ArgumentTypeError
 
 BINARY = ("no", "yes")
@@ -82,3 +82,11 @@ def test_indicators_of_full_and_empty_columns_are_refused():
 def test_hidden_refused(hidden, message):
     with pytest.raises((ArgumentError, ArgumentTypeError), match=message):
         with_hidden(TABLE, hidden)
+
+
+def test_the_edges_of_own_absence_join_what_the_indicators_are_called():
+    made = with_indicators(TABLE, ["c", "a"])
+    edges = own_absence(["c", "a"])
+    assert edges == [("c", "c is missing"), ("c is missing", "c"), ("a", "a is missing"), ("a is missing", "a")]
+    assert {name for edge in edges for name in edge} <= set(made.names)
+    assert own_absence([]) == []

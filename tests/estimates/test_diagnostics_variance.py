@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from known_chains import normal_ar1
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.linalg import toeplitz
 
+from doxa.estimates.autocovariance import pooled_autocovariance
 from doxa.estimates.diagnostics import (
     WINDOWS,
     autocovariance,
@@ -23,6 +25,7 @@ from doxa.estimates.diagnostics import (
     windowed_error,
 )
 from doxa.estimates.initial_sequences import initial_sequence
+from doxa.estimates.long_run import bandwidth_of
 from doxa.estimates.windows import CURVATURE, ORDER, SQUARE
 from support.checks import SEED
 
@@ -363,3 +366,11 @@ def test_default_number_of_batches():
     for shape, batches in (((400,), 20), ((4, 100), 5), ((64, 100), 2), ((30,), 15), ((2, 4), 2)):
         draws = rng.normal(size=shape)
         assert batch_means_error(draws).mcse == batch_means_error(draws, batches).mcse
+
+
+@pytest.mark.parametrize("window", LAG_WINDOWS)
+def test_the_bandwidth_found_is_the_one_that_the_error_takes(window):
+    draws = normal_ar1(np.random.default_rng(SEED), 400, 1, 0.8)[..., 0].astype(np.float64)
+    width = float(bandwidth_of(pooled_autocovariance(draws), window, None, draws.shape[0]))
+    assert long_run_variance(draws, window, width) == long_run_variance(draws, window)
+    assert long_run_variance(draws, window, 0.8 * width) != long_run_variance(draws, window)

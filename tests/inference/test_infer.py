@@ -9,8 +9,10 @@ import pytest
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.verdict import Verdict
 from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, joint, most_probable
 from doxa.inference.answers import Answer
+from doxa.mcmc.importance_estimate import WeightVerdict
 from support.networks import network_file
 
 YES_NO = ["no", "yes"]
@@ -132,7 +134,7 @@ def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
     def poor(method):
         def answer(question):
             halves = {v: [doxa.Estimate(0.5, np.nan, np.nan)] * 2 for v in question.query}
-            return Answer(method, halves, None, False, f"{method} is poor.")
+            return Answer(method, halves, None, Verdict(False, f"{method} is poor."))
 
         return answer
 
@@ -144,6 +146,32 @@ def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
     assert "importance is poor." in found.why
     assert "gibbs is poor." in found.why
     assert found.verdict == "tempering is poor."
+
+
+def test_a_verdict_can_be_taken_apart_and_the_seed_makes_the_answer_again():
+    network = doxa.ising_grid(6, 6, coupling=0.44)
+    short = doxa.infer(network, method="gibbs", draws=20)
+    assert (short.judgement.word, short.judgement.advice) == (
+        "Not converged",
+        "Run longer (draws=), or try method='tempering'.",
+    )
+    assert short.verdict == f"Not converged: {short.judgement.reason} {short.judgement.advice}"
+    again = doxa.infer(network, method="gibbs", draws=20, seed=short.seed)
+    assert [again.probabilities(name).tolist() for name in again] == [
+        short.probabilities(name).tolist() for name in short
+    ]
+    exact = doxa.infer(doxa.ising_grid(2, 2, coupling=0.4)).judgement
+    assert exact == (True, "Exact: summed over all states.", "")
+
+
+def test_weights_that_are_not_good_say_what_to_do(monkeypatch):
+    bad = WeightVerdict(False, "two weights are nearly all", "Draw more.")
+    monkeypatch.setattr("doxa.mcmc.network_importance.sample.judge_weights", lambda *_: bad)
+    network = doxa.read_network(network_file("asia"))
+    found = doxa.infer(network, given={"xray": "yes"}, method="importance", draws=500, seed=1)
+    assert found.verdict.startswith("Not reliable: ")
+    assert found.judgement == (False, found.verdict, "Draw more.")
+    assert found.verdict == f"Not reliable: {found.judgement.reason} Draw more."
 
 
 def test_same_seed_same_answer():
@@ -203,6 +231,22 @@ def test_mean_field_is_labelled_as_an_approximation():
     assert found.numbers["log_evidence_bound"] < exact.log_evidence.value
     assert np.isnan(found["X1_1"]["1"].mcse)
     assert abs(found["X1_1"]["1"].value - exact["X1_1"]["1"].value) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ([[1.0, 0.0], [0.0, 1.0]], "2 variables lose states that are possible."),
+        ([[0.5, 0.5], [0.0, 1.0]], "1 variable loses states that are possible."),
+        ([[0.9, 0.1], [0.2, 0.8]], ""),
+    ],
+)
+def test_mean_field_says_what_hard_constraints_cost(table, said):
+    states = {name: ["no", "yes"] for name in "ab"}
+    network = doxa.CategoricalNetwork(doxa.Dag.from_edges([("a", "b")]), {"a": [0.4, 0.6], "b": table}, states)
+    verdict = doxa.infer(network, method="mean_field", seed=1).verdict
+    assert verdict.startswith("Approximation: the best product of tables that was found; ")
+    assert verdict.endswith(f"hard constraints: {said}" if said else "too sure as a rule.")
 
 
 def test_joint_and_most_probable_against_enumeration():

@@ -112,6 +112,54 @@ def test_a_saved_fit_is_read_back_and_not_gone_on_with(tmp_path):
         loaded.approximation("y")
 
 
+@pytest.mark.parametrize(
+    ("made", "options"),
+    [
+        (two_parents, {}),
+        (two_parents, {"approximation": "jaakkola_jordan"}),
+        (lambda rng: holed(), {}),  # parts with hidden values: a mixture around modes that are searched for
+        (lambda rng: holed(), {"method": "variational", "approximation": "structured"}),
+    ],
+)
+def test_the_approximation_is_found_again_from_the_table(made, options, tmp_path):
+    network, table = made(np.random.default_rng(3))
+    fit = doxa.fit(network, table, draws=20, seed=5, store=tmp_path / "run.doxa", **options)
+    with pytest.raises(ArgumentError, match=r"load a run that was made with store= together with its table"):
+        doxa.load(tmp_path / "run.doxa").approximation("y")
+    loaded = doxa.load(tmp_path / "run.doxa", table=table)
+    for node in network.parameters:
+        dimensions = fit.approximation(node).n_dimensions
+        points = fit.approximation(node).sample(20, np.random.default_rng(0))
+        assert points.shape == (20, dimensions)
+        assert np.array_equal(
+            loaded.approximation(node).log_density(points), fit.approximation(node).log_density(points)
+        )
+    assert same_draws(fit, loaded)
+
+
+def test_a_table_that_is_not_that_of_a_fit_is_refused(tmp_path, monkeypatch):
+    network, table = two_parents(np.random.default_rng(3), n=80)
+    fit = doxa.fit(network, table, draws=20, seed=5, store=tmp_path / "run.doxa")
+    other = two_parents(np.random.default_rng(4), n=80)[1]
+    with pytest.raises(ArgumentError, match=r"the table is not the one that '.*run\.doxa' was made from"):
+        doxa.load(tmp_path / "run.doxa", table=other)
+    fit.save(tmp_path / "saved.doxa")
+    with pytest.raises(ArgumentError, match="holds a saved posterior, which does not say how it was approximated"):
+        doxa.load(tmp_path / "saved.doxa", table=table)
+    monkeypatch.setattr(runs, "version", lambda _: "9.9")
+    with pytest.raises(ArgumentError, match=r"was made by doxa .*, and doxa 9\.9 may approximate in another way"):
+        doxa.load(tmp_path / "run.doxa", table=table)
+
+
+def test_a_table_is_read_as_it_was_for_the_fit(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y\n" + "1,1\n0,0\n1,0\n" * 20)
+    network = LogisticNetwork({"y": ["a"]}, prior_scale=2.0)
+    fit = doxa.fit(network, tmp_path / "rows.csv", draws=50, seed=5, store=tmp_path / "run.doxa")
+    (tmp_path / "rows.csv").rename(tmp_path / "moved.csv")
+    loaded = doxa.load(tmp_path / "run.doxa", table=tmp_path / "moved.csv")
+    assert np.array_equal(loaded.approximation("y").mean, fit.approximation("y").mean)
+
+
 def test_another_table_is_named(tmp_path):
     network, table = holed()
     doxa.fit(network, table, draws=50, seed=5, store=tmp_path / "run.doxa")

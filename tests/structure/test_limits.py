@@ -14,7 +14,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Cycle, MarkovBlanket, SingleEdge
 from doxa.structure.cache import FamilyScores
 from doxa.structure.graph import candidate_kind, working_graph
-from doxa.structure.limits import capped, find_cycle, is_legal_family, make_limits
+from doxa.structure.limits import capped, find_cycle, forbid_more, is_legal_family, make_limits
 from doxa.structure.moves import MOVES
 from doxa.structure.starts import greedy_graph, random_dag, smallest_graph
 from support.tables import skewed_table
@@ -60,6 +60,15 @@ def test_tiers_forbid_edges_backwards_and_leave_the_others_free():
 )
 def test_caps_are_of_all_nodes_or_of_those_named(max_parents, caps):
     assert make_limits(NAMES, max_parents=max_parents).max_parents.tolist() == caps
+
+
+def test_more_edges_are_forbidden_but_for_those_that_are_required():
+    limits = make_limits(["x0", "x1", "x2", "x3", "x4"], **KNOWN)
+    more = forbid_more(limits, ["x0", "x1", "x2", "x3", "x4"], [("x1", "x3"), ("x3", "x1"), ("x0", "x4"), ("x2", "x1")])
+    gone = np.argwhere(limits.allowed_edges & ~more.allowed_edges).tolist()
+    assert gone == [[0, 4]]  # x3 -> x1 and x2 -> x1 were forbidden before, x1 -> x3 is required
+    assert np.array_equal(more.required, limits.required)
+    assert np.array_equal(more.max_parents, limits.max_parents)
 
 
 def test_many_nodes_take_several_words():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import doxa
+from doxa.estimates.verdict import Verdict
 from doxa.structure import MarkovBlanket
 from doxa.structure.verdict import judge
 from support.posteriors import posterior_of
@@ -58,6 +59,12 @@ def test_what_is_biased_is_the_word_and_all_else_the_reason():
 
 def test_a_sum_over_all_graphs_needs_no_advice():
     posterior = doxa.learn(skewed_table(3, 30, seed=0), seed=1)
-    verdict = posterior._verdict
+    verdict = posterior.judgement
     assert (verdict.word, verdict.advice) == ("Exact", "")
     assert verdict.reason.startswith("a sum over all graphs within the limits")
+
+
+def test_what_follows_the_advice_is_of_the_reason():
+    verdict = Verdict(False, "Not reliable: two weights are all. Draw more. Stopped after 9 s.", "Draw more.")
+    assert verdict.reason == "two weights are all. Stopped after 9 s."
+    assert Verdict(True, "Exact: summed over all states.").reason == "summed over all states."

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from logistic_cases import exact, expand, log_joint, random_problem
 
+import doxa
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import make_problem
 from doxa.variational import batch, optimal
@@ -378,6 +379,23 @@ def test_the_one_pass_posterior_depends_on_the_order_but_its_bound_holds():
     one, other = sequential_posterior(problem), sequential_posterior(backwards)
     assert abs(one.mean[0] - other.mean[0]) > 1e-4
     assert max(one.log_evidence, other.log_evidence) <= truth
+
+
+def test_one_pass_over_collapsed_rows_is_far_off_where_one_over_shuffled_cases_is_near():
+    """In 40 orders the means were at most 0.2 standard deviations from the batch's, against 2.4 to 20."""
+    table = doxa.datasets.load("reinis")
+    cases = 2.0 * np.repeat(table.codes, table.counts, axis=0) - 1
+    cases = cases[np.random.default_rng(SEED).permutation(len(cases))]
+    place = [table.names.index(name) for name in ("smoke", "phys", "protein")]
+    design, signs = np.column_stack([np.ones(len(cases)), cases[:, place]]), cases[:, table.names.index("systol")]
+    collapsed = make_problem(design, signs, prior_covariance=100.0)
+    batch_fit = batch_posterior(collapsed)
+    sd = np.sqrt(np.diag(batch_fit.covariance))
+    one_by_one = sequential_posterior(make_problem(design, signs, prior_covariance=100.0, collapse=False))
+    in_blocks = sequential_posterior(collapsed)
+    assert (np.abs(one_by_one.mean - batch_fit.mean) / sd).max() < 1
+    assert (np.abs(in_blocks.mean - batch_fit.mean) / sd).max() > 2
+    assert in_blocks.log_evidence < one_by_one.log_evidence - 1000 < batch_fit.log_evidence - 1000
 
 
 def test_seeing_a_case_at_a_time_bounds_more_tightly_than_weighting():

@@ -70,14 +70,12 @@ def infer(
     ] = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
-    from doxa.mcmc.driver import fresh_entropy
     from doxa.output import check_output, write_frame
 
     if output is not None:
         check_output(output, network)
     if report is not None:
         check_page(report, network)
-        seed = fresh_entropy() if seed is None else seed  # which the page states
     observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
     model = doxa.read_network(network)
     asked = query or [name for name in model.names if name not in observed]
@@ -104,12 +102,12 @@ def infer(
         print(f"The table is in {printable(str(output))}.")
     if report is not None:
         options = {"method": method, "chains": chains, "draws": draws, "mcse": mcse, "exact_budget": exact_budget}
-        doxa.report(result, report, facts=_facts(network, model, likelihoods, options, seed))
+        doxa.report(result, report, facts=_facts(network, model, likelihoods, options))
         tell(report)
 
 
 def _facts(
-    path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], options: dict[str, object], seed: int | None
+    path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], options: dict[str, object]
 ) -> dict[str, str]:
     """What the page says of the question besides the answer."""
     import hashlib
@@ -120,7 +118,6 @@ def _facts(
         "Network": f"{path.name}: {len(model.names)} variables, {kind}",
         "Digest of its file": hashlib.sha256(path.read_bytes()).hexdigest(),
         "Options": given,
-        "Seed": str(seed),
     }
     if soft:
         facts["Soft evidence"] = "; ".join(

@@ -27,8 +27,8 @@ def report(
     table: Annotated[
         Path | None,
         typer.Option(
-            help="Of a run over graphs, the table it was learned from, if it has moved.",
-            show_default="as the run says",
+            help="The table it was made from, if it has moved; of a fit, to show the approximation, too.",
+            show_default="of graphs: as the run says",
         ),
     ] = None,
 ) -> None:

@@ -1,8 +1,9 @@
 """Columns that a table does not have and an analysis declares: whether a cell is missing, and what nobody saw.
 
 An *indicator* says of every row whether a cell is missing there.  Where cells are missing at random it adds nothing; it
-is for columns whose absence may itself tell something (a test that is only made of the ill).  A *hidden* column is
-missing in every row: a cause that was not measured, with a number of states that the user chooses.
+is for columns whose absence may itself tell something (a test that is only made of the ill).  Whether cells are absent
+because of what they hold no table can tell: `own_absence` lists these edges.  A *hidden* column is missing in every
+row: a cause that was not measured, with a number of states that the user chooses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from doxa.data.options import near
 from doxa.data.table import MAX_STATES, Table, plain
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["declared", "with_hidden", "with_indicators"]
+__all__ = ["declared", "own_absence", "with_hidden", "with_indicators"]
 
 
 def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, int] | None = None) -> Table:
@@ -32,6 +33,22 @@ def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, i
     new = [name for name in _names("indicator", indicator) if _indicator_of(name) not in table.names]
     made = with_indicators(table, new)
     return made if hidden is None or hidden == {} else with_hidden(made, hidden)
+
+
+def own_absence(indicator: Iterable[str]) -> list[tuple[str, str]]:
+    """Edges between columns and the indicators of their own absence, in both directions.
+
+    Where the indicator says ``yes`` the column's value is never seen: a table tells how many cells are absent, and not
+    which values they would have held.  So a posterior of such an edge rests on the prior and on completions between
+    which chains pass with difficulty.
+
+    Examples
+    --------
+    >>> own_absence(["test"])
+    [('test', 'test is missing'), ('test is missing', 'test')]
+    """
+    pairs = [(name, _indicator_of(name)) for name in _names("indicator", indicator)]
+    return [edge for column, absent in pairs for edge in ((column, absent), (absent, column))]
 
 
 def with_indicators(table: Table, columns: Iterable[str]) -> Table:

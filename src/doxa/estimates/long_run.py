@@ -21,7 +21,7 @@ from doxa.estimates.initial_sequences import initial_sequence
 from doxa.estimates.intervals import StudentInterval
 from doxa.estimates.windows import ORDER, WINDOWS, Window, default_bandwidth, lag_weights
 
-__all__ = ["integrated_autocorrelation_time", "long_run_variance", "windowed_error"]
+__all__ = ["bandwidth_of", "integrated_autocorrelation_time", "long_run_variance", "windowed_error"]
 
 MIN_DRAWS = 4  # two pairs of autocovariances
 LARGEST_CENTRING = 0.5  # of the variance may be given back; a chain that loses more is shorter than its memory
@@ -194,7 +194,7 @@ def _long_run(chains: NDArray[np.float64], window: Window, bandwidth: float | No
         reach = n_lags - 1.0
         lost = (1 + 2 * reach - reach * (reach + 1) / n) / (m * n)
     else:
-        width = _bandwidth(gamma, window, bandwidth, m)
+        width = bandwidth_of(gamma, window, bandwidth, m)
         lag = np.arange(n, dtype=np.float64).reshape(-1, *(1,) * (gamma.ndim - 1))[: int(np.ceil(width.max()))]
         weights = lag_weights(window, lag / width)
         doubled = np.where(lag > 0, 2.0, 1.0) * weights
@@ -206,10 +206,39 @@ def _long_run(chains: NDArray[np.float64], window: Window, bandwidth: float | No
     return _LongRun(np.where(long_run > 0, long_run, np.nan), variance, df)
 
 
-def _bandwidth(
+def bandwidth_of(
     gamma: NDArray[np.float64], window: Window, bandwidth: float | None, n_chains: int
 ) -> NDArray[np.float64]:
-    """The bandwidth asked for, checked, or the default one of every quantity."""
+    """The bandwidth asked for, checked, or the default one of every quantity.
+
+    Parameters
+    ----------
+    gamma : ndarray of float, shape (n_draws, ...)
+        Pooled autocovariances at lags 0 to ``n_draws - 1``.
+    window : {"bartlett", "parzen", "tukey-hanning"}
+        Shape of the window.
+    bandwidth : float or None
+        Lag from which on the window is 0, from 1 to ``n_draws``; None for `default_bandwidth`, with the
+        autocovariances up to Geyer's cut as pilot.
+    n_chains : int
+        Chains over which the autocovariances are pooled.
+
+    Returns
+    -------
+    ndarray of float, shape (...)
+        In draws.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the bandwidth is not a number from 1 to ``n_draws``.
+
+    Examples
+    --------
+    >>> gamma = 0.5 ** np.arange(100)
+    >>> [float(bandwidth_of(gamma, "parzen", width, n_chains=4)) for width in (None, 20)]
+    [25.0, 20.0]
+    """
     n = gamma.shape[0]
     if bandwidth is None:
         pilot, n_lags = initial_sequence(gamma, "initial-monotone")

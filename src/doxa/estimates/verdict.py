@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
 
     converged: bool | None  # None: cannot tell
     text: str  # a word, a colon, the reason, the advice
-    advice: str = ""  # what to do, as the text ends with it; empty when there is nothing to add
+    advice: str = ""  # what to do, in the words of the text; empty when there is nothing to add
 
     @property
     def word(self) -> str:
@@ -28,5 +28,6 @@ class Verdict(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why, in sentences."""
-        return self.text.partition(": ")[2].removesuffix(self.advice).rstrip()
+        """Why, in sentences: the text without its word and the advice."""
+        before, _, after = self.text.partition(": ")[2].rpartition(self.advice or self.text)
+        return " ".join(part.strip() for part in (before, after) if part.strip())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.verdict import Verdict
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ class Answer(NamedTuple):
     method: str
     estimates: Mapping[int, Sequence[Estimate]]  # one for each of the network's states
     log_evidence: Estimate | None  # nats; None where the method says nothing of it
-    converged: bool | None  # None: cannot tell
-    verdict: str  # one line
+    judgement: Verdict
     numbers: Mapping[str, float] = {}  # what the verdict rests on
 
 
@@ -35,9 +35,11 @@ def certain(probabilities: Iterable[float]) -> list[Estimate]:
     return [Estimate.exactly(float(p)) for p in probabilities]
 
 
-def certain_answer(method: str, estimates: Mapping[int, Sequence[Estimate]]) -> Answer:
-    """The answer where the evidence leaves one state of everything that was asked for."""
-    return Answer(method, estimates, None, True, "Exact: the evidence leaves one state of each.")
+def certain_answer(
+    method: str, estimates: Mapping[int, Sequence[Estimate]], why: str = "the evidence leaves one state of each"
+) -> Answer:
+    """The answer where nothing has to be drawn: the evidence leaves one state of everything that was asked for."""
+    return Answer(method, estimates, None, Verdict(True, f"Exact: {why}."))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +54,8 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
         ``"exact"``, ``"importance"``, ``"gibbs"``, ``"tempering"`` or ``"mean_field"``.
     why : str
         Why this method: what was tried before it, with the numbers.
-    converged : bool or None
-        Whether the answer can be relied on; None where nobody can tell.
-    verdict : str
-        The same in a line, with the numbers.
+    judgement : Verdict
+        Whether the answer can be relied on, why and what to do, taken apart; `converged` and `verdict` are parts of it.
     log_evidence : Estimate or None
         Log probability of what was observed (nats), of directed networks; of undirected ones the log of the sum over
         all states that agree with it.  None where the method says nothing of it.
@@ -63,6 +63,8 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
         What the verdict rests on: effective draws, R-hat, bounds.
     given : mapping of str to str
         Hard evidence, by label.
+    seed : int or None
+        The seed with which the same question has the same answer; exact ones do not depend on it.
 
     Examples
     --------
@@ -81,11 +83,21 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
     tables: Mapping[str, Mapping[str, Estimate]] = field(repr=False)
     method: str
     why: str
-    converged: bool | None
-    verdict: str
+    judgement: Verdict
     log_evidence: Estimate | None
     numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
     given: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the answer can be relied on; None where nobody can tell."""
+        return self.judgement.converged
+
+    @property
+    def verdict(self) -> str:
+        """The same in a line, with the numbers."""
+        return self.judgement.text
 
     def __getitem__(self, name: str) -> Mapping[str, Estimate]:
         """The distribution of one variable: its labels and their probabilities."""

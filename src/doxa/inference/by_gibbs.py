@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.estimate import Estimate
-from doxa.inference.answers import Answer, certain
+from doxa.estimates.verdict import Verdict
+from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import determined
@@ -60,8 +61,7 @@ def answer_by_gibbs(
     problem = prepare(network, evidence, query)
     asked = [problem.position[v] for v in query if v not in problem.fixed]
     if not asked:
-        known = {v: [Estimate.exactly(float(p)) for p in problem.expand(v)] for v in query}
-        return Answer("exact", known, None, True, "Exact: the evidence leaves one state of each.")
+        return certain_answer("exact", {v: certain(problem.expand(v)) for v in query})
     begun = starts(problem) if starts is not None else None
     sampler, connected = gibbs_sampler(problem, asked, begun)
     names = [
@@ -70,12 +70,11 @@ def answer_by_gibbs(
         for s in problem.states[i]
     ]
     run = run_to_accuracy(sampler, running, len(names), names.__getitem__)
-    converged, verdict = _with_connectivity(run, connected)
     estimates = dict(estimates_of(problem, query, asked, run))
     for v in query:
         if v not in problem.fixed and _is_alone(problem, sampler, problem.position[v]):  # redrawn from its marginal
             estimates[v] = certain(estimate.value for estimate in estimates[v])
-    return Answer("gibbs", estimates, None, converged, verdict, run.numbers)
+    return Answer("gibbs", estimates, None, _with_connectivity(run.judgement, connected), run.numbers)
 
 
 def _is_alone(problem: Problem, sampler: TableGibbs, variable: int) -> bool:
@@ -121,10 +120,12 @@ def estimates_of(
     return found
 
 
-def _with_connectivity(run: ChainRun, connected: Connectivity) -> tuple[bool | None, str]:
+def _with_connectivity(found: Verdict, connected: Connectivity) -> Verdict:
+    """The verdict on chains, knowing whether their blocks connect all possible states."""
     if connected.answer is False:
-        return False, f"Not converged: {connected.reason}. Use method='importance' or 'tempering'."
-    if connected.answer is None and run.converged:
-        verdict = run.verdict.replace("Converged", "Cannot tell", 1)
-        return None, f"{verdict} Zeros may keep states apart: {connected.reason}."
-    return run.converged, run.verdict
+        advice = "Use method='importance' or 'tempering'."
+        return Verdict(False, f"Not converged: {connected.reason}. {advice}", advice)
+    if connected.answer is None and found.converged:
+        text = found.text.replace("Converged", "Cannot tell", 1)
+        return Verdict(None, f"{text} Zeros may keep states apart: {connected.reason}.")
+    return found

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
 from doxa.inference.problem import Problem, prepare
@@ -42,7 +43,7 @@ def answer_by_importance(
     problem = prepare(network, evidence, query)
     proposal = _propagated(network, evidence, query, problem)
     answer = _sampled(proposal, problem, query, running)
-    if not answer.converged and not proposal.layout.is_weightless:
+    if not answer.judgement.converged and not proposal.layout.is_weightless:
         answer = _sampled(learned(proposal, seed=running.seed), problem, query, running)
     return answer
 
@@ -56,8 +57,9 @@ def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], 
         stopped = f" {report.text}" if report.text else ""
     estimates = {v: _estimates(problem, sample, v) for v in query}
     numbers = {"draws": float(sample.n), "ess": sample.ess, "pareto_k": sample.pareto_k}
-    verdict = f"{sample.verdict.text}{stopped}"
-    return Answer("importance", estimates, sample.log_evidence(), sample.verdict.reliable, verdict, numbers)
+    weights = sample.verdict
+    found = Verdict(weights.reliable, f"{weights.text}{stopped}", weights.advice)
+    return Answer("importance", estimates, sample.log_evidence(), found, numbers)
 
 
 def cross_checked(
@@ -67,7 +69,7 @@ def cross_checked(
 
     Chains that all miss a mode agree with each other; independent draws do not need to travel to it.
     """
-    if not answer.converged:
+    if not answer.judgement.converged:
         return answer
     problem = prepare(network, evidence, query)
     sample = sample_network(_propagated(network, evidence, query, problem), _CHECK_DRAWS, seed=seed)
@@ -83,11 +85,12 @@ def cross_checked(
                 worst, where = float(apart), f"P({network.names[v]} = {label})"
     if worst <= _DISAGREE:
         return answer
-    verdict = (
+    advice = "Use method='importance'."
+    text = (
         f"Not converged: the chains agree, but their {where} is {worst:.0f} standard errors from that of weighted "
-        "draws: they miss a mode. Use method='importance'."
+        f"draws: they miss a mode. {advice}"
     )
-    return answer._replace(converged=False, verdict=verdict)
+    return answer._replace(judgement=Verdict(False, text, advice))
 
 
 def weighted_starts(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_spins import certain_spin
 from doxa.inference.problem import prepare
@@ -36,7 +37,7 @@ def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Se
             marginal = found.marginals[problem.position[v]]
             estimates[v] = [_approximate(float(p)) for p in problem.expand(v, marginal)]
     numbers = {"log_evidence_bound": found.log_z_bound + problem.log_constant} if problem.rest is None else {}
-    return Answer("mean_field", estimates, None, None, _verdict(found), numbers)
+    return Answer("mean_field", estimates, None, _judgement(found), numbers)
 
 
 def _of_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], seed: int) -> Answer:
@@ -51,15 +52,23 @@ def _of_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], s
             estimates[v] = [_approximate(float(p)) for p in found.marginals[place[v]]]
         else:
             estimates[v] = certain_spin(v, evidence)
-    return Answer("mean_field", estimates, None, None, _verdict(found), {"log_evidence_bound": found.log_z_bound})
+    return Answer("mean_field", estimates, None, _judgement(found), {"log_evidence_bound": found.log_z_bound})
 
 
 def _approximate(p: float) -> Estimate:
     return Estimate(p, np.nan, np.nan)
 
 
-def _verdict(found: MeanField) -> str:
-    return (
+def _judgement(found: MeanField) -> Verdict:
+    parts = [
         "Approximation: the best product of tables that was found; its errors are not known, and its probabilities "
-        f"are too sure as a rule. {found!r}"
-    )
+        "are too sure as a rule."
+    ]
+    if not found.converged:
+        n_sweeps = len(found.bounds) - 1
+        parts.append(f"It had not come to rest after {n_sweeps} {'sweep' if n_sweeps == 1 else 'sweeps'}.")
+    if found.excluded:
+        n = len(found.excluded)
+        lost = "1 variable loses states that are" if n == 1 else f"{n} variables lose states that are"
+        parts.append(f"No product of tables holds the network's hard constraints: {lost} possible.")
+    return Verdict(None, " ".join(parts))

@@ -54,7 +54,7 @@ def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int
         steps_per_block=max(1, _SITES_PER_BLOCK // len(free)),
     )
     estimates = {v: known[v] if v in known else _both(run.marginals, place[v]) for v in query}
-    return Answer("gibbs", estimates, None, run.converged, run.verdict, run.numbers)
+    return Answer("gibbs", estimates, None, run.judgement, run.numbers)
 
 
 def _sampler(network: IsingNetwork, model: IsingModel, whole: bool) -> Any:
@@ -122,13 +122,13 @@ def _answer_potts(network: PottsNetwork, evidence: Evidence, query: Sequence[int
     estimates |= {v: certain(softmax(model.fields[place[v]])) for v in query if known[v] < 0 and alone[place[v]]}
     asked = [v for v in query if v not in estimates]
     if not asked:
-        return Answer("gibbs", estimates, None, True, "Exact: nothing that is unknown bears on what was asked.")
+        return certain_answer("gibbs", estimates, "nothing that is unknown bears on what was asked")
     run = _run_potts(network, model, asked, place, running)
     found = iter(range(run.marginals.value.size))
     for v in asked:
         possible = np.isfinite(model.fields[place[v]])
         estimates[v] = [run.marginals.estimate(next(found)) if left else Estimate.exactly(0.0) for left in possible]
-    return Answer("gibbs", estimates, None, run.converged, run.verdict, run.numbers)
+    return Answer("gibbs", estimates, None, run.judgement, run.numbers)
 
 
 def _run_potts(

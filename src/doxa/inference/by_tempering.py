@@ -56,5 +56,7 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
     )
     numbers = run.numbers | {"rungs": float(len(ladder.betas)), "barrier": ladder.barrier}
     estimates = estimates_of(problem, query, range(len(problem.variables)), run)
-    verdict = f"{run.verdict} {_CAVEAT}" if run.converged else run.verdict
-    return Answer("tempering", estimates, None, run.converged, verdict, numbers)
+    found = run.judgement
+    if found.converged:
+        found = found._replace(text=f"{found.text} {_CAVEAT}")
+    return Answer("tempering", estimates, None, found, numbers)

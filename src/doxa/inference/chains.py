@@ -18,6 +18,7 @@ from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.trace import Trace
+from doxa.estimates.verdict import Verdict
 from doxa.mcmc.driver import Schedule, run_chains
 from doxa.mcmc.fleet import Sampler
 
@@ -41,8 +42,7 @@ class ChainRun(NamedTuple):
     """Errors of the marginals, and a verdict."""
 
     marginals: AverageDiagnostics
-    converged: bool | None
-    verdict: str
+    judgement: Verdict
     numbers: dict[str, float]
 
 
@@ -100,7 +100,7 @@ def run_to_accuracy(
     )
     marginals = diagnose_averages(run.trace[probability])
     where = diagnose_real(run.trace[scalar])
-    converged, verdict = _judge(marginals, where, run.trace, run.stop, name_of)
+    judgement = _judge(marginals, where, run.trace, run.stop, name_of)
     r_hat = marginals.r_hat[~np.isnan(marginals.r_hat)]
     numbers = {
         "draws": float(run.trace.n_draws * run.trace.n_chains),
@@ -108,7 +108,7 @@ def run_to_accuracy(
         "r_hat": float(max(where.r_hat, r_hat.max(initial=1.0))),
         "ess": marginals.slowest,
     }
-    return ChainRun(marginals, converged, verdict, numbers)
+    return ChainRun(marginals, judgement, numbers)
 
 
 def _worst(probability: Any, scalar: Any, until: Until, name_of: Callable[[int], str]) -> Shortfall | None:
@@ -128,15 +128,16 @@ def _judge(
     trace: Trace,
     stop: StopReport,
     name_of: Callable[[int], str],
-) -> tuple[bool | None, str]:
+) -> Verdict:
     converged, reason = _reason(marginals, where, trace, name_of)
     word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
     parts = [f"{word}: {reason}."]
     if stop.text:
         parts.append(stop.text)
-    if converged is False:
-        parts.append("Run longer (draws=), or try method='tempering'.")
-    return converged, " ".join(parts)
+    advice = "Run longer (draws=), or try method='tempering'." if converged is False else ""
+    if advice:
+        parts.append(advice)
+    return Verdict(converged, " ".join(parts), advice)
 
 
 def _reason(

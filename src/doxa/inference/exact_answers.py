@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
@@ -69,7 +70,7 @@ def answer_exactly(
         known = variable in problem.fixed
         marginal = None if known else result.marginals[problem.position[variable]]
         estimates[variable] = certain(problem.expand(variable, marginal))
-    return Answer("exact", estimates, Estimate.exactly(log_evidence), True, "Exact: summed over all states.")
+    return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact: summed over all states."))
 
 
 def joint(

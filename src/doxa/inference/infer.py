@@ -121,7 +121,7 @@ def infer(
     tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
     observed = {network.names[v]: labels[v][state] for v, state in evidence.hard.items()}
     return Inference(
-        tables, answer.method, why, answer.converged, answer.verdict, answer.log_evidence, answer.numbers, observed
+        tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
 
 
@@ -169,11 +169,11 @@ def _auto(question: Question) -> tuple[Answer, str]:
         if name == "importance" and not isinstance(question.network, CategoricalNetwork):
             continue
         answer = method(question)
-        if answer.converged:
+        if answer.judgement.converged:
             break
-        tried.append(f"{name}: {answer.verdict}")
+        tried.append(f"{name}: {answer.judgement.text}")
     assert answer is not None
-    if not answer.converged:
+    if not answer.judgement.converged:
         tried.pop()
     return answer, "; ".join(tried)
 

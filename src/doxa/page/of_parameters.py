@@ -23,7 +23,7 @@ def of_parameters(posterior: ParameterPosterior, written: datetime) -> dict[str,
     return {
         "kind": "parameters",
         "title": f"Parameters of {n} {'node' if n == 1 else 'nodes'}, fitted by doxa",
-        "verdict": verdict_box(posterior._judged),
+        "verdict": verdict_box(posterior.judgement),
         "facts": fit_facts(posterior, written),
         "roots": list(posterior.network.roots),
         "ones": what_counts_as_one(posterior),

@@ -18,7 +18,7 @@ __all__ = ["run_facts", "verdict"]
 
 def verdict(posterior: StructurePosterior) -> dict[str, str]:
     """Whether to trust the run; see `verdict_box`."""
-    return verdict_box(posterior._verdict)
+    return verdict_box(posterior.judgement)
 
 
 def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str]]:

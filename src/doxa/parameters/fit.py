@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from doxa.estimates.store import RunWriter
+    from doxa.mcmc.importance_proposals import Proposal
 
-__all__ = ["fit", "make_plan", "resume", "run_plan"]
+__all__ = ["approximations_of", "fit", "make_plan", "resume", "run_plan"]
 
 _POINTS = 8  # at which a symmetry must hold
 
@@ -214,6 +215,20 @@ def run_plan(
     return posterior
 
 
+def approximations_of(plan: FitPlan) -> tuple[Proposal | None, ...]:
+    """What the parts of a plan are proposed from, found again without pilot draws or chains."""
+    with single_threaded_products():
+        return tuple(
+            _approximated(plan, part, _planning_rng(plan, k)).proposal
+            for k, part in enumerate(independent_parts(plan.network, plan.table))
+        )
+
+
+def _planning_rng(plan: FitPlan, k: int) -> np.random.Generator:
+    """Of part k; chains have keys of length 1."""
+    return np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 0)))
+
+
 def _keep_report(store: RunWriter | None, report: FitReport) -> None:
     if store is not None:
         store.change_header(replace(store.header, options={**store.header.options, "report": report_as_json(report)}))
@@ -222,7 +237,7 @@ def _keep_report(store: RunWriter | None, report: FitReport) -> None:
 def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
     chosen = []
     for k, part in enumerate(independent_parts(plan.network, plan.table)):
-        rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 0)))  # chains: keys of length 1
+        rng = _planning_rng(plan, k)
         found = _approximated(plan, part, rng)
         chosen.append((found, choose(found, plan.method, rng)))
     return plan_parts(chosen)

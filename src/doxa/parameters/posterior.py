@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ParameterPosterior"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Approximations: TypeAlias = "tuple[Proposal | None, ...]"  # of the parts
 
 _PREDICTED_WITH = 2000  # draws of all chains, evenly spaced; more would narrow errors that are small already
 
@@ -69,7 +70,7 @@ class ParameterPosterior:
         trace: Trace,
         report: FitReport,
         stop: StopReport | None = None,
-        approximations: tuple[Proposal | None, ...] = (),
+        approximations: Approximations | Callable[[], Approximations] = (),
         complete: Callable[[], FitReport] | None = None,
     ) -> None:
         self.network = network
@@ -77,7 +78,7 @@ class ParameterPosterior:
         self.trace = trace
         self.report = report
         self.stop = stop
-        self._approximations = approximations
+        self._made_approximations = approximations
         self._complete = complete
         self._packings = [Packing(network, part.nodes) for part in report.parts]
         self._part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
@@ -133,15 +134,24 @@ class ParameterPosterior:
     def approximation(self, node: str) -> Proposal:
         """The approximation that the kernel of a node's part proposes from, over the part's packed parameters.
 
-        ArgumentError for a posterior that was loaded: a run file does not keep it.
+        ArgumentError for a posterior that was loaded without its table: a run file does not keep approximations, but
+        they can be found again from the table.
         """
         k = self._part(node)
         if not self._approximations:
-            raise ArgumentError("this posterior was loaded from a run file, which keeps no approximations; fit again")
+            raise ArgumentError(
+                "this posterior was loaded from a run file, which keeps no approximations; load a run that was made "
+                "with store= together with its table, doxa.load(path, table=...), or fit again"
+            )
         found = self._approximations[k]
         if found is None:
             raise ArgumentError(f"the parameters of {node!r} were drawn by data augmentation, without an approximation")
         return found
+
+    @cached_property
+    def _approximations(self) -> Approximations:
+        made = self._made_approximations
+        return made() if callable(made) else made
 
     def part(self, node: str) -> PartReport:
         """How the part that holds a node was drawn."""
@@ -250,18 +260,19 @@ class ParameterPosterior:
         return self.report if self._complete is None else self._complete()
 
     @cached_property
-    def _judged(self) -> Verdict:
+    def judgement(self) -> Verdict:
+        """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
         return judge(self)
 
     @property
     def converged(self) -> bool | None:
         """Whether the run can be trusted; None where that cannot be told."""
-        return self._judged.converged
+        return self.judgement.converged
 
     @property
     def verdict(self) -> str:
         """Whether the run can be trusted, in words, with the reason and what to do."""
-        return self._judged.text
+        return self.judgement.text
 
     def to_arviz(self) -> Any:
         """Draws as an ArviZ DataTree, a variable for each node with dimensions (chain, draw, coefficient).

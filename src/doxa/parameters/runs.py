@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,13 +119,17 @@ def go_on(
     return plan, open_writer(path, dataclasses.replace(expected, options={**expected.options, **kept}), free=FREE)
 
 
-def load(path: str | os.PathLike[str]) -> ParameterPosterior:
+def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior:
     """Read the posterior of a fit's run file, finished or not, even while it is written.
+
+    With the table its approximations can be asked for, and are then found again as they were for the fit.
 
     Raises
     ------
     RunFileError
         If the file is no fit, is damaged, or holds no draws yet.
+    ArgumentError
+        If the table is another, or the file does not say all that approximations depend on.
     """
     from doxa.parameters.posterior import ParameterPosterior
 
@@ -141,7 +146,42 @@ def load(path: str | os.PathLike[str]) -> ParameterPosterior:
             )
         trace = reader.trace()
     states = {node: tuple(labels) for node, labels in header.options["states"].items()}
-    return ParameterPosterior(network, states, trace, report, stop)
+    plan = None if table is None else _plan_again(path, header, network, table)
+    return ParameterPosterior(network, states, trace, report, stop, () if plan is None else partial(_found_again, plan))
+
+
+def _found_again(plan: FitPlan) -> tuple[Any, ...]:
+    from doxa.parameters.fit import approximations_of
+
+    return approximations_of(plan)
+
+
+def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: LogisticNetwork, table: Any) -> FitPlan:
+    """The plan of a stored fit, as far as its approximations depend on it."""
+    stored = header.options
+    if "saved" in stored:
+        raise ArgumentError(
+            f"table is given, but '{path}' holds a saved posterior, which does not say how it was approximated (a run "
+            "made with store= does); leave the table out, or fit again"
+        )
+    if header.versions.get("doxa") != version("doxa"):
+        raise ArgumentError(
+            f"table is given, but '{path}' was made by doxa {header.versions.get('doxa')}, and doxa {version('doxa')} "
+            "may approximate in another way; leave the table out, or fit again"
+        )
+    if not isinstance(table, Table):
+        from doxa.data import read_table
+
+        is_path = isinstance(table, (str, os.PathLike))
+        table = read_table(**{**((is_path and stored["source"]) or {}), "source": table})
+    if table.digest != header.data_digest:
+        raise ArgumentError(
+            f"the table is not the one that '{path}' was made from: the digest of its data is {table.digest[:12]}..., "
+            f"not {header.data_digest[:12]}...; give that table, or leave it out"
+        )
+    schedule = Schedule(header.n_chains, stored["draws"], stored["warmup"])
+    entropy: Any = header.entropy
+    return FitPlan(network, table, stored["method"], stored["approximation"], schedule, Until(), entropy)
 
 
 def save_fit(posterior: ParameterPosterior, path: str | os.PathLike[str]) -> None:

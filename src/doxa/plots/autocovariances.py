@@ -11,8 +11,8 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.autocovariance import autocovariance, pooled_autocovariance
 from doxa.estimates.initial_sequences import initial_sequence
-from doxa.estimates.long_run import MIN_DRAWS, integrated_autocorrelation_time
-from doxa.estimates.windows import ORDER, WINDOWS, Window, default_bandwidth, lag_weights
+from doxa.estimates.long_run import MIN_DRAWS, bandwidth_of, integrated_autocorrelation_time
+from doxa.estimates.windows import ORDER, WINDOWS, Window, lag_weights
 from doxa.plots.columns import Which, read_column
 from doxa.plots.style import BLACK, BLUE, GREY, RED, axes_or_new, name_axes, quiet_legend
 
@@ -119,10 +119,5 @@ def window_weights(gamma: Floats, window: Window, bandwidth: float | None, n_cha
     if window not in ORDER:
         _, n_lags = initial_sequence(gamma, window)
         return _Weights((lag < n_lags).astype(np.float64), float(n_lags))
-    width = bandwidth
-    if width is None:
-        pilot, n_lags = initial_sequence(gamma, "initial-monotone")
-        moment = 2 * (np.where(lag < n_lags, gamma, 0.0) * lag ** ORDER[window]).sum()
-        decay = np.abs(moment) / (float(pilot) if pilot > 0 else gamma[0])
-        width = float(default_bandwidth(window, decay, n, n_chains))
-    return _Weights(lag_weights(window, lag / width), float(width))
+    width = float(bandwidth_of(gamma, window, bandwidth, n_chains))
+    return _Weights(lag_weights(window, lag / width), width)

@@ -12,6 +12,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import check_prob
+from doxa.estimates.ranks import rank_shares
 from doxa.plots.columns import Which, read_column
 from doxa.plots.style import BLACK, GREY, RED, Look, axes_or_new, chain_look, name_axes, quiet_legend
 
@@ -222,8 +223,6 @@ def plot_ranks(source: Any, which: Which = None, *, bins: int = 20, ax: Axes | N
     >>> [patch.get_data().values.tolist() for patch in ax.patches]
     [[2.0, 0.0], [0.0, 2.0]]
     """
-    from doxa.page.evidence import rank_shares
-
     column, bins = read_column(source, which), check_whole("bins", bins, 2)
     n_chains, n_draws = column.draws.shape
     if n_chains < 2:

@@ -18,7 +18,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 
-__all__ = ["Limits", "capped", "find_cycle", "is_legal_family", "make_limits"]
+__all__ = ["Limits", "capped", "find_cycle", "forbid_more", "is_legal_family", "make_limits"]
 
 
 class Limits(NamedTuple):
@@ -124,6 +124,21 @@ def make_limits(
         path = " -> ".join(repr(names[i]) for i in [*cycle, cycle[0]])
         raise ArgumentError(f"the required edges form a cycle: {path}; a graph has none, so take one of them away")
     return _packed(caps, ~(banned | later | np.eye(n, dtype=np.bool_)), needed)
+
+
+def forbid_more(limits: Limits, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> Limits:
+    """The limits, with more edges forbidden: those of ``edges`` (source, target) that are not required.
+
+    Examples
+    --------
+    >>> limits = make_limits(["a", "b"], required=[("a", "b")])
+    >>> forbid_more(limits, ["a", "b"], [("a", "b"), ("b", "a")]).allowed_edges.astype(int)
+    array([[0, 1],
+           [0, 0]])
+    """
+    banned = _edge_matrix("edges", edges, {name: number for number, name in enumerate(names)})
+    needed = limits.required_edges
+    return _packed(limits.max_parents, limits.allowed_edges & ~(banned & ~needed), needed)
 
 
 def find_cycle(edges: NDArray[np.bool_]) -> list[int]:

@@ -344,12 +344,12 @@ class StructurePosterior:
     @property
     def verdict(self) -> str:
         """In words: has the run converged, why, and what to do."""
-        return self._verdict.text
+        return self.judgement.text
 
     @property
     def converged(self) -> bool | None:
         """Whether the chains agree well enough to trust; None when the run cannot tell."""
-        return self._verdict.converged
+        return self.judgement.converged
 
     def summary(self, most: int = 12) -> str:
         """A page of text: the run, its most probable edges with errors, and the verdict.
@@ -408,7 +408,8 @@ class StructurePosterior:
         return min((ess for ess in slowest if np.isfinite(ess) and ess > 0), default=0.0)
 
     @cached_property
-    def _verdict(self) -> Verdict:
+    def judgement(self) -> Verdict:
+        """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
         from doxa.structure.verdict import judge
 
         return judge(self)

@@ -20,10 +20,13 @@ __all__ = ["sequential_posterior"]
 def sequential_posterior(problem: LogisticRegressionProblem, *, repeats: Repeats = "each") -> GaussianPosterior:
     """Variational posterior of one pass over the rows, in their order (Jaakkola & Jordan 2000, eqs. 10-12).
 
+    Not for collapsed rows: give the cases one by one, in an order that means nothing; see the notes.
+
     Parameters
     ----------
     problem : LogisticRegressionProblem
-        Its rows are taken in the order they have. `make_problem` with ``collapse=False`` keeps the order of the cases.
+        Its rows are taken in the order they have. `make_problem` with ``collapse=False`` keeps the order of the cases;
+        by default it collapses them.
     repeats : {"each", "weighted"}, default="each"
         A row with count c is seen c times in a row, each time with a xi of its own, as in the paper (counts must be
         whole numbers); or once with weight c and one xi: faster, with a looser bound.
@@ -37,6 +40,15 @@ def sequential_posterior(problem: LogisticRegressionProblem, *, repeats: Repeats
     ------
     ArgumentError
         If ``repeats`` is neither, or "each" and a count is not whole.
+
+    Notes
+    -----
+    Equal cases one after another are a bad order.  The first of them meet a Gaussian that is nearly as wide as the
+    prior, where the bound is flat, and what follows comes too late to mend it.  For ``systol`` given ``smoke``,
+    ``phys`` and ``protein`` in the data set ``reinis`` (1841 cases, 16 distinct rows; prior scale 10), in 40 orders:
+    over the collapsed rows the worst mean is 2.4 to 20 standard deviations from that of the batch, and the bound 1361
+    to 3456 nats below; over the cases one by one 0.2 at most, and 10 to 81 nats.  The bound holds in any order, and
+    steps that are corrected for their proposals ask no more, so nothing is refused here.
 
     Examples
     --------

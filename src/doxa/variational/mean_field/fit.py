@@ -87,7 +87,8 @@ class MeanField:
         if not self.converged:
             words.append(f"not converged in {len(self.bounds) - 1} sweeps")
         if self.excluded:
-            words.append(f"hard constraints cost {len(self.excluded)} variables states that are possible")
+            n = len(self.excluded)
+            words.append(f"hard constraints cost {n} {'variable' if n == 1 else 'variables'} states that are possible")
         return f"<{'; '.join(words)}>"
 
 
