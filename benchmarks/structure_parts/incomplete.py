@@ -1,16 +1,18 @@
 """Graphs and missing cells together on ALARM: what a turn costs, and what each way of moving the graph buys.
 
-    python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | impute]
+    python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | agree | impute]
 
 ``cost``     one sweep, in milliseconds of one core: every missing cell once, changes of the graph with their cells as
              in a turn, the listed families weighed, and so many structure steps that single-edge moves are offered once
              for every pair of columns; against rows, columns and holes.
 ``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
              so many CPU seconds each.
+``agree``    `doxa.learn` with its default sampler on the same table for BENCH_SECONDS of wall clock in all, 540 unless
+             set: how far the edge probabilities of its four chains are apart.
 ``impute``   log loss of the blanked cells: by the chains, by the network that the records were drawn from, and by its
              graph with tables learned from the same records under several priors.
 
-BENCH_SECONDS is the CPU time of each chain, 10 unless set.
+Else BENCH_SECONDS is the CPU time of each chain, 10 unless set.
 """
 
 from __future__ import annotations
@@ -229,6 +231,23 @@ def devices(names: list[str]) -> None:
         print(f"{name:36s} {turns:6d} {gap.max():10.3f} {typical:17.4f} {(gap > 0.05).sum():10d}   {note}", flush=True)
 
 
+def agree() -> None:
+    import doxa
+
+    table = blanked(load_network("alarm").sample(1000, 1), 0.1, 2)
+    seconds = float(os.environ.get("BENCH_SECONDS", "540"))
+    begin = time.process_time()
+    until = doxa.Until(max_seconds=seconds, mcse=1e-4)
+    posterior = doxa.learn(table, until=until, seed=1, workers=2, progress=False)
+    means = unpack_rows(posterior.trace["rows"], len(table.names)).mean(axis=1)
+    gap = np.ptp(means, axis=0)
+    chains, draws = posterior.n_edges.shape
+    print(
+        f"{chains} chains of {draws} draws, {time.process_time() - begin:.0f} CPU s in {seconds:.0f} s: worst gap "
+        f"{gap.max():.3f}, edges apart by over .05: {(gap > 0.05).sum()}\n{posterior.verdict}"
+    )
+
+
 # --- imputation ------------------------------------------------------------------------------------------------------
 
 
@@ -323,4 +342,4 @@ def losses_of_the_true_network(network: Any, table: Table, holes: Any, truth: An
 
 if __name__ == "__main__":
     part, *rest = sys.argv[1:] or ["cost"]
-    {"cost": cost, "impute": impute, "devices": lambda: devices(rest)}[part]()
+    {"cost": cost, "impute": impute, "devices": lambda: devices(rest), "agree": agree}[part]()
