@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PUBLIC_MODULES = ("doxa", "doxa.datasets", "doxa.structure")
+PUBLIC_MODULES = ("doxa", "doxa.datasets", "doxa.plots", "doxa.structure")
 
 SNAPSHOT = Path(__file__).with_name("public_signatures.txt")
 UPDATE = "DOXA_UPDATE_SNAPSHOT=1 python -m pytest tests/project/test_public_signatures.py"
