@@ -234,7 +234,7 @@ def learn_from(
     indicator = tuple(indicator)
     data = uncounted(table) if isinstance(table, CountedSource) else declared(table, indicator, hidden)
     limits = make_limits(data.names, max_parents=max_parents, required=required, forbidden=forbidden, tiers=tiers)
-    if isinstance(data, Table):
+    if not isinstance(table, CountedSource):
         limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(
         data,
