@@ -3,11 +3,14 @@
 Run as ``python benchmarks/large_table.py [rows] [folder] [task]``: a million rows by default; 100000000 is the full
 size.  DuckDB draws the rows from a random network of twelve binary and ternary columns, straight into a file in the
 folder (a temporary one by default), which is deleted afterwards unless it was there before.  A second file has a fifth
-of the rows and forty ternary columns: its rows hardly repeat, and `doxa.learn` counts all families of two parents where
-they are.  Each task runs in a process of its own, whose seconds, CPU seconds and peak resident memory are printed; a
-part of a task's name picks the tasks.  Target for the full size: 3 GB.
+of the rows and forty ternary columns: its rows hardly repeat, and `doxa.learn` counts all families of two parents
+where they are.  The same sets of columns are counted in a DuckDB relation and in lazy frames of Polars, Ibis and Dask,
+where these are installed (`_LAZY`: the frame is described, then all sets are counted).  Each task runs in a process of
+its own, whose seconds, CPU seconds and peak resident memory are printed; a part of a task's name picks the tasks.
+Target for the full size: 3 GB.
 """
 
+import importlib.util
 import json
 import random
 import subprocess
@@ -74,6 +77,32 @@ posterior = doxa.learn(sys.argv[1], max_parents=2, draws=300, warmup=300, seed=1
 said = f"{posterior!r}, {posterior.table!r}, converged: {posterior.converged}"
 """,
 }
+_LAZY_TASK = """
+import warnings
+warnings.simplefilter("ignore")
+with open_source({frame}) as counted:
+    opened = time.process_time() - cpu
+    sets = [s for k in range({most} + 1) for s in itertools.combinations(counted.names, k)]
+    passes, count = [], counted._engine.count_blocks
+    counted._engine.count_blocks = lambda blocks, most: passes.append(len(blocks)) or count(blocks, most)
+    counted.count_sets(sets)
+said = f"{{len(sets)}} sets, {{sum(passes)}} blocks in {{len(passes)}} passes; described after {{opened:.1f}} s of CPU"
+"""
+_LAZY = {
+    "DuckDB relation": ("duckdb", "__import__('duckdb').sql(f\"FROM '{sys.argv[1]}'\")"),
+    "Polars": ("polars", "__import__('polars').scan_parquet(sys.argv[1])"),
+    "Ibis on DuckDB": ("ibis", "__import__('ibis').duckdb.connect().read_parquet(sys.argv[1])"),
+    "Dask": ("dask", "__import__('dask.dataframe').dataframe.read_parquet(sys.argv[1])"),
+}
+
+
+def _lazy_tasks(most):
+    """The tasks of `_LAZY` that can run here, for all sets of up to ``most`` columns."""
+    return {
+        f"count_sets, {engine}: all sets of up to {most} columns": _LAZY_TASK.format(frame=frame, most=most)
+        for engine, (module, frame) in _LAZY.items()
+        if importlib.util.find_spec(module)
+    }
 
 
 def network_sql(n_rows, radix_of=_NARROW, seed=1):
@@ -106,8 +135,13 @@ def main():
     chosen = sys.argv[3] if len(sys.argv) > 3 else ""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(sys.argv[2] if len(sys.argv) > 2 else scratch)
-        _run(folder / f"large-table-{n_rows}.parquet", n_rows, _NARROW, _tasks(_TASKS, chosen))
-        _run(folder / f"wide-table-{n_rows // 5}.parquet", n_rows // 5, _WIDE, _tasks(_WIDE_TASKS, chosen))
+        _run(folder / f"large-table-{n_rows}.parquet", n_rows, _NARROW, _tasks(_TASKS | _lazy_tasks(4), chosen))
+        _run(
+            folder / f"wide-table-{n_rows // 5}.parquet",
+            n_rows // 5,
+            _WIDE,
+            _tasks(_WIDE_TASKS | _lazy_tasks(3), chosen),
+        )
 
 
 def _tasks(tasks, chosen):

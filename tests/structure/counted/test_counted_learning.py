@@ -124,18 +124,17 @@ def passes(monkeypatch):
     """Blocks that are counted, at most 100 cells a pass; the pass whose number is put into the list fails."""
     from doxa.data.large.lazy_engine import LazyEngine
 
-    counted, group, sets = [], LazyEngine.group, CountedSource.count_sets
+    counted, whole, sets = [], LazyEngine.count_blocks, CountedSource.count_sets
     monkeypatch.setattr(CountedSource, "count_sets", lambda self, asked: sets(self, asked, cells_a_pass=100))
 
     def counting(self, blocks, most):
-        if len(blocks[0]) < N_COLUMNS:
-            counted.append(len(blocks))
-            if len(counted) in failing:
-                raise SourceError("worker lost")
-        return group(self, blocks, most)
+        counted.append(len(blocks))
+        if len(counted) in failing:
+            raise SourceError("worker lost")
+        return whole(self, blocks, most)
 
     failing = []
-    monkeypatch.setattr(LazyEngine, "group", counting)
+    monkeypatch.setattr(LazyEngine, "count_blocks", counting)
     return counted, failing
 
 

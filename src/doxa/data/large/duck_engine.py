@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
 from doxa.data.duck import literal
-from doxa.data.large.engine import MANY_VALUES, Coding, Groups, Seen, rank
+from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
 from doxa.data.number import number_column
 from doxa.data.parquet import NUMBER_TYPES, cell_of
@@ -26,8 +26,6 @@ from doxa.data.table import MAX_STATES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
-
-    from doxa.data.large.tally import Tally
 
 __all__ = ["DuckEngine"]
 
@@ -69,8 +67,8 @@ class DuckEngine:
     close : callable
         Lets go of what was opened for it.
     stream : callable, optional
-        Gives the columns that a projection of the relation has, some rows at a time: where there is one, blocks are
-        counted as rows stream by.
+        Given two projections, one of the other, gives the columns of the outer one, some rows at a time: where there
+        is one, blocks are counted as rows stream by.
     """
 
     def __init__(
@@ -83,14 +81,15 @@ class DuckEngine:
         has_order: bool,
         verify: Callable[[], None],
         close: Callable[[], None],
-        stream: Callable[[str], Iterator[Mapping[str, NDArray[Any]]]] | None = None,
+        stream: Callable[[str, str], Iterator[Mapping[str, NDArray[Any]]]] | None = None,
     ) -> None:
         self.label, self.names, self.has_order, self.close = label, tuple(names), has_order, close
         self.n_rows = -1
         self._relation, self._verify, self._missing, self._stream = relation, verify, missing, stream
-        # Of 20 million rows DuckDB groups a block of 729 cells in 0.5 s and one of 531 441 in 4.6 s: nine ternary
-        # columns cost least for each of their subsets of three or four.  A table in memory bears some more.
-        self.cells_a_block, self.cells_a_pass = (2**15, 2**20) if stream is None else (2**19, 2**25)
+        # Where DuckDB groups: of 20 million rows a block of 729 cells takes it 0.5 s and one of 531 441 takes 4.6 s, so
+        # nine ternary columns cost least for each of their subsets of three or four.  Tables in memory are of that
+        # size too, to stay in the cache.
+        self.cells_a_block, self.cells_a_pass = 2**15, 2**20 if stream is None else 2**25
         self._cells = [_Cells(name, kind) for name, kind in zip(names, kinds, strict=True)]
 
     # -- the first passes --------------------------------------------------------------------------------------------
@@ -195,8 +194,8 @@ class DuckEngine:
             return self._group(blocks, named, most)
         return [self._group([block], list(block), most)[0] for block in blocks]
 
-    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
-        """As `group`; of files, in one stream of rows."""
+    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> Sequence[Groups | Cells | None]:
+        """As `group`, in one stream of rows."""
         named = sorted(set().union(*blocks))
         radices, has_missing = self._radices(named)
         at = {j: k for k, j in enumerate(named)}
@@ -206,27 +205,18 @@ class DuckEngine:
         from doxa.data.large.tally import Tally  # compiled on import
 
         tally = Tally(placed, radices, has_missing)
-        self._verify()
-        with failures(self.label, "its rows were counted"):
-            self._hold_total(self._tally(tally, named, has_missing))
-        self._verify()
-        return list(tally.groups())
-
-    def _tally(self, tally: Tally, named: Sequence[int], has_missing: NDArray[np.bool_]) -> int:
-        """Let the codes of all rows stream by, and return how many rows there were."""
-        assert self._stream is not None
         cells = ", ".join(f"{self._cell(j)} AS c{j}" for j in named)
         # Unseen values are 0, missing cells 1, states from 2.
         coded = ", ".join(f"({self._code(j)} + 2)::{self._stored_as(j)} AS c{j}" for j in named)
-        n_rows = 0
-        for part in self._stream(f"SELECT {coded} FROM (SELECT {cells} FROM rows)"):  # noqa: S608
-            codes = np.stack([part[f"c{j}"] for j in named])
-            least = 2 - has_missing.astype(codes.dtype)[:, None]
-            if (codes < least).any():
-                raise changed(self.label, "it has values that it had not")
-            tally.add(codes - least)
-            n_rows += codes.shape[1]
-        return n_rows
+        self._verify()
+        with failures(self.label, "its rows were counted"):
+            parts = self._stream(cells, coded)
+            n_rows, n_bad = tally.add_parts(np.stack([part[f"c{j}"] for j in named]) for part in parts)
+        if n_bad:
+            raise changed(self.label, "it has values that it had not")
+        self._hold_total(n_rows)
+        self._verify()
+        return tally.cells()
 
     def _radices(self, columns: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Number of values of some columns, and whether a missing cell is one of them."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.data.coding import Column
 
-__all__ = ["MANY_VALUES", "Coding", "Engine", "Groups", "Seen", "rank", "unseen"]
+__all__ = ["MANY_VALUES", "Cells", "Coding", "Engine", "Groups", "Seen", "rank", "unseen"]
 
 MANY_VALUES = 4096  # a column with more distinct values is no category, and they are not fetched to find that out
 
@@ -52,6 +52,14 @@ class Groups(NamedTuple):
     first: NDArray[np.int64] | None  # where each occurs first, if the source has an order
 
 
+class Cells(NamedTuple):
+    """How many rows each possible cell of some columns has."""
+
+    table: NDArray[np.int64]  # (n_cells,), the last column fastest
+    radices: NDArray[np.int64]  # (n_columns of the block,), a missing cell being a value of a column that has any
+    has_missing: NDArray[np.bool_]  # whether the first value of a column is a missing cell
+
+
 class Engine(Protocol):
     """A source that groups its rows itself."""
 
@@ -74,8 +82,8 @@ class Engine(Protocol):
         None in place of a block that has more than ``most`` groups.
         """
 
-    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
-        """As `group`, but where groups occur first may be left out."""
+    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> Sequence[Groups | Cells | None]:
+        """As `group`, but where groups occur first may be left out, and cells that do not occur be there."""
 
     def is_spread(self, most: int) -> bool:
         """Whether there are clearly more distinct rows than ``most``: an estimate, to save a pass that would fail."""

@@ -1,14 +1,14 @@
 """Counting by whatever engine is behind a lazy frame: Polars, Dask, PySpark, Ibis, through Narwhals.
 
 Rows are grouped there by their cells as they are; the groups come back as an eager frame, whose columns become codes
-by the rules of `doxa.data.frames`, so that a lazy frame gives the states that the collected one gives.
+by the rules of `doxa.data.frames`, so that a lazy frame gives the states that the collected one gives.  Once the values
+of the columns are known, many blocks of columns are counted together, see `doxa.data.large.lazy_counts`.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import NUMBER, Column
+from doxa.data.coding import Column
 from doxa.data.frames import series_column
 from doxa.data.large.blocks import cover, members_of
-from doxa.data.large.engine import MANY_VALUES, Coding, Groups, Seen, rank
+from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
+from doxa.data.large.lazy_codes import Values, bin_expression, code_expression, values_of
+from doxa.data.large.lazy_counts import Asked, Counted, count_here, streaming
+from doxa.data.large.lazy_dask import count_partitions, describe_partitions
+from doxa.data.large.lazy_spark import count_in_spark
 from doxa.data.options import LEAVE_OUT
 from doxa.errors import TableError
 
@@ -37,47 +41,102 @@ _COUNT = "doxa n"
 
 
 class LazyEngine:
-    """A lazy frame of Narwhals; see `doxa.data.large.engine`."""
+    """A lazy frame of Narwhals; see `doxa.data.large.engine`.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    label : str
+        How messages name the source.
+    names : sequence of str
+        Of the columns.
+    missing : sequence of str
+        Texts that are missing cells.
+    own : sequence of str, optional
+        Names of the columns in the frame, if they are others.
+    """
 
     has_order = False
-    cells_a_block, cells_a_pass = 2**15, 2**20
 
-    def __init__(self, frame: nw.LazyFrame[Any], label: str, names: Sequence[str], missing: Sequence[str]) -> None:
+    def __init__(
+        self,
+        frame: nw.LazyFrame[Any],
+        label: str,
+        names: Sequence[str],
+        missing: Sequence[str],
+        own: Sequence[str] | None = None,
+    ) -> None:
         self.label, self.names = label, tuple(names)
+        self._own = list(names if own is None else own)
         self.n_rows = -1
         self._frame, self._missing = frame, missing
         self._count = _COUNT
-        while self._count in self.names:
+        while self._count in self._own:
             self._count += "_"
         self._codings: list[Coding] = []
+        self._values: dict[int, Values | None] = {}
+        self._coded: list[nw.Expr | None] = []
+        self._has_missing: list[bool] = []
+        self._is_dask = frame.implementation.is_dask()
+        self._has_workers = frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect()
+        with failures(label, "it was opened"):
+            self._parts = streaming(frame)
+        # Tables of all possible cells take 8 bytes a cell.  Where each block is a pass, a failure loses fewer of them.
+        counts_together = self._parts is not None or self._is_dask or self._has_workers
+        self.cells_a_block, self.cells_a_pass = 2**15, 2**22 if counts_together else 2**20
 
     def describe(self) -> list[Seen]:
-        """Count the rows; then fetch the values of every column with their counts, of many columns in one pass.
+        """Count the rows, and fetch the values of every column with their counts, of many columns in one pass.
 
-        How many columns go together is guessed from the first rows.  Distinct values are not asked for: Polars reads
-        whole columns into memory for that, 1.9 GB of twelve short texts in 10 million rows, where groups take 0.1 GB.
+        Dask takes one pass.  Elsewhere how many columns go together is guessed from the first rows.  Distinct values
+        are not asked for: Polars reads whole columns into memory for that, 1.9 GB of twelve short texts in 10 million
+        rows, where groups take 0.1 GB.
         """
+        with failures(self.label, "its columns were described"):  # some engines refuse names before they are asked
+            return self._described()
+
+    def _described(self) -> list[Seen]:
+        seen = self._describe_dask() if self._is_dask else self._describe_blocks()
+        if not self.n_rows:
+            return [Seen(Column(name, "text", 0, [], lambda: np.empty(0, dtype=np.int64)), 0) for name in self.names]
+        for j in range(len(self.names)):
+            if j not in seen:
+                seen.update(self._describe_few((j,), MANY_VALUES) or {j: self._describe_many(j)})
+        self._has_missing = [seen[j].n_present < self.n_rows for j in range(len(self.names))]
+        return [seen[j] for j in range(len(self.names))]
+
+    def _describe_dask(self) -> dict[int, Seen]:
+        import narwhals.stable.v2 as nw
+
+        with failures(self.label, "its values were counted"):
+            native = self._frame.select(*(nw.col(own) for own in self._own)).to_native()
+            self.n_rows, found = describe_partitions(native, MANY_VALUES)
+        seen = {}
+        for j, values in enumerate(found):
+            if values is not None and self.n_rows:
+                values.columns = [self._own[j], self._count]
+                seen[j] = self._seen(nw.from_native(values, eager_only=True), j)
+        return seen
+
+    def _describe_blocks(self) -> dict[int, Seen]:
         import narwhals.stable.v2 as nw
 
         self.n_rows = int(self._collect(self._frame.select(nw.len()), "its rows were counted").row(0)[0])
         if not self.n_rows:
-            return [Seen(Column(name, "text", 0, [], lambda: np.empty(0, dtype=np.int64)), 0) for name in self.names]
-        unique = [nw.col(name).n_unique().alias(f"u{j}") for j, name in enumerate(self.names)]
+            return {}
+        unique = [nw.col(own).n_unique().alias(f"u{j}") for j, own in enumerate(self._own)]
         row = self._collect(self._frame.head(_GUESSED_FROM).select(*unique), "its first rows were read").row(0)
         few = [j for j, number in enumerate(row) if number <= MANY_VALUES]
         seen: dict[int, Seen] = {}
         for block, _ in cover([1 << j for j in few], [math.log(number + 1) for number in row], _CELLS_AT_A_TIME):
             seen.update(self._describe_few(members_of(block), 4 * _CELLS_AT_A_TIME))
-        for j in range(len(self.names)):
-            if j not in seen:
-                seen.update(self._describe_few((j,), MANY_VALUES) or {j: self._describe_many(j)})
-        return [seen[j] for j in range(len(self.names))]
+        return seen
 
     def _describe_few(self, members: Sequence[int], most: int) -> dict[int, Seen]:
         """Describe some columns by their groups; nothing if there are more than ``most`` of these."""
         import narwhals.stable.v2 as nw
 
-        grouped = self._grouped([nw.col(self.names[j]) for j in members]).head(most + 1)
+        grouped = self._grouped([nw.col(self._own[j]) for j in members]).head(most + 1)
         frame = self._collect(grouped, "its values were counted")
         return {} if len(frame) > most else {j: self._seen(frame, j) for j in members}
 
@@ -85,40 +144,102 @@ class LazyEngine:
         """Describe a column with more values than a category has: fetch them if they are numbers that could be cut."""
         import narwhals.stable.v2 as nw
 
-        name = self.names[j]
-        counted = self._grouped([nw.col(name)]).select(nw.len())
+        name, own = self.names[j], self._own[j]
+        counted = self._grouped([nw.col(own)]).select(nw.len())
         n_values = int(self._collect(counted, f"column {name!r} was described").row(0)[0])
-        if not self._frame.collect_schema()[name].is_numeric():
+        if not self._frame.collect_schema()[own].is_numeric():
             return Seen(Column(name, "text", n_values, None, lambda: np.empty(0, dtype=np.int64)), self.n_rows)
         if n_values > _MOST_NUMBERS:
             raise TableError(
                 f"column {name!r} has {n_values} distinct numbers, more than the {_MOST_NUMBERS} that can be cut into "
                 f"bins here; round them in the lazy frame, or {LEAVE_OUT}"
             )
-        return self._seen(self._collect(self._grouped([nw.col(name)]), f"column {name!r} was described"), j)
+        return self._seen(self._collect(self._grouped([nw.col(own)]), f"column {name!r} was described"), j)
 
     def _seen(self, frame: nw.DataFrame[Any], j: int) -> Seen:
         """Describe a column by the groups of a block that contains it."""
+        own = self._own[j]
+        if len(frame.columns) > 2:  # some rows in place of the groups of a block
+            import narwhals.stable.v2 as nw
+
+            frame = frame.group_by(own).agg(nw.col(self._count).sum())
         counts = self._counts(frame)
-        column = series_column(frame[self.names[j]], self.names[j], self._missing)
+        column = series_column(frame[own], self.names[j], self._missing)
+        self._values[j] = values_of(frame[own])
         numbers = None if column.numbers is None else column.numbers()
         if numbers is None:
             present = column.codes() >= 0
             return Seen(column, int(counts[present].sum()), counts)
         present = ~np.isnan(numbers)
-        return Seen(column, int(counts[present].sum()), None, partial(rank, numbers[present], counts[present]))
+        return Seen(column, int(counts[present].sum()), counts, partial(rank, numbers[present], counts[present]))
 
     def set_codings(self, codings: Sequence[Coding]) -> None:
-        """Keep how cells become codes."""
+        """Keep how cells become codes, and write it for those columns for which that can be done."""
+        import narwhals.stable.v2 as nw
+
         self._codings = list(codings)
+        self._coded = [None] * len(self.names)
+        for j, (own, coding) in enumerate(zip(self._own, codings, strict=True)):
+            values = self._values.get(j)
+            if coding.cuts is not None:
+                self._coded[j] = (bin_expression(own, coding.cuts, self._missing) + 2).cast(nw.Int16)
+            elif values is not None:
+                self._coded[j] = code_expression(own, values, coding)
 
     def group(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
         """Group the rows by each block of columns, a pass each."""
         return [self._group(block, most) for block in blocks]
 
-    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> list[Groups | None]:
-        """As `group`."""
-        return self.group(blocks, most)
+    def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> Sequence[Groups | Cells | None]:
+        """As `group`, in one pass where the engine can; another for each block with columns that are not coded."""
+        together = [at for at, block in enumerate(blocks) if self._is_coded(block)]
+        counted = self._count_together([blocks[at] for at in together]) if together else None
+        if counted is None:
+            return self.group(blocks, most)
+        if counted.n_rows != self.n_rows and not counted.n_bad:
+            raise changed(self.label, f"it had {self.n_rows} rows and has {counted.n_rows}")
+        if counted.n_bad:
+            self._coded = [None] * len(self.names)
+            return self.group(blocks, most)  # which says what value is new, if one is
+        found = dict(zip(together, counted.blocks, strict=True))
+        return [found[at] if at in found else self._group(block, most) for at, block in enumerate(blocks)]
+
+    def _is_coded(self, block: tuple[int, ...]) -> bool:
+        n_cells = math.prod(len(self._codings[j].states) + self._has_missing[j] for j in block)
+        return n_cells <= self.cells_a_pass and all(self._coded[j] is not None for j in block)
+
+    def _count_together(self, blocks: Sequence[tuple[int, ...]]) -> Counted | None:
+        """Count in one pass; None where the engine has no way to do that."""
+        named = sorted(set().union(*blocks))
+        codes = [code for code in (self._coded[j] for j in named) if code is not None]
+        at = {j: k for k, j in enumerate(named)}
+        has_missing = np.array([self._has_missing[j] for j in named], dtype=np.bool_)
+        radices = np.array([len(self._codings[j].states) for j in named], dtype=np.int64) + has_missing
+        asked = Asked(codes, [tuple(at[j] for j in block) for block in blocks], radices, has_missing)
+        with failures(self.label, "its rows were grouped"):
+            if self._parts is not None:
+                return count_here(self._frame, asked, self._parts)
+            if self._is_dask:
+                return Counted(*count_partitions(*self._on_workers(named, codes), asked.blocks, radices, has_missing))
+            if self._has_workers:
+                try:
+                    return Counted(*count_in_spark(*self._on_workers(named, codes), asked.blocks, radices, has_missing))
+                except Exception:  # no PyArrow there, for one; what else is wrong shows when rows are grouped
+                    self._has_workers = False
+            return None
+
+    def _on_workers(self, named: Sequence[int], codes: Sequence[nw.Expr]) -> tuple[Any, list[dict[Any, int] | None]]:
+        """Some columns as the engine's own frame, and the codes of their values; None for a column of codes."""
+        import narwhals.stable.v2 as nw
+
+        cells: list[nw.Expr] = []
+        codes_of: list[dict[Any, int] | None] = []
+        for j, code in zip(named, codes, strict=True):
+            values = self._values.get(j)
+            is_cut = values is None or self._codings[j].cuts is not None
+            cells.append((code if is_cut else nw.col(self._own[j])).alias(f"c{j}"))
+            codes_of.append(None if is_cut or values is None else {**values.codes(self._codings[j])})
+        return self._frame.select(*cells).to_native(), codes_of
 
     def is_spread(self, most: int) -> bool:
         """Whether nearly all of the first rows are distinct, and as many of all rows would be too many."""
@@ -130,33 +251,24 @@ class LazyEngine:
         return len(found) >= _NEARLY_ALL * n_first
 
     def _group(self, block: tuple[int, ...], most: int) -> Groups | None:
-        grouped = self._grouped([self._cell(j) for j in block])
-        frame = self._collect(grouped.head(most + 1), "its rows were grouped")
+        doing = "its rows were grouped"
+        with failures(self.label, doing):
+            grouped = self._grouped([self._cell(j) for j in block]).head(most + 1)
+        frame = self._collect(grouped, doing)
         if len(frame) > most:
             return None
         counts = self._counts(frame)
         codes = np.empty((counts.size, len(block)), dtype=np.int16)
         for at, j in enumerate(block):
-            codes[:, at] = self._codes(frame[self.names[j]], j)
+            codes[:, at] = self._codes(frame[self._own[j]], j)
         return Groups(codes, counts, None)
 
     def _cell(self, j: int) -> nw.Expr:
         """What rows are grouped by: the cell, or its bin."""
         import narwhals.stable.v2 as nw
 
-        cuts, cell = self._codings[j].cuts, nw.col(self.names[j])
-        if cuts is None:
-            return cell
-        number = cell.cast(nw.Float64)
-        present = ~(number.is_null() | number.is_nan())
-        tokens = [float(text) for text in self._missing if _is_number(text)]
-        if tokens:
-            present = present & ~number.is_in(tokens)
-        terms = [nw.lit(0, dtype=nw.Int64), *((number >= cut).cast(nw.Int64) for cut in cuts.tolist())]
-        while len(terms) > 1:  # by pairs, for engines bound how deep an expression nests
-            terms = [sum(terms[k + 1 : k + 2], terms[k]) for k in range(0, len(terms), 2)]
-        (code,) = terms
-        return nw.when(present).then(code).otherwise(nw.lit(-1, dtype=nw.Int64)).alias(self.names[j])
+        cuts, own = self._codings[j].cuts, self._own[j]
+        return nw.col(own) if cuts is None else bin_expression(own, cuts, self._missing).alias(own)
 
     def _codes(self, series: nw.Series[Any], j: int) -> NDArray[np.int16]:
         coding, name = self._codings[j], self.names[j]
@@ -192,7 +304,3 @@ class LazyEngine:
 
     def close(self) -> None:
         """Nothing here is ours."""
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(NUMBER, text) is not None

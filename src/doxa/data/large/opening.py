@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,8 @@ from doxa.errors import ArgumentTypeError, TableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+Stream = Callable[[str, str], Iterator[Mapping[str, NDArray[Any]]]]
 
 __all__ = ["open_lazy", "open_relation", "open_source", "open_text", "read_or_open"]
 
@@ -244,10 +247,9 @@ def open_relation(
     cells = ", ".join(f"{_cell(f'#{j + 1}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen))
     with failures(label, "its columns were chosen"):
         relation = source.project(cells)
-    kinds = [types[j] for j in chosen]
-    return CountedSource(
-        DuckEngine(relation, label, names, kinds, missing, False, lambda: None, lambda: None), n_bins, keep
-    )
+    kinds, stream = [types[j] for j in chosen], _streaming_relation(relation)
+    engine = DuckEngine(relation, label, names, kinds, missing, False, lambda: None, lambda: None, stream)
+    return CountedSource(engine, n_bins, keep)
 
 
 def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> CountedSource:
@@ -271,7 +273,12 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
     all_names = frame_names(list(schema))
     chosen = check_columns(columns, all_names)
     names = [all_names[j] for j in chosen]
-    return CountedSource(LazyEngine(frame, label, names, missing), check_bins(bins, names), keep)
+    own = names
+    if frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect():  # reads dots in names as fields
+        own = [f"c{j}" for j in chosen]
+        with failures(label, "its columns were named"):
+            frame = nw.from_native(frame.to_native().toDF(*(f"c{j}" for j in range(len(all_names)))))
+    return CountedSource(LazyEngine(frame, label, names, missing, own), check_bins(bins, names), keep)
 
 
 def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
@@ -284,17 +291,31 @@ def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
     return f"CASE WHEN {cell} IN ({marks}) THEN NULL ELSE {cell} END" if marks else cell
 
 
-def _streaming(connection: DuckDBPyConnection, query: str) -> Callable[[str], Iterator[Mapping[str, NDArray[Any]]]]:
-    """Say how the rows of a query on ``rows``, which are those of ``query``, are had some at a time."""
+def _streaming(connection: DuckDBPyConnection, query: str) -> Stream:
+    """Say how the rows of a query are had some at a time, by a connection of our own."""
 
-    def stream(asked: str) -> Iterator[Mapping[str, NDArray[Any]]]:
+    def stream(cells: str, coded: str) -> Iterator[Mapping[str, NDArray[Any]]]:
         with connection.cursor() as cursor:
-            cursor.execute(f"WITH rows AS ({query}) {asked}")
+            cursor.execute(f"WITH rows AS ({query}) SELECT {coded} FROM (SELECT {cells} FROM rows)")  # noqa: S608
             while True:
                 part = cursor.fetch_df_chunk(_VECTORS)
                 if not len(part):
                     return
                 yield {str(name): part[name].to_numpy() for name in part}
+
+    return stream
+
+
+def _streaming_relation(relation: DuckDBPyRelation) -> Stream | None:
+    """As `_streaming`, by the connection that a relation belongs to; None where there is no PyArrow to do it."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return None
+    # DuckDB 1.4 has the other name only.
+    name = "to_arrow_reader" if "to_arrow_reader" in dir(type(relation)) else "fetch_record_batch"
+
+    def stream(cells: str, coded: str) -> Iterator[Mapping[str, NDArray[Any]]]:
+        for part in getattr(relation.project(cells).project(coded), name)(2048 * _VECTORS):
+            yield {column: part[column].to_numpy() for column in part.schema.names}
 
     return stream
 

@@ -18,7 +18,8 @@ from doxa.data.large.blocks import Block, cover, members_of
 from doxa.data.large.engine import Coding, Engine, Groups, Seen, unseen
 from doxa.data.large.errors import SourceError, changed
 from doxa.data.large.kept import KeptCounts, Known
-from doxa.data.large.sets import SetCounts, count_subset
+from doxa.data.large.marginals import Marginals
+from doxa.data.large.sets import SetCounts
 from doxa.data.large.states import find_codings
 from doxa.data.large.table import CountedTable
 from doxa.data.options import near
@@ -251,18 +252,15 @@ class CountedSource:
                     f"columns {[self.names[j] for j in members]} have more than {max(most, _MOST_DISTINCT)} distinct "
                     "rows; ask for smaller sets (max_parents)"
                 )
-            self._check(groups)
-            for one in served:
-                new[one] = self._subset(groups, members, members_of(one))
+            if isinstance(groups, Groups):
+                self._check(groups)
+            marginals = Marginals(groups, members, self.n_states)
+            new.update((one, marginals.of(one)) for one in served)
         for columns, _ in batch:
             if not columns:
                 codes, counts = np.empty((1, 0), dtype=np.int16), np.array([self.n_rows], dtype=np.int64)
                 new[0] = SetCounts((), np.empty(0, dtype=np.int64), codes, counts)
         self._kept.add(new)
-
-    def _subset(self, groups: Groups, members: tuple[int, ...], columns: tuple[int, ...]) -> SetCounts:
-        positions = [members.index(j) for j in columns]
-        return count_subset(groups.codes, groups.counts, positions, columns, self.n_states[list(columns)])
 
     def _check(self, found: Groups) -> None:
         if unseen(found.codes):
