@@ -34,7 +34,7 @@ import doxa
 from doxa.averaging import impute, log_score, predict, predictive, predictive_checks, query
 from doxa.data import Table
 from doxa.estimates.trace import Trace
-from doxa.structure.posterior import StructurePosterior
+from doxa.structure.answers.posterior import StructurePosterior
 from support.networks import load_network
 
 QUESTIONS: list[tuple[Any, dict[str, str]]] = [

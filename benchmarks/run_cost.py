@@ -90,7 +90,7 @@ def watch() -> None:
     table = table.select(table.names[:101])
     looks: list[tuple[int, np.ndarray, np.ndarray]] = []  # draws, what the look took, clocks at its end
     gathering = [clocks() * 0]
-    learning: Any = import_module("doxa.structure.running")
+    learning: Any = import_module("doxa.structure.runs.running")
     gather = Fleet.trace
 
     def timed_gather(fleet: Fleet) -> Any:

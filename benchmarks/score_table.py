@@ -23,10 +23,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from doxa.data import Table
-from doxa.structure.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.score_table import ScoreTable, build_score_table
+from doxa.structure.families.scores import BIC, K2, Score
 from doxa.structure.limits import capped
-from doxa.structure.score_table import ScoreTable, build_score_table
-from doxa.structure.scores import BIC, K2, Score
 from support.networks import load_network
 from support.tables import skewed_table
 

@@ -49,9 +49,9 @@ def report(path: Path, committing: list[float], sampling: float) -> None:
 
 def cost() -> None:
     from doxa.structure import SingleEdge
-    from doxa.structure.cache import FamilyScores
+    from doxa.structure.families.cache import FamilyScores
     from doxa.structure.limits import capped
-    from doxa.structure.sampler import StructureSampler
+    from doxa.structure.moves.sampler import StructureSampler
     from support.networks import load_network
 
     scores = FamilyScores(load_network("alarm").sample(5000, seed=1))

@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from doxa.data import Table
 from doxa.estimates.counts import IndicatorCounts
-from doxa.structure.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits, capped
-from doxa.structure.sampler import StructureMove, StructureSampler, StructureState
+from doxa.structure.moves.sampler import StructureMove, StructureSampler, StructureState
 from support.networks import load_network
 
 WARMUP = 0.1  # share of the CPU time that is left after the table, discarded

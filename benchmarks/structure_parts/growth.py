@@ -16,10 +16,10 @@ import numpy as np
 
 from doxa.models.bits import pack_rows
 from doxa.structure import Auto
-from doxa.structure.cache import FamilyScores
-from doxa.structure.parent_sets import parent_sets
-from doxa.structure.sampler import StructureSampler
-from doxa.structure.starts import random_dag, smallest_graph
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.moves.starts import random_dag, smallest_graph
 from score_table import random_table
 from structure_parts.chains import caps, compile_kernels, load, run_for
 

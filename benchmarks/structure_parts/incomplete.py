@@ -30,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import K2, Auto, BDeu, SingleEdge
-from doxa.structure.changes import accepts, local_scores
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
 from doxa.structure.incomplete.arranged import arrange
@@ -40,6 +39,7 @@ from doxa.structure.incomplete.lists import fill_cache, weigh_lists
 from doxa.structure.incomplete.references import observed_cells, reference_completions, shared_lists
 from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import make_limits
+from doxa.structure.moves.changes import accepts, local_scores
 from support.networks import load_network
 
 WARM_UP = 40  # turns of the sampler itself, before each device's own time

@@ -25,13 +25,13 @@ from logistic_score_cases import KINDS, binary_table, random_codes
 
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.cache import FamilyScores
-from doxa.structure.counting import counting_scratch
-from doxa.structure.exact import all_dags
-from doxa.structure.family_weights import score_families
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.families.family_weights import score_families
+from doxa.structure.families.shared_counts import subsets
 from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.logistic.report import family_evidence
-from doxa.structure.shared_counts import subsets
+from doxa.structure.sums.enumeration import all_dags
 from support.tables import skewed_table
 
 

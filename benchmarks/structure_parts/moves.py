@@ -9,9 +9,9 @@ import numpy as np
 
 from doxa.mcmc.driver import Schedule, sample
 from doxa.structure import Auto, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
-from doxa.structure.cache import FamilyScores
-from doxa.structure.sampler import StructureMove, StructureSampler, StructureState
-from doxa.structure.starts import smallest_graph
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.moves.sampler import StructureMove, StructureSampler, StructureState
+from doxa.structure.moves.starts import smallest_graph
 from structure_parts.chains import SEEDS, caps, compile_kernels, load, verdict
 from support.networks import load_network
 

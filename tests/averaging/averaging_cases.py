@@ -14,10 +14,10 @@ from doxa.data import Table
 from doxa.estimates.trace import Trace
 from doxa.models.bits import unpack_rows
 from doxa.structure import SingleEdge
-from doxa.structure.cache import FamilyScores
-from doxa.structure.exact import GraphPosterior, enumerate_posterior
-from doxa.structure.posterior import StructurePosterior
-from doxa.structure.scores import K2, Score
+from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.scores import K2, Score
+from doxa.structure.sums.enumeration import GraphPosterior, enumerate_posterior
 from support.tables import skewed_table
 
 

@@ -24,10 +24,10 @@ from doxa.averaging.draws import NetworkDraws, draw_networks
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import BDeu
-from doxa.structure.cache import FamilyScores
-from doxa.structure.exact import all_dags
+from doxa.structure.families.cache import FamilyScores
 from doxa.structure.incomplete import IncompleteData, cell_probabilities, find_holes
 from doxa.structure.logistic import Logistic
+from doxa.structure.sums.enumeration import all_dags
 from support.checks import SEED
 
 Floats = NDArray[np.float64]

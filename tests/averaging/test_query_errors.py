@@ -13,7 +13,7 @@ from doxa.averaging.means import mean_over_draws, weighted_mean
 from doxa.averaging.questions import read_question
 from doxa.data import Table
 from doxa.inference.exact import Budget
-from doxa.structure.scores import K2
+from doxa.structure.families.scores import K2
 from support.checks import SEED, z_limit
 
 STAY, DRAWS = 0.8, 250  # 1000 draws worth some 110

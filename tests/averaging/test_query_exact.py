@@ -22,7 +22,7 @@ from doxa.averaging.conditional import conditional_draws, weighted_conditionals
 from doxa.averaging.questions import read_question
 from doxa.inference.exact import Budget
 from doxa.models import CategoricalNetwork, Dag
-from doxa.structure.scores import BIC, K2, BDeu
+from doxa.structure.families.scores import BIC, K2, BDeu
 from support.checks import SEED, worst_z, z_limit
 
 QUESTIONS = [

@@ -20,9 +20,9 @@ from doxa.averaging.rows import RowChances
 from doxa.data import Table
 from doxa.estimates.trace import Trace
 from doxa.structure import SingleEdge
-from doxa.structure.cache import FamilyScores
-from doxa.structure.exact import all_dags, enumerate_posterior
-from doxa.structure.posterior import StructurePosterior
+from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.sums.enumeration import all_dags, enumerate_posterior
 from support.checks import SEED, worst_z, z_limit
 from support.tables import skewed_table
 

@@ -16,7 +16,7 @@ from doxa.page.inspection import _parent_sets, inspection
 from doxa.page.packing import DIGITS
 from doxa.page.regressions import regressions
 from doxa.page.simulation import simulate_pairs
-from doxa.structure.posterior import StructurePosterior
+from doxa.structure.answers.posterior import StructurePosterior
 from support.checks import FALSE_ALARM
 
 

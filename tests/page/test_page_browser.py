@@ -251,7 +251,7 @@ def test_it_prints(page, reinis):
 
 
 def test_without_a_table_it_says_what_is_missing(page, reinis):
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
     driver = page(StructurePosterior(reinis.names, reinis.trace, reinis.sampler, reinis.options))
     assert "knows no table" in element(driver, "#inspected").text

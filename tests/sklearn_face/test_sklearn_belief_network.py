@@ -23,9 +23,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_chances
 from doxa.sklearn.class_chances import ClassChances
-from doxa.structure.cache import FamilyScores
-from doxa.structure.exact import all_dags, enumerate_posterior
-from doxa.structure.scores import BDeu
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.scores import BDeu
+from doxa.structure.sums.enumeration import all_dags, enumerate_posterior
 from support.checks import SEED, z_limit
 from support.tables import skewed_table
 

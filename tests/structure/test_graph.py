@@ -7,9 +7,6 @@ import pytest
 
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.auto import _kind
-from doxa.structure.covered_arcs import _find_covered, _refresh_covered
-from doxa.structure.edge_reversal import edge_number
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -24,7 +21,10 @@ from doxa.structure.graph import (
     working_graph,
 )
 from doxa.structure.limits import capped, make_limits
-from doxa.structure.starts import random_dag
+from doxa.structure.moves.auto import _kind
+from doxa.structure.moves.covered_arcs import _find_covered, _refresh_covered
+from doxa.structure.moves.edge_reversal import edge_number
+from doxa.structure.moves.starts import random_dag
 
 NAMES = ("parents", "children", "ancestors", "descendants")
 

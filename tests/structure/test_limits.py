@@ -12,11 +12,11 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Cycle, MarkovBlanket, SingleEdge
-from doxa.structure.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores
 from doxa.structure.graph import candidate_kind, working_graph
 from doxa.structure.limits import capped, find_cycle, forbid_more, is_legal_family, make_limits
-from doxa.structure.moves import MOVES
-from doxa.structure.starts import greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.by_name import MOVES
+from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
 from support.tables import skewed_table
 
 NAMES = ("age", "smokes", "heart", "lungs")

@@ -26,14 +26,14 @@ from doxa.structure import (
     ParentSetGibbs,
     SingleEdge,
 )
-from doxa.structure.cache import FamilyScores
-from doxa.structure.covered_arcs import covered_arc_proposals
-from doxa.structure.exact import GraphPosterior, enumerate_posterior
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits, make_limits
-from doxa.structure.parent_sets import ParentSets, parent_sets, scaled
+from doxa.structure.moves.covered_arcs import covered_arc_proposals
+from doxa.structure.moves.parent_sets import ParentSets, parent_sets, scaled
+from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
-from doxa.structure.sampler import StructureSampler
-from doxa.structure.scores import BDeu
+from doxa.structure.sums.enumeration import GraphPosterior, enumerate_posterior
 from support.tables import skewed_table
 
 Matrix = NDArray[np.float64]

@@ -28,11 +28,15 @@ ROOMS = (
     Room("doxa.errors", "Exceptions"),
     Room("doxa.data", "Tables", ("doxa.datasets", "doxa.data.large")),
     Room(
-        "doxa.structure", "Posteriors over graphs", _below("doxa.structure", "loss consensus compare verdict logistic")
+        "doxa.structure",
+        "Posteriors over graphs",
+        _below("doxa.structure", "answers.loss answers.consensus answers.compare answers.verdict logistic"),
     ),
     Room("doxa.structure.incomplete", "Graphs of tables with missing cells"),
-    Room("doxa.structure.exact", "Sums over all graphs", ("doxa.structure.dag_budget",)),
-    Room("doxa.structure.graph", "For moves of your own", _below("doxa.structure", "changes cache limits")),
+    Room("doxa.structure.sums.enumeration", "Sums over all graphs", ("doxa.structure.sums.dag_budget",)),
+    Room(
+        "doxa.structure.graph", "For moves of your own", _below("doxa.structure", "moves.changes families.cache limits")
+    ),
     Room("doxa.averaging", "Queries, imputation and prediction"),
     Room("doxa.parameters", "Posteriors over parameters", _below("doxa.parameters", "report verdict regression")),
     Room("doxa.inference", "Hidden values", ("doxa.inference.exact",)),

@@ -28,9 +28,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.models.bits import unpack_rows
-from doxa.structure.exact_answer import ExactStructurePosterior
+from doxa.structure.answers.exact_answer import ExactStructurePosterior
+from doxa.structure.families.scores import K2, BDeu
 from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.scores import K2, BDeu
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 

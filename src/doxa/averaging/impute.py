@@ -24,7 +24,7 @@ from doxa.averaging.priors import ParameterPrior, cell_prior
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.scores import K2, BDeu
+from doxa.structure.families.scores import K2, BDeu
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,15 +19,15 @@ from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
 from doxa.structure.counted import beside, check_counts, count_table, kept_table, stored_options, uncounted, with_counts
+from doxa.structure.families.scores import Score
 from doxa.structure.limits import forbid_more, make_limits
 from doxa.structure.logistic import Logistic
-from doxa.structure.options import check_family
+from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.priors import make_prior
-from doxa.structure.running import exact_answer, make_plan, resume_run, run_plan
-from doxa.structure.runs import RunPlan, begin
-from doxa.structure.runs import load as load_graphs
-from doxa.structure.sampler import StructureMove
-from doxa.structure.scores import Score
+from doxa.structure.runs.files import RunPlan, begin
+from doxa.structure.runs.files import load as load_graphs
+from doxa.structure.runs.options import check_family
+from doxa.structure.runs.running import exact_answer, make_plan, resume_run, run_plan
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from doxa.averaging.counts import cell_index
 from doxa.averaging.priors import cell_prior, log_dirichlet
+from doxa.structure.families.scores import BDeu, log_bdeu
 from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.logistic.coefficients import CoefficientPosterior, log_tables_of
 from doxa.structure.logistic.work import MOST_PARENTS
-from doxa.structure.scores import BDeu, log_bdeu
 
 __all__ = ["LogisticFamily", "Stream"]
 

@@ -13,8 +13,8 @@ from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
-from doxa.structure.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior import StructurePosterior
+from doxa.structure.answers.exact_answer import ExactStructurePosterior
+from doxa.structure.answers.posterior import StructurePosterior
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.families.scores import K2, BDeu, Score
 from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.scores import K2, BDeu, Score
 
 __all__ = ["ParameterPrior", "cell_prior", "check_prior", "log_dirichlet", "parameter_prior"]
 

@@ -71,7 +71,7 @@ def learn(
     output: own.Output = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
-    from doxa.structure.options import check_family
+    from doxa.structure.runs.options import check_family
 
     kept = resume if resume is not None else store
     chosen = typed(context)

@@ -12,7 +12,7 @@ from doxa.page.numbers import decimals, significant
 
 if TYPE_CHECKING:
     from doxa.estimates.diagnostics import RealDiagnosis
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["MOST_POINTS", "evidence"]
 

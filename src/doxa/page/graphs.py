@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from doxa.models.bits import unpack_rows
 from doxa.page.numbers import decimals, significant
 from doxa.page.places import bend, places
-from doxa.structure.relations import bit_totals
+from doxa.structure.answers.relations import bit_totals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["MOST_EDGES", "MOST_SAMPLES", "graphs"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.averaging.draws import NetworkDraws
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["inspection"]
 

@@ -150,7 +150,7 @@ class _Source:
         from doxa.averaging.posterior import Posterior, with_table
         from doxa.data import Table
         from doxa.run_files import load
-        from doxa.structure.runs import load as load_graphs
+        from doxa.structure.runs.files import load as load_graphs
 
         if isinstance(self.table, Table):
             return with_table(load_graphs(self.run), self.table)

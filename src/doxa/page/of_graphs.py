@@ -11,7 +11,7 @@ from doxa.page.inspection import inspection
 from doxa.page.run_facts import run_facts, verdict
 
 if TYPE_CHECKING:
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["of_graphs"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from doxa.plots.layers import Point, layered_layout
 
 if TYPE_CHECKING:
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["Places", "bend", "places"]
 

@@ -7,11 +7,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from doxa.page.verdicts import closing_facts, verdict_box
-from doxa.structure.summary import cap_text, prior_text
+from doxa.structure.answers.summary import cap_text, prior_text
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["run_facts", "verdict"]
 

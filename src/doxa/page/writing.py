@@ -15,7 +15,7 @@ from doxa.replacing import replacing
 if TYPE_CHECKING:
     from doxa.inference.answers import Inference
     from doxa.parameters.posterior import ParameterPosterior
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["page_data", "page_text", "write_report"]
 
@@ -105,7 +105,7 @@ def _contents(posterior: object, written: datetime) -> dict[str, Any]:
     """By the kind of the answer."""
     from doxa.inference.answers import Inference
     from doxa.parameters.posterior import ParameterPosterior
-    from doxa.structure.posterior import StructurePosterior
+    from doxa.structure.answers.posterior import StructurePosterior
 
     if isinstance(posterior, StructurePosterior):
         from doxa.page.of_graphs import of_graphs

@@ -12,12 +12,12 @@ import doxa
 from doxa.data import Table
 from doxa.data.large import CountedTable, open_source
 from doxa.errors import TableError
-from doxa.structure.cache import FamilyScores, local_weights
 from doxa.structure.counted import CountedScores, count_table, needed_sets, predicted_cost
-from doxa.structure.exact import exact_posterior, family_score_lists
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.families.score_table import build_score_table
+from doxa.structure.families.scores import BIC, K2, BDeu
 from doxa.structure.limits import capped, make_limits
-from doxa.structure.score_table import build_score_table
-from doxa.structure.scores import BIC, K2, BDeu
+from doxa.structure.sums.enumeration import exact_posterior, family_score_lists
 
 RADIX = [2, 3, 4, 2, 3, 2, 5]
 NAMES = tuple(f"x{j}" for j in range(len(RADIX)))

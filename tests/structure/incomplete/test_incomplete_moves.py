@@ -9,8 +9,7 @@ from incomplete_cases import CASES, Standing, case, independence_matrix, redraw_
 from doxa.data import Table
 from doxa.mcmc.chain_theory import invariance_residual
 from doxa.structure import Auto
-from doxa.structure.counting import counting_scratch
-from doxa.structure.exact import enumerate_posterior
+from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, cell_probabilities, enumerate_joint
 from doxa.structure.incomplete.arranged import arrange, list_layout
@@ -19,7 +18,8 @@ from doxa.structure.incomplete.holes import completion_of
 from doxa.structure.incomplete.lists import weigh_lists
 from doxa.structure.incomplete.references import reference_lists
 from doxa.structure.incomplete.sweep import redraw_row, swap_labels
-from doxa.structure.parent_sets import scaled
+from doxa.structure.moves.parent_sets import scaled
+from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
 

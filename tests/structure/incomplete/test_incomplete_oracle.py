@@ -13,11 +13,11 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import unpack_rows
 from doxa.structure import BIC, K2, BDeu
-from doxa.structure.counting import count_family
-from doxa.structure.exact import enumerate_posterior
+from doxa.structure.families.counting import count_family
+from doxa.structure.families.scores import log_bdeu
 from doxa.structure.incomplete import IncompleteData, completed_table, enumerate_joint, find_holes
 from doxa.structure.limits import capped
-from doxa.structure.scores import log_bdeu
+from doxa.structure.sums.enumeration import enumerate_posterior
 from support.tables import skewed_table
 
 BINARY = [["n", "y"]]

@@ -16,7 +16,7 @@ from doxa.estimates.indicators import diagnose_indicators
 from doxa.mcmc.driver import Schedule, sample
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import K2, Auto, BDeu, MarkovBlanket, SingleEdge, Tempered
-from doxa.structure.counting import counting_scratch
+from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities, enumerate_joint, turns
 from doxa.structure.incomplete.blocks import gather, move_case, row_work, tie_cells

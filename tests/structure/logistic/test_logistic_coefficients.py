@@ -7,8 +7,8 @@ import pytest
 from logistic_score_cases import KINDS, design_of, random_codes, softplus
 
 import doxa.structure.logistic.coefficients as module
-from doxa.structure.dag_sums import PrecisionError
 from doxa.structure.logistic.coefficients import CoefficientPosterior, log_tables_of
+from doxa.structure.sums.dag_sums import PrecisionError
 from support.checks import SEED, z_limit
 
 N = 20_000

@@ -14,14 +14,14 @@ from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
 from doxa.mcmc.driver import Schedule, sample
 from doxa.structure import Auto, BDeu, SingleEdge
-from doxa.structure.cache import FamilyScores
-from doxa.structure.exact import enumerate_posterior, family_score_table
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped
 from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.logistic.report import family_evidence, family_types
+from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
-from doxa.structure.sampler import StructureSampler
-from doxa.structure.score_table import build_score_table
+from doxa.structure.sums.enumeration import enumerate_posterior, family_score_table
 from doxa.variational.batch import batch_posterior
 from doxa.variational.optimal import optimal_posterior
 from support.checks import SEED, worst_z, z_limit

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.structure.family_weights import list_nodes
+from doxa.structure.families.family_weights import list_nodes
+from doxa.structure.families.shared_counts import subsets
 from doxa.structure.limits import Limits
-from doxa.structure.shared_counts import subsets
 
 __all__ = ["FamilyCost", "fits", "needed_sets", "predicted_cost"]
 

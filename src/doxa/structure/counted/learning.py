@@ -23,12 +23,12 @@ from doxa.structure.counted.families import (
     needed_sets,
     predicted_cost,
 )
+from doxa.structure.families.scores import Score
 from doxa.structure.limits import Limits
-from doxa.structure.options import RunOptions
-from doxa.structure.scores import Score
+from doxa.structure.runs.options import RunOptions
 
 if TYPE_CHECKING:
-    from doxa.structure.runs import RunPlan
+    from doxa.structure.runs.files import RunPlan
 
 __all__ = ["beside", "check_counts", "count_table", "kept_table", "stored_options", "uncounted", "with_counts"]
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.data.large.table import CountedTable, SizedCounts
 from doxa.models.bits import n_words
-from doxa.structure.cache import FamilyScores, ScoreCache, store_score
 from doxa.structure.counted.families import predicted_cost
 from doxa.structure.counted.sums import CountedSums
-from doxa.structure.counting import CountingScratch, counting_scratch
+from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
+from doxa.structure.families.counting import CountingScratch, counting_scratch
+from doxa.structure.families.scores import Rule, family_log_marginal
+from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
-from doxa.structure.scores import Rule, family_log_marginal
-from doxa.structure.shared_counts import SharedCounts
 
 __all__ = ["CountedScores"]
 

@@ -1,4 +1,4 @@
-"""`CountedSums`: the sums T of `doxa.structure.shared_counts`, from counts that were made where the data live."""
+"""`CountedSums`: the sums T of `doxa.structure.families.shared_counts`, from counts made where the data live."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.shared_counts import SharedCounts, sum_terms
+from doxa.structure.families.shared_counts import SharedCounts, sum_terms
 
 if TYPE_CHECKING:
     from doxa.structure.counted.scores import CountedScores

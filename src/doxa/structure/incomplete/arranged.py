@@ -1,4 +1,4 @@
-"""`ParentSets` made anew from fresh weights: what `doxa.structure.parent_sets.scaled` makes, but in compiled code."""
+"""`ParentSets` made anew from fresh weights: as `doxa.structure.moves.parent_sets.scaled` makes them, compiled."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
 from doxa.structure.incomplete.lists import FamilyLists
-from doxa.structure.parent_sets import ParentSets
+from doxa.structure.moves.parent_sets import ParentSets
 
 __all__ = ["arrange", "list_layout"]
 
-_LEVEL = 64.0  # nats: as in `doxa.structure.parent_sets`
+_LEVEL = 64.0  # nats: as in `doxa.structure.moves.parent_sets`
 _NEXT = math.exp(-_LEVEL)
 _BOUND = 1.0 + 1e-12  # what is left is a bound, whatever the rounding
 

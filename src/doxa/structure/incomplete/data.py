@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.cache import FamilyScores
-from doxa.structure.counting import CountingScratch
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.counting import CountingScratch
+from doxa.structure.families.scores import BIC, K2, BDeu, Rule, Score
 from doxa.structure.incomplete.holes import Completion, Holes, completed_table, find_holes
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, uniform_prior
-from doxa.structure.scores import BIC, K2, BDeu, Rule, Score
 
 __all__ = ["IncompleteData"]
 
@@ -85,7 +85,7 @@ class IncompleteData:
         return self.score.rule(self.table.n_rows)
 
     def scoring(self, completion: Completion, scratch: CountingScratch) -> tuple[Any, ...]:
-        """What `doxa.structure.cache.family_log_score` needs to count families in a completion."""
+        """What `doxa.structure.families.cache.family_log_score` needs to count families in a completion."""
         data = (completion.columns, completion.weights, completion.n_states)
         return data, self.rule, self.prior.arrays, scratch
 

@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.auto import Auto, auto_step
-from doxa.structure.cache import ScoreCache
-from doxa.structure.changes import cache_is_full, local_scores
-from doxa.structure.counting import counting_scratch
+from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import WorkingGraph, count_bits, working_graph
 from doxa.structure.incomplete.arranged import arrange, list_layout
 from doxa.structure.incomplete.data import IncompleteData
@@ -31,8 +29,10 @@ from doxa.structure.incomplete.joint import offer
 from doxa.structure.incomplete.joint_counts import joint_work
 from doxa.structure.incomplete.lists import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.limits import Limits
-from doxa.structure.parent_sets import find_set
-from doxa.structure.single_edge import log_proposals
+from doxa.structure.moves.auto import Auto, auto_step
+from doxa.structure.moves.changes import cache_is_full, local_scores
+from doxa.structure.moves.parent_sets import find_set
+from doxa.structure.moves.single_edge import log_proposals
 
 __all__ = ["Excursions", "is_worth_it"]
 

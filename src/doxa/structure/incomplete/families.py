@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.structure.families.scores import CONSTANT_RULE, Rule
 from doxa.structure.incomplete.holes import Completion
-from doxa.structure.scores import CONSTANT_RULE, Rule
 
 __all__ = [
     "Families",

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined
-from doxa.structure.changes import accepts
+from doxa.structure.families.scores import log_ratio
 from doxa.structure.incomplete.blocks import set_cell
 from doxa.structure.incomplete.joint_counts import add_row, has_column, lay_out
+from doxa.structure.moves.changes import accepts
 from doxa.structure.priors import family_log_prior
-from doxa.structure.scores import log_ratio
 
 __all__ = ["back", "forth", "log_estimate", "offer", "put_back", "put_values", "shuffle", "weigh_row", "write_value"]
 

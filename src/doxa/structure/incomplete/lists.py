@@ -1,7 +1,7 @@
 r"""Listed parent sets, weighed again on every new completion: a cost that grows with the holes, not with the table.
 
-Moves that redraw whole parent sets draw from lists (`doxa.structure.parent_sets`).  *Which* sets are listed does not
-matter for exactness, so the lists stay; their *weights* must be those of the completion at hand.  For each listed
+Moves that redraw whole parent sets draw from lists (`doxa.structure.moves.parent_sets`).  *Which* sets are listed does
+not matter for exactness, so the lists stay; their *weights* must be those of the completion at hand.  For each listed
 family the counts of the rows that have none of its columns missing are kept: they never change.  Weighing adds the
 others, which are found by joining the bit sets of the rows without each column, and looks logarithms of Gamma functions
 up in a table.
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
-from doxa.structure.cache import store_score
+from doxa.structure.families.cache import store_score
+from doxa.structure.families.scores import CONSTANT_RULE, family_log_marginal, log_ratio
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.priors import family_log_prior
-from doxa.structure.scores import CONSTANT_RULE, family_log_marginal, log_ratio
 
 __all__ = ["FamilyLists", "family_lists", "fill_cache", "weigh_lists"]
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.counting import counting_scratch
-from doxa.structure.exact import all_dags
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.holes import completion_of
 from doxa.structure.limits import Limits, capped, is_legal_family
 from doxa.structure.priors import family_log_prior
-from doxa.structure.scores import family_log_marginal
+from doxa.structure.sums.enumeration import all_dags
 
 __all__ = ["JointPosterior", "enumerate_joint"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.structure.auto import Auto
+from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete.blocks import row_work
 from doxa.structure.incomplete.data import IncompleteData
@@ -18,9 +18,9 @@ from doxa.structure.incomplete.holes import Holes, completion_of
 from doxa.structure.incomplete.lists import FamilyLists, family_lists
 from doxa.structure.incomplete.sweep import sweep_cells
 from doxa.structure.limits import Limits
-from doxa.structure.sampler import StructureSampler
-from doxa.structure.score_table import ScoreTable, build_score_table
-from doxa.structure.starts import smallest_graph
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.moves.starts import smallest_graph
 
 __all__ = ["observed_cells", "reference_completions", "reference_lists", "shared_lists"]
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.models.bits import n_words, pack_rows
-from doxa.structure.auto import Auto
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.excursions import Excursions
 from doxa.structure.incomplete.references import observed_cells, shared_lists
 from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import Limits
-from doxa.structure.sampler import StructureMove
-from doxa.structure.starts import greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
 
 __all__ = ["IncompleteSampler", "IncompleteState", "usual_steps"]
 
@@ -30,7 +30,7 @@ class IncompleteState(NamedTuple):
 
     rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
     cells: NDArray[np.int16]  # (n_missing,): values of the missing cells, in the order of `Holes`
-    position: int  # as in `doxa.structure.sampler.StructureState`, for the move
+    position: int  # as in `doxa.structure.moves.sampler.StructureState`, for the move
     block: NDArray[np.uint64]
     memory: NDArray[np.int64]
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.structure.cache import ScoreCache
-from doxa.structure.changes import local_scores
-from doxa.structure.counting import counting_scratch
+from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete.arranged import arrange, list_layout
 from doxa.structure.incomplete.blocks import row_work
@@ -27,8 +26,9 @@ from doxa.structure.incomplete.holes import completion_of
 from doxa.structure.incomplete.lists import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.limits import Limits
-from doxa.structure.parent_sets import no_parent_sets
-from doxa.structure.sampler import StructureMove, Work
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets
+from doxa.structure.moves.sampler import StructureMove, Work
 
 __all__ = ["Turns"]
 
@@ -48,7 +48,7 @@ class Turns:
     cells : ndarray of int, shape (n_missing,)
         The completion.
     place : tuple
-        Position, block and memory of the move, as in `doxa.structure.sampler.StructureState`.
+        Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
     excursions : Excursions, optional
         None for none.
     """

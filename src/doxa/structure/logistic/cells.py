@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.structure.counting import relabel
+from doxa.structure.families.counting import relabel
 
 __all__ = ["gather_cells", "logit_of"]
 

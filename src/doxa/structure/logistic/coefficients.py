@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.models.bits import pack_rows
-from doxa.structure.dag_sums import PrecisionError
 from doxa.structure.logistic.cells import gather_cells
 from doxa.structure.logistic.coefficient_kernels import FREEDOM, accept, largest_weight, sum_probabilities
 from doxa.structure.logistic.evidence import choose_law
 from doxa.structure.logistic.nodes import LEVELS, REPLICATES, Nodes
 from doxa.structure.logistic.one_logit import log_one_logit
 from doxa.structure.logistic.work import LogisticWork, logistic_work
+from doxa.structure.sums.dag_sums import PrecisionError
 
 __all__ = ["CoefficientPosterior", "log_tables_of"]
 

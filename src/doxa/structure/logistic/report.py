@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
-from doxa.structure.counting import count_family
+from doxa.structure.families.counting import count_family
+from doxa.structure.families.scores import log_bdeu
 from doxa.structure.logistic.box import Box
 from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.logistic.work import MOST_PARENTS
-from doxa.structure.scores import log_bdeu
 
 __all__ = ["FamilyEvidence", "FamilyTypes", "family_evidence", "family_types"]
 

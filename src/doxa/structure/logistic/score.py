@@ -27,8 +27,8 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.logistic.work import MOST_PARENTS
 
 if TYPE_CHECKING:
+    from doxa.structure.families.scores import Rule
     from doxa.structure.limits import Limits
-    from doxa.structure.scores import Rule
 
 __all__ = [
     "BOUND_RULE",
@@ -53,7 +53,7 @@ _SCALES = (1e-3, 1e3)
 
 
 class LogisticRule(NamedTuple):
-    """What the scorer takes; the first three fields are those of `doxa.structure.scores.Rule`."""
+    """What the scorer takes; the first three fields are those of `doxa.structure.families.scores.Rule`."""
 
     kind: int
     log_weight: float
@@ -207,7 +207,7 @@ class FamilyMixture:
 
 
 def _rule(rule: LogisticRule) -> Rule:
-    from doxa.structure.scores import Rule  # which imports this module
+    from doxa.structure.families.scores import Rule  # which imports this module
 
     return Rule(rule.kind, rule.log_weight, rule.log_cases)
 

@@ -1,0 +1,438 @@
+"""`StructurePosterior`: what a run over graphs says, every number with its Monte Carlo error.
+
+Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
+`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.answers.verdict`.  What else can be
+asked is
+answered in `doxa.structure.answers.features`, `.consensus`, `.loss` and `.compare`, whose functions are methods here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
+from doxa.estimates.trace import Trace
+from doxa.models import Cpdag, Dag
+from doxa.structure.answers import features
+from doxa.structure.answers.consensus import consensus, median_probability_graph, most_probable_class
+from doxa.structure.answers.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.stopping import StopReport
+    from doxa.structure.answers.compare import PosteriorComparison
+    from doxa.structure.answers.consensus import MedianGraph, SampledClass
+    from doxa.structure.answers.verdict import Verdict
+    from doxa.structure.families.cache import CacheUse
+    from doxa.structure.moves.sampler import StructureMove
+    from doxa.structure.runs.options import RunOptions
+
+__all__ = ["SampledGraph", "StructurePosterior"]
+
+
+class SampledGraph(NamedTuple):
+    """One graph of the sample."""
+
+    dag: Dag
+    log_score: float  # log P(data | graph), nats
+    frequency: Estimate  # its posterior probability
+
+
+class StructurePosterior:
+    """The posterior over directed acyclic graphs, as sampled by `doxa.learn`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The nodes, in the order of the table's columns.
+    trace : Trace
+        The draws: ``rows`` (adjacency rows as bit sets), ``log_score`` (nats) and ``n_edges``, each (chain, draw, ...).
+    sampler : object
+        The move that made them, with its settings.
+    options : RunOptions
+        Score, limits and data of the run.
+    cache : CacheUse or None
+        Memory and work of the score caches; None if not known.
+    stop : StopReport or None
+        Why the run stopped; None if not known.
+    source : dict or None
+        How the table was read, if from a file.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+    >>> posterior.stop.reason, posterior.converged
+    ('reached', True)
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        trace: Trace,
+        sampler: StructureMove,
+        options: RunOptions,
+        cache: CacheUse | None = None,
+        stop: StopReport | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> None:
+        self.names = names
+        self.trace = trace
+        self.sampler = sampler
+        self.options = options
+        self.cache = cache
+        self.stop = stop
+        self.source = source
+
+    def __repr__(self) -> str:
+        n_chains, n_draws = self.n_edges.shape
+        return f"StructurePosterior({len(self.names)} nodes, {n_chains} chains of {n_draws} draws, {self.sampler.name})"
+
+    @property
+    def n_edges(self) -> NDArray[np.int32]:
+        """Number of edges of every sampled graph, shape (chain, draw)."""
+        return self.trace["n_edges"]
+
+    @property
+    def log_score(self) -> NDArray[np.float64]:
+        """Log P(data | graph) of every sampled graph, nats, shape (chain, draw)."""
+        return self.trace["log_score"]
+
+    def edges(self) -> pd.DataFrame:
+        """Posterior probability of every directed edge.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``source, target, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes, most
+            probable first.  ``mcse`` is the Monte Carlo standard error of ``probability`` and never 0; ``ess`` the
+            effective number of draws; ``r_hat`` the split R-hat over the chains (nan where the edge never changed).
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> list(posterior.edges().columns)
+        ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
+        """
+        return features.pair_frame(self.names, ("source", "target"), self.edge_diagnostics)
+
+    def adjacencies(self) -> pd.DataFrame:
+        """Posterior probability that two nodes are joined, in either direction.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
+            the table's columns, most probable first.
+        """
+        return features.pair_frame(self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True)
+
+    def cpdag_edges(self) -> pd.DataFrame:
+        """Probability of every directed and undirected edge of the equivalence class.
+
+        Columns ``source, target, kind, probability, mcse, ess, r_hat``; see
+        `doxa.structure.answers.features.cpdag_edges`.
+        """
+        return features.cpdag_edges(self)
+
+    def ancestors(self) -> pd.DataFrame:
+        """Probability of a directed path from one node to another.
+
+        Columns ``ancestor, descendant, probability, mcse, ess, r_hat``; see
+        `doxa.structure.answers.features.ancestors`.
+        """
+        return features.ancestors(self)
+
+    def markov_blankets(self) -> pd.DataFrame:
+        """Probability that one node belongs to the Markov blanket of another.
+
+        Columns ``node, member, probability, mcse, ess, r_hat``; see `doxa.structure.answers.features.markov_blankets`.
+        """
+        return features.markov_blankets(self)
+
+    def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
+        """The ``most`` probable parent sets of a node.
+
+        Columns ``parents, probability, mcse, ess, r_hat``; see `doxa.structure.answers.features.parent_sets`.
+        """
+        return features.parent_sets(self, node, most)
+
+    def edge(self, source: str, target: str) -> Estimate:
+        """Posterior probability of the edge source -> target.
+
+        Raises
+        ------
+        ArgumentError
+            If a name is not a node, or both are the same.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+        >>> low, high = posterior.edge("smoke", "protein").interval()
+        >>> bool(0 < low < high < 1)
+        True
+        """
+        for node in (source, target):
+            if node not in self.names:
+                known = ", ".join(repr(name) for name in self.names)
+                raise ArgumentError(f"{node!r} is not a node of this posterior; its nodes are {known}")
+        if source == target:
+            raise ArgumentError(f"source and target are both {source!r}; an edge joins two different nodes")
+        return self.edge_diagnostics.estimate((self.names.index(source), self.names.index(target)))
+
+    def feature(self, f: Callable[[Dag], float]) -> Estimate:
+        """Posterior mean of any function of the graph (eq. 4.12).
+
+        Parameters
+        ----------
+        f : callable
+            From a `Dag` to a number, or to True or False for the probability of a property.  Called once for
+            every different graph of the sample.
+
+        Returns
+        -------
+        Estimate
+            With the error of an indicator when ``f`` returns True or False, else that of a real quantity.
+
+        Raises
+        ------
+        ArgumentError
+            If ``f`` returns something that is not a finite number.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> estimate = posterior.feature(lambda dag: "smoke" in dag.markov_blanket("phys"))
+        >>> estimate.value > 0.99
+        True
+        """
+        return features.feature_mean(self, f)
+
+    @property
+    def expected_edges(self) -> Estimate:
+        """Posterior mean of the number of edges."""
+        return self.n_edges_diagnosis.estimate
+
+    def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
+        """The most probable graphs of the sample, by their exact relative posterior, with their frequencies.
+
+        Parameters
+        ----------
+        most : int, default=10
+            How many to return; there may be fewer.
+
+        Returns
+        -------
+        tuple of SampledGraph
+            By log score, highest first (the prior is uniform); equal scores in order of appearance.
+        """
+        most = check_whole("most", most, 0)
+        rows, which = self._distinct
+        score = self._distinct_score
+        return tuple(
+            SampledGraph(
+                Dag.from_rows(rows[best], self.names),
+                float(score[best]),
+                features.frequency_of(self, which == best),
+            )
+            for best in np.argsort(-np.round(score, 9), kind="stable")[:most]
+        )
+
+    def most_probable_class(self) -> SampledClass:
+        """The most probable equivalence class, by frequency, then score; see `doxa.structure.answers.consensus`."""
+        return most_probable_class(self)
+
+    def median_probability_graph(self) -> MedianGraph:
+        """All edges with a probability above 1/2, which may have a cycle; see `doxa.structure.answers.consensus`."""
+        return median_probability_graph(self)
+
+    def consensus(self, threshold: float = 0.5) -> Dag:
+        """The edges above a threshold, most probable first, without cycles; see `doxa.structure.answers.consensus`."""
+        return consensus(self, threshold)
+
+    def expected_loss(self, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
+        """Posterior expected loss of reporting ``graph``; see `doxa.structure.answers.loss.expected_loss`."""
+        return expected_loss(self, graph, loss)
+
+    def least_loss_graph(
+        self, loss: Loss = "shd", candidates: Iterable[Dag] | None = None, max_evaluations: int = MOST_EVALUATIONS
+    ) -> Dag:
+        """The sampled graph with the smallest expected loss; see `doxa.structure.answers.loss.least_loss_graph`."""
+        return least_loss_graph(self, loss, candidates, max_evaluations)
+
+    def compare(self, other: StructurePosterior) -> PosteriorComparison:
+        """Edge probabilities beside those of another posterior; see
+        `doxa.structure.answers.compare.compare_posteriors`.
+        """
+        from doxa.structure.answers.compare import compare_posteriors
+
+        return compare_posteriors(self, other)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior to a new file, which `doxa.load` reads.
+
+        Parameters
+        ----------
+        path : path
+            A name that is not taken.
+
+        Raises
+        ------
+        RunFileError
+            If the name is taken or the file cannot be written; nothing is then left behind.
+
+        Notes
+        -----
+        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
+        exact posterior the independent draws are kept, and the sums are not.
+        """
+        from doxa.structure.runs.saving import save_run
+
+        save_run(self, path)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All draws as a frame, one row for each draw of each chain; write it with ``to_csv`` or ``to_parquet``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``chain, draw, log_score, n_edges``, then one 0/1 column (int8) ``"source -> target"`` for each
+            ordered pair of nodes.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=10, seed=1)
+        >>> posterior.to_frame().shape
+        (40, 34)
+        """
+        from doxa.structure.answers.export import draws_frame
+
+        return draws_frame(self)
+
+    def to_arviz(self) -> Any:
+        """All draws as an ArviZ ``DataTree``; needs ``pip install 'doxa[arviz]'``.
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` with ``edge`` (chain, draw, source, target) as int8, ``log_score`` and ``n_edges``.
+
+        Raises
+        ------
+        MissingExtraError
+            If arviz-base is not installed.
+
+        Notes
+        -----
+        ArviZ gives an edge that never changed an error of 0; `edges` does not.
+        """
+        from doxa.structure.answers.export import draws_to_arviz
+
+        return draws_to_arviz(self)
+
+    @property
+    def verdict(self) -> str:
+        """In words: has the run converged, why, and what to do."""
+        return self.judgement.text
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the chains agree well enough to trust; None when the run cannot tell."""
+        return self.judgement.converged
+
+    def summary(self, most: int = 12) -> str:
+        """A page of text: the run, its most probable edges with errors, and the verdict.
+
+        Parameters
+        ----------
+        most : int, default=12
+            Edges listed.
+        """
+        from doxa.structure.answers.summary import summary_text
+
+        return summary_text(self, check_whole("most", most, 0))
+
+    @cached_property
+    def edge_diagnostics(self) -> IndicatorDiagnostics:
+        """Diagnostics of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
+        return self._edges_alone.judged_by(self.reference_ess)
+
+    @cached_property
+    def adjacency_diagnostics(self) -> IndicatorDiagnostics:
+        """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
+        from doxa.models.bits import pack_rows
+        from doxa.structure.answers.adjacency import symmetric_rows
+
+        n = len(self.names)
+        once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once, and written on both sides
+        counts = IndicatorCounts.from_words(symmetric_rows(self.trace["rows"]) & pack_rows(once), n)
+        return diagnose_indicators(counts, self.reference_ess).mirrored()
+
+    @cached_property
+    def log_score_diagnosis(self) -> RealDiagnosis:
+        """Mean, error and R-hat of the log score: the quantity that shows a chain in another mode."""
+        return diagnose_real(self.log_score)
+
+    @cached_property
+    def n_edges_diagnosis(self) -> RealDiagnosis:
+        """Mean, error and R-hat of the number of edges (the chapter's own convergence diagnostic)."""
+        return diagnose_real(self.n_edges.astype(np.float64))
+
+    @cached_property
+    def _edges_alone(self) -> IndicatorDiagnostics:
+        """Diagnostics of the edges that see no other quantity."""
+        return diagnose_indicators(IndicatorCounts.from_words(self.trace["rows"], len(self.names)))
+
+    @cached_property
+    def reference_ess(self) -> float:
+        """Effective draws of the slowest quantity that changed; 0 if nothing did.
+
+        What never changed is judged by it: a bound of 3 / ess, not an error of 0.
+        """
+        slowest = [
+            self._edges_alone.reference_ess,
+            self.log_score_diagnosis.bulk_ess,
+            self.n_edges_diagnosis.bulk_ess,
+        ]
+        return min((ess for ess in slowest if np.isfinite(ess) and ess > 0), default=0.0)
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
+        from doxa.structure.answers.verdict import judge
+
+        return judge(self)
+
+    @cached_property
+    def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+        """The different graphs of the sample in order of appearance, and for each draw which of them it is."""
+        from doxa.structure.answers.relations import label_rows
+
+        rows = self.trace["rows"]
+        flat = rows.reshape(-1, *rows.shape[2:])
+        first, label = label_rows(flat)
+        return flat[first], label.reshape(rows.shape[:2])
+
+    @cached_property
+    def _distinct_score(self) -> NDArray[np.float64]:
+        """Log score of each different graph."""
+        rows, which = self._distinct
+        score = np.empty(len(rows))
+        score[which.ravel()] = self.log_score.ravel()
+        return score

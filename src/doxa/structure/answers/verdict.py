@@ -1,0 +1,149 @@
+"""Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
+
+The chains start far apart: one at the empty graph, one at a greedy optimum, the others at random graphs.  The verdict
+asks whether they have come to agree: in the log score (split, rank-normalised R-hat; it shows chains that sit in
+different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
+thousand has an R-hat that means little, and no influence.
+Last, the slowest of all quantities must have enough effective draws.
+Agreement is no proof: a mode that no chain has found leaves no trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.indicators import IndicatorDiagnostics, Status
+from doxa.estimates.verdict import Verdict
+
+if TYPE_CHECKING:
+    from doxa.structure.answers.posterior import StructurePosterior
+
+__all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge"]
+
+R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
+MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
+LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
+STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
+
+
+def judge(posterior: StructurePosterior) -> Verdict:
+    """Judge a run; see the module docstring for the rules."""
+    converged, reason, advice = _judge(posterior)
+    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
+    text = f"{word}: {reason}."
+    if posterior.stop is not None and posterior.stop.text:
+        text = f"{text} {posterior.stop.text}"
+    if posterior.sampler.bias is not None:
+        # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
+        agree = "The chains agree with each other. " if converged else ""
+        return Verdict(False, f"Biased: {posterior.sampler.bias}. {agree}{'' if converged else text}".rstrip())
+    return Verdict(converged, f"{text} {advice}" if advice else text, advice)
+
+
+def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
+    diagnostics = posterior.edge_diagnostics
+    adjacency = posterior.adjacency_diagnostics
+    score = posterior.log_score_diagnosis
+    n_chains, n_draws = posterior.n_edges.shape
+    if posterior.sampler.name == "exact":
+        reason = "independent draws from the exact posterior; the sums that it was made with were not kept with them"
+        return True, reason, "For exact probabilities, learn again from the table."
+    only = _only_graph(posterior)
+    if only:
+        return True, only, ""
+    if n_chains == 1:
+        return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+    off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
+    if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
+        return None, f"no edge changed in {n_draws} draws of {n_chains} chains", _longer(posterior)
+    unsettled = off_diagonal & _unsettled(diagnostics)
+    unsettled_pairs = np.triu(off_diagonal & _unsettled(adjacency))
+    if score.r_hat > R_HAT_LIMIT or unsettled.any() or unsettled_pairs.any():
+        return False, _disagreement(posterior, unsettled, unsettled_pairs), _longer(posterior)
+    # The slowest of all that changed; the log score says nothing when it is the same for every graph that was seen.
+    ess = posterior.reference_ess
+    if not ess >= LEAST_ESS:
+        reason = f"the slowest quantity has only {ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        return False, reason, _more(posterior)
+    worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
+    log_score = (
+        "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
+    )
+    reason = (
+        f"{n_chains} chains{_starts(n_chains)} agree ({log_score}); "
+        f"no edge probability has a Monte Carlo error above {worst:.2g}"
+    )
+    return True, reason, ""
+
+
+def _only_graph(posterior: StructurePosterior) -> str:
+    """In words, that the limits leave one graph; empty when they leave more."""
+    options = posterior.options
+    if not any(options.max_parents):
+        return "with max_parents=0 the empty graph is the only one"
+    n = len(posterior.names)
+    limits = options.limits
+    free = limits.allowed_edges & ~limits.required_edges
+    free[:, limits.required_edges.sum(axis=0) >= limits.max_parents] = False
+    return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
+
+
+def _starts(n_chains: int) -> str:
+    """Where the chains began, see `doxa.structure.moves.sampler`."""
+    return (
+        " from the empty graph and a greedy optimum"
+        if n_chains == 2
+        else (" from the empty graph, a greedy optimum and random graphs")
+    )
+
+
+def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:
+    """Quantities on which chains disagree, and whose error is large enough to matter."""
+    with np.errstate(invalid="ignore"):  # R-hat is nan where nothing ever changed
+        return np.asarray((diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS))
+
+
+def _disagreement(posterior: StructurePosterior, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
+    score = posterior.log_score_diagnosis
+    parts = []
+    if score.r_hat > R_HAT_LIMIT:
+        means = ", ".join(f"{mean:.1f}" for mean in posterior.log_score.mean(axis=1))
+        parts.append(f"the log score has R-hat {_shown(score.r_hat)} (limit {R_HAT_LIMIT}; mean by chain {means})")
+    for found, diagnostics, arrow, what in (
+        (edges, posterior.edge_diagnostics, "->", "edge"),
+        (pairs, posterior.adjacency_diagnostics, "--", "adjacency"),
+    ):
+        if found.any():
+            r_hat = np.where(found, diagnostics.r_hat, 0.0)
+            i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
+            name = f"{posterior.names[i]} {arrow} {posterior.names[j]}"
+            many = f"{int(found.sum())} {what} probabilities, most" if found.sum() > 1 else f"one {what} probability,"
+            limit = f"R-hat {_shown(float(r_hat.max()))} (limit {R_HAT_LIMIT})"
+            parts.append(f"chains disagree about {many} that of {name}: {limit}")
+    return "; ".join(parts)
+
+
+def _shown(r_hat: float) -> str:
+    """Two decimals are too few near the limit of 1.01, and too many far above it."""
+    return "infinite" if np.isinf(r_hat) else f"{r_hat:.4f}" if r_hat < 1.1 else f"{r_hat:.1f}"
+
+
+def _more(posterior: StructurePosterior) -> str:
+    """Advice where nothing is wrong but the length."""
+    n_draws = posterior.n_edges.shape[1]
+    return f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
+
+
+def _longer(posterior: StructurePosterior) -> str:
+    """Advice where chains disagree: run longer, unless they sit in different modes."""
+    score = posterior.log_score_diagnosis
+    means = posterior.log_score.mean(axis=1)
+    if score.r_hat > STUCK_R_HAT and np.ptp(means) > STUCK_NATS:
+        return (
+            f"The chains sit in different modes, {np.ptp(means):.0f} nats apart, which longer runs seldom mend: trust "
+            "none of the numbers. Try another sampler, or fewer columns."
+        )
+    return f"{_more(posterior)} If it stays so, the chains are caught in different modes: trust none of the numbers."

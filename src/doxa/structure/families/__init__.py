@@ -1,0 +1,1 @@
+"""What a family is worth: counts, scores, priors' share, and the lists of parent sets that are worth keeping."""

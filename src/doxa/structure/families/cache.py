@@ -1,0 +1,369 @@
+"""Remember the scores of families: one hash table a node, keyed by the bit set of the parents.
+
+A chain proposes the same few thousand families over and over; counting one takes microseconds to
+milliseconds, finding it again some ten nanoseconds (Riggelsen, ch. 4, end of 3.3.4).  Memory is bounded: a table
+grows by doubling up to the bound; a new score that finds its window of slots full takes the place of an old one.
+What the cache holds never changes a draw, only the time it takes; it is not part of a chain's state and is not
+pickled.
+
+`FamilyScores` is what samplers are given: the data, the score, and a pool of caches, one for each
+chain that runs at the time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot, inlined
+from doxa.data import Table
+from doxa.errors import ArgumentError, TableError
+from doxa.models.bits import n_words, pack_rows, unpack_rows
+from doxa.structure.families.counting import CountingScratch, counting_scratch
+from doxa.structure.families.scores import BDeu, Rule, Score, family_log_marginal
+from doxa.structure.limits import Limits
+from doxa.structure.logistic.score import FamilyMixture, Logistic
+from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
+
+if TYPE_CHECKING:
+    from doxa.structure.families.shared_counts import SharedCounts
+
+__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
+
+_PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
+_FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
+
+
+class CacheUse(NamedTuple):
+    """What the score caches of a run cost and did."""
+
+    n_bytes: int  # held by all caches together
+    n_scores: int  # families stored
+    n_misses: int  # families counted in the data
+    n_evictions: int  # scores replaced: their window of slots was full, often because the bound was reached
+
+
+class ScoreCache:
+    """Scores of families for one chain; see the module docstring.
+
+    Parameters
+    ----------
+    n_nodes : int
+    max_bytes : int
+        Bound of the tables.
+
+    Notes
+    -----
+    A slot is the key's words followed by the score, in one block of memory that is seen through two
+    arrays, so that a look-up touches one cache line.
+    """
+
+    def __init__(self, n_nodes: int, max_bytes: int) -> None:
+        self._n_nodes, self._max_bytes = n_nodes, max_bytes
+        self._words = n_words(n_nodes)
+        self.allocate(_FIRST_CAPACITY)
+        self.held: Any = None  # what must live as long: the scorer's arrays
+        self.used = np.zeros(n_nodes, dtype=np.int64)
+        self.statistics = np.zeros(3, dtype=np.int64)  # misses, evictions, whether a table wants to grow
+
+    def allocate(self, capacity: int) -> None:
+        """Make empty tables of so many slots, a power of two, for each node."""
+        self.scores = np.full((self._n_nodes, capacity, self._words + 1), np.nan)
+        self.keys = self.scores.view(np.uint64)
+
+    @property
+    def capacity(self) -> int:
+        """Slots of each node."""
+        return self.scores.shape[1]
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a table of twice the size is within the bound."""
+        return 2 * self.scores.nbytes <= self._max_bytes
+
+    @property
+    def wants_to_grow(self) -> bool:
+        """Whether some node's table has passed the load at which it should be doubled."""
+        return bool(self.statistics[2])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
+        limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
+        return self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
+
+    def grow(self) -> None:
+        """Double the tables and move the scores over."""
+        old_keys, old_scores = self.keys, self.scores
+        self.allocate(2 * self.capacity)
+        self.used[:] = 0
+        self.statistics[2] = 0
+        _move(old_keys, old_scores, self.arrays)
+
+
+@dataclass(eq=False)
+class FamilyScores:
+    """Scores of the families of a complete table, the structure prior's share included.
+
+    Parameters
+    ----------
+    table : Table
+        Without missing cells, at least two columns.
+    score : Score, default=BDeu(1.0)
+        `BDeu`, `K2` or `BIC`.
+    prior : StructurePrior, optional
+        Uniform over graphs when left out.
+    max_bytes : int, default=512 MiB
+        Bound of each cache; there is one for each chain that runs at the same time.
+
+    Raises
+    ------
+    TableError
+        If cells are missing (the message names columns and counts) or there are fewer than two columns.
+
+    Examples
+    --------
+    >>> from doxa.data import datasets
+    >>> scores = FamilyScores(datasets.load("reinis"))
+    >>> round(scores.log_score("systol", ("protein",)) - scores.log_score("systol"), 3)
+    2.113
+    """
+
+    table: Table
+    score: Score = field(default_factory=BDeu)
+    prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
+    max_bytes: int = 512 * 2**20
+    data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    _pool: list[tuple[ScoreCache, CountingScratch]] = field(init=False, repr=False, default_factory=list)
+    _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
+    _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
+    _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
+    _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        _check_table(self.table)
+        if self.prior is None:
+            self.prior = uniform_prior(len(self.table.names))
+        self.data = self._rows()
+        if isinstance(self.score, (Logistic, FamilyMixture)):
+            self.score.check_states(self.names, self.data[2])
+
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        """Columns of codes, counts and numbers of states, as compiled loops take them."""
+        columns = np.array(self.table.codes.T, order="C")  # always a writable copy: one type for the kernels
+        return columns, np.array(self.table.counts, dtype=np.int64), self.table.n_states
+
+    @property
+    def rule(self) -> Rule:
+        """The score as compiled loops take it."""
+        return self.score.rule(self.table.n_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return self.table.names
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.table.names)
+
+    def log_score(self, child: str, parents: tuple[str, ...] = ()) -> float:
+        """Log score of one family plus its share in the log prior, nats; kept in the cache."""
+        for name in (child, *parents):
+            if name not in self.names:
+                raise ArgumentError(f"the family names {name!r}, which is not a column of the table")
+        if child in parents:
+            raise ArgumentError(f"the family names {child!r} as its own parent")
+        members = np.isin(np.array(self.names, dtype=object), np.array(parents, dtype=object))
+        with self.borrow() as (cache, scoring):
+            return float(family_log_score(self.names.index(child), pack_rows(members), cache.arrays, scoring))
+
+    @contextmanager
+    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+        """A cache and the scoring arrays for compiled code, for one chain at a time."""
+        with self._lock:
+            cache, scratch = self._pool.pop() if self._pool else self._new_cache()
+        try:
+            yield cache, (self.data, self.rule, self.prior.arrays, scratch)
+        finally:
+            with self._lock:
+                self._pool.append((cache, scratch))
+
+    def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
+        """Sums of sets of up to so many columns, for score tables."""
+        from doxa.structure.families.shared_counts import SharedCounts
+
+        return SharedCounts(self, most_columns, pool)
+
+    def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
+        cache = ScoreCache(self.n_nodes, self.max_bytes)
+        self._all.append(cache)
+        cache.held = self.box()
+        return cache, counting_scratch(len(self.table.codes), cache.held and cache.held.addresses)
+
+    def box(self) -> Any:
+        """A scorer of logistic families for one chain; None for other scores."""
+        if not isinstance(self.score, (Logistic, FamilyMixture)):
+            return None
+        from doxa.structure.logistic.box import Box  # compiled on import
+
+        return Box(self.score, self.data)
+
+    def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
+        key = (what, *(array.tobytes() for array in limits))
+        with self._making:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    @property
+    def use(self) -> CacheUse:
+        """What the caches in this process hold and did so far."""
+        return CacheUse(
+            sum(c.scores.nbytes for c in self._all),
+            sum(int(c.used.sum()) for c in self._all),
+            sum(int(c.statistics[0]) for c in self._all),
+            sum(int(c.statistics[1]) for c in self._all),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Caches, tables and locks stay behind: a worker process starts with empty ones.
+        return {**self.__dict__, "_pool": [], "_all": [], "_made": {}, "_lock": None, "_making": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+        self._making = threading.RLock()
+
+
+def local_weights(scores: FamilyScores, graphs: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Score and log prior of every family of many graphs.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    graphs : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
+        Adjacency rows as bit sets.
+
+    Returns
+    -------
+    ndarray of float, shape (n_graphs, n_nodes)
+        Nats; a row's sum is the log posterior of the graph, up to a constant.
+    """
+    n = scores.n_nodes
+    parents = pack_rows(unpack_rows(graphs, n).swapaxes(1, 2))
+    distinct, which = np.unique(parents, axis=0, return_inverse=True)
+    weights = np.empty((len(distinct), n))
+    with scores.borrow() as (cache, scoring):
+        for graph, families in enumerate(distinct):
+            for child in range(n):
+                weights[graph, child] = family_log_score(child, families[child], cache.arrays, scoring)
+                if cache.wants_to_grow:
+                    cache.grow()
+    return weights[which.ravel()]
+
+
+def _check_table(table: Table) -> None:
+    if len(table.names) < 2:
+        raise TableError(f"table has only the column {table.names[0]!r}; a structure needs at least two columns")
+    if table.n_missing:
+        listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
+        raise TableError(
+            f"table has missing cells, in the columns {listed}; scores are of complete tables: "
+            "doxa.structure.incomplete completes them"
+        )
+
+
+@hot
+def _slot_of(words: Any, mask: int) -> int:
+    """First slot to look at: a multiplicative hash of the key's words."""
+    mixed = np.uint64(0x243F6A8885A308D3)
+    for w in range(words.size):
+        mixed = (mixed ^ words[w]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return int(mixed >> np.uint64(33)) & mask
+
+
+@hot
+def store_score(child: int, words: Any, score: float, cache: Any) -> None:
+    """Write a score into the first free slot of its window, or over the window's first."""
+    keys, scores, used, statistics, limit = cache
+    n = words.size
+    mask = keys.shape[1] - 1
+    first = _slot_of(words, mask)
+    slot = first
+    for probe in range(_PROBES):
+        candidate = (first + probe) & mask
+        if np.isnan(scores[child, candidate, n]):
+            slot = candidate
+            used[child] += 1
+            if used[child] > limit[0]:
+                statistics[2] = 1
+            break
+    else:
+        statistics[1] += 1
+    for w in range(n):
+        keys[child, slot, w] = words[w]
+    scores[child, slot, n] = score
+
+
+@hot
+def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
+    n = old_keys.shape[2] - 1
+    for child in range(old_keys.shape[0]):
+        for slot in range(old_keys.shape[1]):
+            if not np.isnan(old_scores[child, slot, n]):
+                store_score(child, old_keys[child, slot, :n], old_scores[child, slot, n], cache)
+
+
+@inlined
+def _look_up(child: int, words: Any, cache: Any) -> float:
+    """The score if the cache holds it, else NaN.
+
+    Apart from the counting, and without the arrays that only counting needs, the compiler puts this in the place of
+    its call: handing over a hundred numbers costs more than the look-up.
+    """
+    keys, scores = cache[0], cache[1]
+    n = words.size
+    mask = keys.shape[1] - 1
+    first = _slot_of(words, mask)
+    for probe in range(_PROBES):
+        slot = (first + probe) & mask
+        stored = scores[child, slot, n]
+        if np.isnan(stored):
+            break
+        same = True
+        for w in range(n):
+            if keys[child, slot, w] != words[w]:
+                same = False
+                break
+        if same:
+            return stored  # type: ignore[no-any-return]
+    return np.nan
+
+
+@hot
+def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
+    """Count the family, and keep its score."""
+    data, rule, prior, scratch = scoring
+    score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
+    cache[3][0] += 1
+    store_score(child, words, score, cache)
+    return score
+
+
+@inlined
+def family_log_score(child: int, words: Any, cache: Any, scoring: Any) -> float:
+    """Score of ``child`` with the parents in the bit set ``words``, from the cache or counted and cached."""
+    stored = _look_up(child, words, cache)
+    return _count(child, words, cache, scoring) if np.isnan(stored) else stored

@@ -1,0 +1,157 @@
+"""Log weights of many families of a node at once, from counts that the nodes share.
+
+The weight of a parent set is what `doxa.structure.families.cache.family_log_score` returns: score and share in the log
+prior. The nodes of a `FamilyWeights` ask for their sets together, so that each set of columns is counted once
+(`doxa.structure.families.shared_counts`), and then weigh them node by node, on threads.  Which sets are worth it is in
+`doxa.structure.families.score_table`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.models.bits import pack_rows
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.families.scores import BIC_RULE, CONSTANT_RULE, family_log_marginal
+from doxa.structure.families.shared_counts import SharedCounts, subsets
+from doxa.structure.limits import Limits
+from doxa.structure.priors import family_log_prior
+
+__all__ = ["FamilyWeights", "NodeFamilies", "list_nodes", "score_families"]
+
+_MORE_COLUMNS = 8  # beyond max_size: no larger sets are counted
+
+
+@dataclass
+class NodeFamilies:
+    """One node's families: its required parents and any of the free ones."""
+
+    child: int
+    required: NDArray[np.int64]
+    free: NDArray[np.int64]  # rising
+    most_free: int  # the cap less the required
+    n_listed: int  # sizes 0 to this, in free parents, are listed in full
+    candidates: NDArray[np.int64]  # of the free: what larger sets are made from
+
+
+def list_nodes(limits: Limits, max_size: int) -> list[NodeFamilies]:
+    """The families of every node that ``limits`` allow, listed up to ``max_size`` parents; all free are candidates."""
+    allowed, required = limits.allowed_edges, limits.required_edges
+    nodes = []
+    for child, cap in enumerate(limits.max_parents.tolist()):
+        needed = np.flatnonzero(required[:, child])
+        free = np.flatnonzero(allowed[:, child] & ~required[:, child])
+        most_free = min(cap - len(needed), len(free))
+        nodes.append(NodeFamilies(child, needed, free, most_free, max(0, min(max_size - len(needed), most_free)), free))
+    return nodes
+
+
+class FamilyWeights:
+    """Counts what families need, and weighs them; see the module's notes.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    max_size : int
+        Sets up to so many parents are counted, and somewhat larger ones as far as numbers of sets fit 62 bits.
+    pool : ThreadPoolExecutor
+        Counting is spread over its threads.  Weighing may be called from any of them.
+    """
+
+    def __init__(self, scores: FamilyScores, max_size: int, pool: ThreadPoolExecutor) -> None:
+        n = scores.n_nodes
+        self.scores = scores
+        assert scores.prior is not None  # FamilyScores sees to it
+        self.prior = scores.prior.arrays
+        columns = 1
+        while columns < min(n, max_size + _MORE_COLUMNS) and SharedCounts.countable(n, columns + 1):
+            columns += 1
+        self.most_columns = columns
+        self.counts = scores.shared_counts(columns, pool)
+
+    def count_level(self, size: int, pools: Sequence[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
+        """Count what the sets of ``size`` free parents from each node's pool need."""
+        if self.scores.score.is_logistic:
+            return  # nothing is shared: families are scored when they are weighed
+        wanted = [(node, pool) for node, pool in pools if size <= node.n_listed]
+        totals: dict[int, int] = {}
+        for node, pool in wanted:
+            for columns in (len(node.required) + size, len(node.required) + size + 1):
+                totals[columns] = totals.get(columns, 0) + math.comb(len(pool), size)
+        n = self.scores.n_nodes
+        for columns, total in totals.items():
+            if columns <= self.most_columns and math.comb(n, columns) <= total:
+                self.counts.count_all(columns)
+        self.count(
+            (node, pool[subsets(len(pool), size)])
+            for node, pool in wanted
+            if not all(self.counts.has_all(len(node.required) + size + k) for k in (0, 1))
+        )
+
+    def count(self, families: Iterable[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
+        """Count what these sets of free parents need, where it has not been counted."""
+        if self.scores.score.is_logistic:
+            return
+        numbers: dict[int, list[NDArray[np.int64]]] = {}
+        for node, free in families:
+            for base in (node.required, np.append(node.required, node.child)):
+                columns = len(base) + free.shape[1]
+                if columns <= self.most_columns and not self.counts.has_all(columns):
+                    numbers.setdefault(columns, []).append(self.counts.numbers(free, base))
+        for columns, arrays in sorted(numbers.items()):
+            self.counts.count(columns, arrays)
+
+    def weigh(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log weights of sets of free parents, each with the required ones, from what has been counted."""
+        if not len(free):  # a size of which there was nothing to count
+            return np.empty(0)
+        n_states, rule = self.scores.data[2], self.scores.rule
+        n_parents = len(node.required) + free.shape[1]
+        if n_parents + 1 > self.most_columns or self.scores.score.is_logistic:
+            return self._weigh_one_by_one(node, free)
+        of_child = 1 + int(self.counts.radix_of[node.child]) if rule.kind == CONSTANT_RULE else 0
+        cells = self.counts.sums(n_parents + 1, self.counts.numbers(free, np.append(node.required, node.child)), 0)
+        weight: NDArray[np.float64] = cells - self.counts.sums(
+            n_parents, self.counts.numbers(free, node.required), of_child
+        )
+        if rule.kind == BIC_RULE:
+            n_configs = n_states[free].prod(axis=1, dtype=np.float64) * n_states[node.required].prod(dtype=np.float64)
+            weight -= 0.5 * rule.log_cases * n_configs * (n_states[node.child] - 1.0)
+        by_in_degree, edge_log_odds = self.prior
+        odds = edge_log_odds[:, node.child]
+        weight += odds[free].sum(axis=1) + odds[node.required].sum() + by_in_degree[n_parents]
+        return weight
+
+    def words(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Sets of free parents, each with the required ones, as bit sets."""
+        members = np.zeros((len(free), self.scores.n_nodes), dtype=np.bool_)
+        members[:, node.required] = True
+        np.put_along_axis(members, free, True, axis=1)
+        return pack_rows(members)
+
+    def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
+        """For nodes with many required parents."""
+        weight = np.empty(len(free))
+        box = self.scores.box()  # to be kept while it is in use
+        scratch = counting_scratch(len(self.scores.data[1]), box and box.addresses)
+        scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
+        score_families(node.child, self.words(node, free), scoring, weight)
+        return weight
+
+
+@hot
+def score_families(child: int, sets: Any, scoring: Any, weight: Any) -> None:
+    """Log weights of the child with each parent set, one a row, by `family_log_marginal` and the prior."""
+    data, rule, prior, scratch = scoring
+    for row in range(sets.shape[0]):
+        weight[row] = family_log_marginal(child, sets[row], data, rule, scratch)
+        weight[row] += family_log_prior(child, sets[row], prior)

@@ -1,0 +1,179 @@
+"""A node's parent sets while a score table is made: heaviest first, without those that a subset beats by far.
+
+`list_sets` goes through the sizes and needs of each set only the heaviest of its subsets with one parent less;
+`more_sets` and `add_sets` let a list grow where its largest sets are among its best.  Why sets may be left out is in
+`doxa.structure.families.score_table`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
+from doxa.structure.families.shared_counts import set_number, subsets
+
+__all__ = ["PrunedSets", "add_sets", "list_sets", "more_sets"]
+
+
+class PrunedSets(NamedTuple):
+    """A node's sets while they are gathered, heaviest first."""
+
+    sets: NDArray[np.uint64]
+    log_weight: NDArray[np.float64]
+    n_free: NDArray[np.int64]  # parents besides the required
+    replaced: NDArray[np.float64]  # what the sets left out for this one have as probability, relative to it at most
+    n_computed: int
+    largest: int  # free parents of the largest set computed
+
+
+class _Level(NamedTuple):
+    """All sets of one size over some nodes, in colexicographic order."""
+
+    place: NDArray[np.int64]  # (n_nodes,): of a node among these nodes, or -1
+    best: NDArray[np.float64]  # (n_sets,): weight of the heaviest subset, the set itself included
+    which: NDArray[np.int64]  # (n_sets,): its number among all sets of the node
+
+
+def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_within: float) -> PrunedSets:
+    """All sets of a node up to its listed size, less those that a subset beats by ``keep_within`` nats.
+
+    Sets of more than ``complete`` free parents are made from the node's candidates.  All must have been counted.
+    """
+    level: _Level | None = None
+    sets, logs, sizes, kept, left_out, gaps = [], [], [], [], [], []
+    n_computed, largest = 0, 0
+    for size in range(node.n_listed + 1):
+        pool = node.free if size <= complete else node.candidates
+        free = pool[subsets(len(pool), size)]
+        weight = weights.weigh(node, free)
+        above, which = _heaviest_proper_subset(free, level, weights.counts.binom)
+        keep = _is_kept(weight, above, keep_within)
+        own = np.arange(n_computed, n_computed + len(free))
+        place = np.full(weights.scores.n_nodes, -1, dtype=np.int64)
+        place[pool] = np.arange(len(pool))
+        level = _Level(place, np.maximum(weight, above), np.where(weight > above, own, which))
+        sets.append(weights.words(node, free[keep]))
+        logs.append(weight[keep])
+        sizes.append(np.full(int(keep.sum()), size, dtype=np.int64))
+        kept.append(own[keep])
+        left_out.append(which[~keep])
+        gaps.append(weight[~keep] - above[~keep])
+        n_computed += len(free)
+        largest = size if len(free) else largest
+    replaced = np.bincount(np.concatenate(left_out), np.exp(np.concatenate(gaps)), minlength=n_computed)
+    found = PrunedSets(
+        np.concatenate(sets),
+        np.concatenate(logs),
+        np.concatenate(sizes),
+        replaced[np.concatenate(kept)].astype(np.float64),
+        n_computed,
+        largest,
+    )
+    return _heaviest_first(found)
+
+
+def more_sets(
+    weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, most: int, extend_within: float
+) -> NDArray[np.int64]:
+    """Sets to add, as free parents: one more than the largest sets computed, where these are among the best."""
+    size = found.largest
+    near = (found.n_free == size) & (found.log_weight >= found.log_weight[0] - extend_within)
+    bases = np.flatnonzero(near)[:most]
+    largest = min(node.most_free, max(weights.most_columns - 1 - len(node.required), 2))
+    if size >= largest or not bases.size:
+        return np.empty((0, size + 1), dtype=np.int64)
+    present = unpack_rows(found.sets[bases], weights.scores.n_nodes)
+    present[:, node.required] = False
+    which, added = np.nonzero(~present[:, node.candidates])
+    members = present[which]
+    members[np.arange(len(which)), node.candidates[added]] = True
+    words = pack_rows(members)
+    words = words[np.lexsort(words.T)]
+    new = np.append(True, (words[1:] != words[:-1]).any(axis=1))[: len(words)]
+    return np.nonzero(unpack_rows(words[new], weights.scores.n_nodes))[1].reshape(-1, size + 1)
+
+
+def add_sets(
+    weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, free: NDArray[np.int64], keep_within: float
+) -> PrunedSets:
+    """The list with those of the new sets ``free``, counted before, that no listed subset beats by far."""
+    weight, words = weights.weigh(node, free), weights.words(node, free)
+    which = np.empty(len(free), dtype=np.int64)
+    _first_subset(words, found.sets, which)  # the lists fall: the first is the heaviest
+    above = found.log_weight[which]
+    keep = _is_kept(weight, above, keep_within)
+    more = np.bincount(which[~keep], np.exp(weight[~keep] - above[~keep]), minlength=len(found.replaced))
+    replaced = found.replaced + more.astype(np.float64)
+    n_kept = int(keep.sum())
+    return _heaviest_first(
+        PrunedSets(
+            np.concatenate([found.sets, words[keep]]),
+            np.concatenate([found.log_weight, weight[keep]]),
+            np.concatenate([found.n_free, np.full(n_kept, free.shape[1], dtype=np.int64)]),
+            np.concatenate([replaced, np.zeros(n_kept)]),
+            found.n_computed + len(free),
+            free.shape[1],
+        )
+    )
+
+
+def _heaviest_proper_subset(
+    free: NDArray[np.int64], level: _Level | None, binom: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Weight and number of each set's heaviest proper subset, by way of the sets with one parent less."""
+    above, which = np.full(len(free), -np.inf), np.full(len(free), -1, dtype=np.int64)
+    if level is not None:
+        members = np.empty(free.shape[1], dtype=np.int64)
+        _best_of_subsets(free, level, binom, members, above, which)
+    return above, which
+
+
+def _is_kept(weight: NDArray[np.float64], above: NDArray[np.float64], keep_within: float) -> NDArray[np.bool_]:
+    return weight > above - keep_within if math.isfinite(keep_within) else np.ones(len(weight), dtype=np.bool_)
+
+
+def _heaviest_first(found: PrunedSets) -> PrunedSets:
+    order = np.argsort(-found.log_weight, kind="stable")
+    return found._replace(
+        sets=found.sets[order],
+        log_weight=found.log_weight[order],
+        n_free=found.n_free[order],
+        replaced=found.replaced[order],
+    )
+
+
+@hot
+def _best_of_subsets(free: Any, level: Any, binom: Any, members: Any, above: Any, which: Any) -> None:
+    size = free.shape[1]
+    for row in range(free.shape[0]):
+        for dropped in range(size):
+            k = 0
+            for j in range(size):
+                if j != dropped:
+                    members[k] = level.place[free[row, j]]
+                    k += 1
+            number = set_number(members, k, binom)
+            if level.best[number] > above[row]:
+                above[row] = level.best[number]
+                which[row] = level.which[number]
+
+
+@hot
+def _first_subset(words: Any, sets: Any, which: Any) -> None:
+    """For each bit set of ``words`` the first of ``sets`` that it contains."""
+    for row in range(words.shape[0]):
+        for k in range(sets.shape[0]):
+            inside = True
+            for w in range(words.shape[1]):
+                if sets[k, w] & ~words[row, w]:
+                    inside = False
+                    break
+            if inside:
+                which[row] = k
+                break

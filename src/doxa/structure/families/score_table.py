@@ -1,0 +1,264 @@
+r"""Score tables: for every node the parent sets that matter, with their log weights, heaviest first.
+
+Moves that redraw a whole parent set (`doxa.structure.moves.parent_sets`) need a list to draw from.  The list of a node
+holds
+all legal sets up to a few parents, and larger ones where the data ask for them, without those that a smaller set beats
+by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in the
+log prior.
+
+**Sets left out.**  A set P is left out when a proper subset Q of it weighs :math:`k` nats more (``keep_within``).  Take
+the graphs that give node i the parents P, and give it Q in each of them.  Removing edges closes no cycle, different
+graphs stay different, and each gains the factor :math:`e^{w(Q) - w(P)} \ge e^k`.  So
+
+.. math:: P(pa(i) = P \mid D) \le e^{w(P) - w(Q)} \, P(pa(i) = Q \mid D).
+
+With Q(P) the heaviest subset, the graphs in which i uses any set left out have together at most the probability
+:math:`\sum_Q P(pa(i) = Q \mid D) \sum_{P: Q(P) = Q} e^{w(P) - w(Q)} \le \max_Q \sum_{P: Q(P) = Q} e^{w(P) - w(Q)}`, and
+the sum of this over the nodes is reported as ``info.pruned_mass``; it is never more than the number of sets left out
+times :math:`e^{-k}`.  The heaviest subset is itself in the list, since nothing within it beats it.  Sets that were not
+computed, for their size or for want of being candidates, are not in this bound.
+
+No sampler relies on it: other moves reach all families, and a draw from a part of the sets is exact whatever the part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.models.bits import pack_rows
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
+from doxa.structure.families.pruned_sets import PrunedSets, add_sets, list_sets, more_sets
+from doxa.structure.families.shared_counts import subsets
+from doxa.structure.limits import Limits
+
+__all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
+
+_ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
+_LOGISTIC_FAMILIES = 150_000  # ten seconds on one core, at some 60 microseconds each
+_FAMILIES_A_SET = 4  # families of three parents that one counted set serves
+_MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
+_EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
+
+
+class ScoreTableInfo(NamedTuple):
+    """What was computed for a table and what it costs."""
+
+    max_size: int  # all sets up to this size were computed, over all nodes or over the candidates
+    complete_size: int  # up to this many parents besides the required ones, over all nodes that are allowed
+    largest_size: int  # number of parents of the largest set computed
+    candidates: NDArray[np.uint64]  # (n_nodes, n_words): the nodes from which larger sets were made
+    n_computed: int  # families
+    n_counted: int  # sets of columns that had to be counted for them
+    n_kept: int
+    n_pruned: int
+    pruned_mass: float  # bound on the posterior probability of graphs that use a pruned set
+    n_bytes: int  # held by the table
+    n_bytes_counting: int  # held while it was built, at the end
+
+
+class ScoreTable(NamedTuple):
+    """Parent sets of every node with their log weights; see the module's notes."""
+
+    first: NDArray[np.int64]  # (n_nodes + 1,): the sets of node i are numbers first[i] to first[i + 1] - 1
+    sets: NDArray[np.uint64]  # (n_sets, n_words): parents as bit sets
+    log_weight: NDArray[np.float64]  # (n_sets,): nats, falling within each node
+    info: ScoreTableInfo
+
+
+def build_score_table(
+    scores: FamilyScores,
+    limits: Limits,
+    *,
+    max_size: int = 3,
+    max_families: int | None = None,
+    keep_within: float = 16.0,
+    extend_within: float = 10.0,
+    workers: int = 1,
+) -> ScoreTable:
+    """List the parent sets of every node, without those that a subset beats by far.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    limits : Limits
+        Families that they forbid are not listed.
+    max_size : int, default=3
+        All sets up to so many parents are computed.  A node with more required parents starts from these.
+    max_families : int, optional
+        Where there are more families than this, sets with more parents than ``info.complete_size`` are made
+        from candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is
+        then shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some
+        ten seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
+    keep_within : float, default=16.0
+        A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.
+    extend_within : float, default=10.0
+        The largest sets of a node, where they are within so many nats of its best, also get one more parent, and
+        so on while anything is kept, up to ``max_size`` + 7; at most 64 sets of a node in each round.
+    workers : int, default=1
+        Threads.  The table does not depend on them.
+
+    Returns
+    -------
+    ScoreTable
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> from doxa.data import datasets
+    >>> from doxa.structure.limits import capped
+    >>> table = build_score_table(FamilyScores(datasets.load("reinis")), capped([5] * 6), keep_within=4.0)
+    >>> table.info.n_computed, table.info.n_kept
+    (156, 46)
+    """
+    max_size = check_whole("max_size", max_size, 0)
+    keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
+    if max_families is None:
+        max_families = _ROW_VISITS // max(2000, len(scores.data[1]))
+        if scores.score.is_logistic:
+            max_families = min(max_families, _LOGISTIC_FAMILIES)
+    max_families = check_whole("max_families", max_families, 1)
+    with ThreadPoolExecutor(check_whole("workers", workers, 1)) as pool:
+        return _Builder(scores, limits, max_size, max_families, keep_within, extend_within, pool).build()
+
+
+def _nats(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not value >= 0.0:
+        raise ArgumentError(f"{name} is {value!r}; it must be a number of nats, 0 or more")
+    return float(value)
+
+
+class _Builder:
+    """The stages of `build_score_table`."""
+
+    def __init__(
+        self,
+        scores: FamilyScores,
+        limits: Limits,
+        max_size: int,
+        max_families: int,
+        keep_within: float,
+        extend_within: float,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self.max_size, self.max_families, self.pool = max_size, max_families, pool
+        self.keep_within, self.extend_within = keep_within, extend_within
+        self.weights = FamilyWeights(scores, max_size, pool)
+        self.nodes = list_nodes(limits, max_size)
+
+    def build(self) -> ScoreTable:
+        complete = self._complete_size()
+        for size in range(complete + 1):
+            self.weights.count_level(size, [(node, node.free) for node in self.nodes])
+        if complete < self.max_size:
+            self._choose_candidates(complete)
+            for size in range(complete + 1, self.max_size + 1):
+                self.weights.count_level(size, [(node, node.candidates) for node in self.nodes])
+
+        def task(node: NodeFamilies) -> PrunedSets:
+            return list_sets(self.weights, node, complete, self.keep_within)
+
+        lists = list(self.pool.map(task, self.nodes))
+        self._extend(lists)
+        return self._table(lists, complete)
+
+    # -- what to compute ---------------------------------------------------------------------------------------------
+
+    def _complete_size(self) -> int:
+        """Largest number of free parents for which all sets over all nodes are computed."""
+        families = [sum(self._n_sets(node, len(node.free), f) for node in self.nodes) for f in range(self.max_size + 1)]
+        if sum(families) <= self.max_families:
+            return self.max_size
+        n = len(self.nodes)
+        counted = np.cumsum([min(number, math.comb(n, f + 1)) for f, number in enumerate(families)])
+        affordable = counted <= self.max_families // (2 * _FAMILIES_A_SET)
+        return max(min(1, self.max_size), int(affordable[:-1].cumprod().sum()) - 1)
+
+    @staticmethod
+    def _n_sets(node: NodeFamilies, n_free: int, size: int) -> int:
+        return math.comb(n_free, size) if size <= node.n_listed else 0
+
+    def _choose_candidates(self, complete: int) -> None:
+        """The most candidates a node that are affordable; those whose best set so far weighs most."""
+        budget = self.max_families // _FAMILIES_A_SET - self.weights.counts.n_counted
+        sizes = range(complete + 1, self.max_size + 1)
+        number = 0
+        while number < len(self.nodes):
+            cost = sum(
+                self._n_sets(node, min(number + 1, len(node.free)), size) * (1 if size == complete + 1 else 2)
+                for node in self.nodes
+                for size in sizes
+            )
+            if cost > budget:
+                break
+            number += 1
+
+        def choose(node: NodeFamilies) -> None:
+            if node.n_listed <= complete:
+                return
+            value = np.full(len(self.nodes), -np.inf)
+            for size in range(1, complete + 1):
+                free = node.free[subsets(len(node.free), size)]
+                weight = self.weights.weigh(node, free)
+                for column in free.T:
+                    np.maximum.at(value, column, weight)
+            order = np.argsort(-value[node.free], kind="stable")
+            node.candidates = np.sort(node.free[order[:number]])
+
+        list(self.pool.map(choose, self.nodes))
+
+    # -- the lists ---------------------------------------------------------------------------------------------------
+
+    def _extend(self, lists: list[PrunedSets]) -> None:
+        """Add sets with more parents to the lists whose largest sets are among their best."""
+        budget = self.max_families // _EXTENDED_SHARE
+        active = list(range(len(lists)))
+        while active:
+            most = min(_MOST_EXTENDED, budget // max(1, sum(len(self.nodes[i].candidates) for i in active)))
+            new = [(i, more_sets(self.weights, self.nodes[i], lists[i], most, self.extend_within)) for i in active]
+            new = [(i, free) for i, free in new if len(free)]
+            budget -= sum(len(free) for _, free in new)
+            self.weights.count([(self.nodes[i], free) for i, free in new])
+
+            def task(job: tuple[int, NDArray[np.int64]]) -> None:
+                i, free = job
+                lists[i] = add_sets(self.weights, self.nodes[i], lists[i], free, self.keep_within)
+
+            list(self.pool.map(task, new))
+            active = [i for i, _ in new]
+
+    def _table(self, lists: Sequence[PrunedSets], complete: int) -> ScoreTable:
+        n = len(lists)
+        first = np.concatenate([[0], np.cumsum([len(found.sets) for found in lists])]).astype(np.int64)
+        sets = np.ascontiguousarray(np.concatenate([found.sets for found in lists]))
+        log_weight = np.concatenate([found.log_weight for found in lists])
+        candidates = np.zeros((n, n), dtype=np.bool_)
+        for node in self.nodes:
+            candidates[node.child, node.candidates] = candidates[node.child, node.required] = True
+        n_computed = sum(found.n_computed for found in lists)
+        info = ScoreTableInfo(
+            max_size=self.max_size,
+            complete_size=complete,
+            largest_size=max(f.largest + len(node.required) for f, node in zip(lists, self.nodes, strict=True)),
+            candidates=pack_rows(candidates),
+            n_computed=n_computed,
+            n_counted=self.weights.counts.n_counted,
+            n_kept=len(sets),
+            n_pruned=n_computed - len(sets),
+            pruned_mass=min(1.0, math.fsum(float(found.replaced.max()) for found in lists)),
+            n_bytes=first.nbytes + sets.nbytes + log_weight.nbytes,
+            n_bytes_counting=self.weights.counts.n_bytes,
+        )
+        return ScoreTable(first, sets, log_weight, info)

@@ -1,0 +1,129 @@
+"""The moves by name: ``sampler="..."`` to an object, and a move to plain settings and back, for run files."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.fleet import Sampler
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.combined import Cycle
+from doxa.structure.moves.edge_gibbs import EdgeGibbs
+from doxa.structure.moves.edge_reversal import EdgeReversal
+from doxa.structure.moves.emc3 import EMC3
+from doxa.structure.moves.markov_blanket import MarkovBlanket
+from doxa.structure.moves.parent_set_gibbs import ParentSetGibbs
+from doxa.structure.moves.sampler import StructureMove, StructureSampler
+from doxa.structure.moves.single_edge import SingleEdge
+from doxa.structure.moves.tempered import Tempered
+
+__all__ = ["MOVES", "Exact", "check_move", "move_from_settings", "move_settings", "sampler_of"]
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Takes the place of a sampler in a posterior that was summed and not sampled."""
+
+    name: ClassVar[str] = "exact"
+    bias: ClassVar[str | None] = None
+    uses_table: ClassVar[bool] = False
+
+    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
+        """Nothing is repeated."""
+        return 1
+
+    def advance(self, *_: Any) -> int:
+        """Refuse: independent draws have no next step."""
+        raise ArgumentError("sampler is Exact(), whose draws are independent; choose another to go on, or exact=True")
+
+
+MOVES: dict[str, type[Any]] = {
+    move.name: move
+    for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Tempered, Cycle, Exact)
+}
+
+
+def check_move(sampler: str | StructureMove) -> StructureMove:
+    """The move that ``sampler=`` means.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If it is neither a name nor a move.
+    """
+    named = [name for name in MOVES if name not in ("cycle", "exact")]
+    if isinstance(sampler, str):
+        if sampler not in named:
+            raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, named))}")
+        made: StructureMove = MOVES[sampler]()
+        return made
+    if isinstance(sampler, type) or not hasattr(sampler, "advance"):
+        raise ArgumentTypeError(
+            f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, named))}) or a move such as SingleEdge()"
+        )
+    return sampler
+
+
+def sampler_of(move: StructureMove, scores: FamilyScores, limits: Limits, thin: int) -> Sampler[Any]:
+    """The sampler that runs a move on data."""
+    if isinstance(move, Tempered):
+        return move.sampler(scores, limits, thin)
+    return StructureSampler(move, scores, limits, thin)
+
+
+def move_settings(move: StructureMove) -> dict[str, Any]:
+    """A move as plain data.
+
+    Raises
+    ------
+    ArgumentError
+        If the move is not one of doxa's own: another could not be made again from a file.
+
+    Examples
+    --------
+    >>> move_settings(EMC3())
+    {'name': 'emc3', 'covered_arc_reversals': 10, 'published': False}
+    """
+    if MOVES.get(move.name) is not type(move):
+        raise ArgumentError(f"sampler is {move!r}; only doxa's own samplers can be kept in a run file")
+    settings: dict[str, Any] = {"name": move.name}
+    for field in dataclasses.fields(move):  # type: ignore[arg-type]
+        value = getattr(move, field.name)
+        if isinstance(move, Cycle):
+            value = [[move_settings(part), steps] for part, steps in value]
+        elif isinstance(move, Tempered) and field.name == "move":
+            value = move_settings(value)
+        settings[field.name] = _as_lists(value)
+    return settings
+
+
+def move_from_settings(settings: Any) -> StructureMove:
+    """Undo `move_settings`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not what `move_settings` returns.
+    """
+    name = settings.get("name") if isinstance(settings, dict) else None
+    if not isinstance(name, str) or name not in MOVES:
+        raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
+    given = {field: value for field, value in settings.items() if field != "name"}
+    try:
+        if issubclass(MOVES[name], Cycle):
+            given["moves"] = [(move_from_settings(part), steps) for part, steps in given["moves"]]
+        elif MOVES[name] is Tempered:
+            given["move"] = move_from_settings(given["move"])
+        made: StructureMove = MOVES[name](**given)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ArgumentError(f"the run's sampler cannot be made again: {error}") from error
+    return made
+
+
+def _as_lists(value: Any) -> Any:
+    """JSON has lists, not tuples."""
+    return [_as_lists(item) for item in value] if isinstance(value, (tuple, list)) else value

@@ -1,0 +1,176 @@
+r"""`EdgeGibbs`: redraw one pair of nodes from its conditional (Riggelsen, ch. 4, section 3.2, eq. 4.11).
+
+A pair {i, j} has three states: not joined, i -> j, j -> i.  A step draws one of those that close no cycle and break no
+limit, with probability proportional to the posterior, all other pairs being held.  There is nothing to accept:
+
+.. math:: P(e_{ij} = s \mid \text{rest}, D) = \frac{P(G_s \mid D)}{\sum_t P(G_t \mid D)}.
+
+The pairs are taken in turn (``"cyclic"``), at random, or in an order of the caller's own; the order may not depend on
+the graph.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.mcmc.kernel_matrices import Proposal
+from doxa.structure.graph import ILLEGAL, apply_change, candidate_kind, working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
+
+__all__ = ["EdgeGibbs"]
+
+
+@dataclass(frozen=True)
+class EdgeGibbs:
+    """Gibbs sampling of pairs of nodes; see the module's notes.
+
+    Parameters
+    ----------
+    scan : str or sequence of pairs of int, default="cyclic"
+        ``"cyclic"``: all pairs in turn; ``"random"``: a pair drawn uniformly at each step; or the pairs to visit in
+        turn, as positions of columns, in which every pair occurs at least once.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If ``scan`` is not one of these; that a pair is left out is seen when the chain begins.
+
+    Examples
+    --------
+    >>> EdgeGibbs(scan=[(0, 1), (1, 2), (0, 2), (0, 1)])
+    EdgeGibbs(scan=((0, 1), (1, 2), (0, 2), (0, 1)))
+    """
+
+    scan: str | Sequence[tuple[int, int]] = "cyclic"
+
+    name: ClassVar[str] = "edge_gibbs"
+    bias: ClassVar[str | None] = None
+    uses_table: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scan, str):
+            if self.scan not in ("cyclic", "random"):
+                raise ArgumentError(f"scan is {self.scan!r}; it must be 'cyclic', 'random', or a sequence of pairs")
+            return
+        try:
+            pairs = tuple((operator.index(i), operator.index(j)) for i, j in self.scan)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(
+                f"scan is {self.scan!r}; it must be 'cyclic', 'random', or a sequence of pairs of column positions"
+            ) from None
+        for i, j in pairs:
+            if i == j or min(i, j) < 0:
+                raise ArgumentError(f"scan holds the pair ({i}, {j}); a pair is two different positions from 0 on")
+        object.__setattr__(self, "scan", pairs)
+
+    def cycle_length(self, n_nodes: int) -> int:
+        """Steps after which the kernel repeats itself: one round of the pairs."""
+        return 1 if self.scan == "random" else len(self._pairs(n_nodes))
+
+    def _pairs(self, n_nodes: int) -> NDArray[np.int64]:
+        every = [(i, j) for i in range(n_nodes) for j in range(i + 1, n_nodes)]
+        if isinstance(self.scan, str):
+            return np.array(every, dtype=np.int64)
+        visited = {(min(pair), max(pair)) for pair in self.scan}
+        missing = sorted(set(every) - visited)
+        if missing:
+            raise ArgumentError(f"scan leaves out the pair {missing[0]} (columns from 0 on): it could never change")
+        foreign = sorted(visited - set(every))
+        if foreign:
+            raise ArgumentError(f"scan holds the pair {foreign[0]}, but there are only {n_nodes} columns")
+        return np.array(self.scan, dtype=np.int64)
+
+    def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+        """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
+        pairs = self._pairs(len(work.local))
+        kernel_arguments: tuple[Any, ...] = (*work, pairs, self.scan == "random", first, n_steps, rng)
+        return int(_advance(*kernel_arguments))
+
+    def proposals(
+        self, rows: NDArray[np.uint64], limits: Limits, pair: tuple[int, int], log_score: Any
+    ) -> Iterator[Proposal[NDArray[np.uint64]]]:
+        """The graphs that a step at ``pair`` can lead to, with their conditional probabilities.
+
+        ``log_score`` maps adjacency rows to the log posterior, up to a constant.
+        """
+        graph = working_graph(rows)
+        found = [rows]
+        for i, j in (pair, pair[::-1]):
+            kind = candidate_kind(graph, limits, i, j)
+            if kind != ILLEGAL:
+                after = working_graph(rows)
+                apply_change(after, kind, i, j)
+                found.append(after[1])
+        scores = np.array([log_score(graph_rows) for graph_rows in found])
+        shares = np.exp(scores - scores.max())
+        for graph_rows, share, score in zip(found[1:], (shares / shares.sum())[1:], scores[1:], strict=True):
+            yield Proposal(graph_rows, float(share), float(scores[0] - score))
+
+
+@hot
+def _advance(
+    graph: Any,
+    local: Any,
+    beta: float,
+    limits: Any,
+    _block: Any,
+    _memory: Any,
+    position: int,
+    cache: Any,
+    scoring: Any,
+    _table: Any,
+    draws: Any,
+    thin: int,
+    info: Any,
+    proposed: Any,
+    _spare: Any,
+    pairs: Any,
+    at_random: bool,
+    first: int,
+    n_steps: int,
+    rng: np.random.Generator,
+) -> int:
+    n_pairs = pairs.shape[0]
+    turn = (position + first) % n_pairs
+    until_kept = thin - first % thin
+    kept = first // thin
+    for step in range(first, n_steps):
+        if cache_is_full(cache):
+            return step
+        if at_random:
+            turn = int(rng.random() * n_pairs)
+        i, j = pairs[turn, 0], pairs[turn, 1]
+        one, other = candidate_kind(graph, limits, i, j), candidate_kind(graph, limits, j, i)
+        to_one, to_other = -np.inf, -np.inf
+        if one != ILLEGAL:
+            to_one = beta * score_change(graph, local, one, i, j, cache, scoring, proposed)
+        if other != ILLEGAL:
+            to_other = beta * score_change(graph, local, other, j, i, cache, scoring, proposed)
+        top = max(0.0, to_one, to_other)
+        weight_one, weight_other = np.exp(to_one - top), np.exp(to_other - top)
+        u = rng.random() * (np.exp(-top) + weight_one + weight_other)
+        if u < weight_one:
+            score_change(graph, local, one, i, j, cache, scoring, proposed)
+            accept_change(graph, local, one, i, j, proposed)
+            info[1] += 1
+        elif u < weight_one + weight_other:
+            score_change(graph, local, other, j, i, cache, scoring, proposed)
+            accept_change(graph, local, other, j, i, proposed)
+            info[1] += 1
+        info[0] += 1
+        turn = turn + 1 if turn < n_pairs - 1 else 0
+        until_kept -= 1
+        if until_kept == 0:
+            record(graph, local, kept, draws)
+            kept += 1
+            until_kept = thin
+    return n_steps

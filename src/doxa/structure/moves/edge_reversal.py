@@ -1,0 +1,235 @@
+r"""`EdgeReversal`: turn an edge round and redraw the parents of both its ends (Grzegorczyk & Husmeier 2008).
+
+A step picks one of the E edges, i -> j, and takes away all parents of i and of j.  Then i gets a new parent set that
+has j in it, and j a new one, each drawn by weight from the sets of a list that close no cycle.  With
+:math:`Z_i` the sum of the weights of i's sets that fit, and :math:`Z_i^{j}` of those that hold j, the step is accepted
+with probability
+
+.. math:: \min\Big\{1, \frac{E}{E'} \cdot \frac{Z_i^{j}\, Z_j}{Z_j^{i}\, Z_i}\Big\},
+
+where :math:`Z_j` is taken with i's new parents in place, and :math:`Z_j^{i}`, :math:`Z_i` on the way back.  As in
+`doxa.structure.moves.parent_set_gibbs` the lists need not be complete: a step from a family outside them is rejected,
+and none leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa.mcmc.kernel_matrices import Proposal
+from doxa.structure.families.cache import family_log_score
+from doxa.structure.graph import count_bits, has_bit, reach, rebuild, replace_parents, working_graph
+from doxa.structure.moves.changes import cache_is_full, record
+from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
+
+__all__ = ["EdgeReversal", "edge_number", "edge_reversal_step"]
+
+_ROUGH = 0.1  # share of a sum that a first look leaves out
+_MARGIN = 1e-12  # nats: what rounding may have done to a bound
+
+
+@dataclass(frozen=True)
+class EdgeReversal:
+    """Edge reversal with both parent sets redrawn; see the module's notes.
+
+    Alone it cannot join or part nodes from the empty graph: combine it with other moves, as ``"auto"`` does.
+    """
+
+    name: ClassVar[str] = "edge_reversal"
+    bias: ClassVar[str | None] = None
+    uses_table: ClassVar[bool] = True
+
+    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
+        """Steps after which the kernel repeats itself: it is the same at every step."""
+        return 1
+
+    def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+        """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
+        kernel_arguments: tuple[Any, ...] = (*work, first, n_steps, rng)
+        return int(_advance(*kernel_arguments))
+
+    def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
+        """Every graph that one step can propose, with its probability and the log Hastings term."""
+        n = len(rows)
+        graph = working_graph(rows)
+        edges = [(i, j) for i in range(n) for j in range(n) if has_bit(graph[1], i, j)]
+        for i, j in edges:
+            now_i, now_j = find_set(table, i, graph[0][i]), find_set(table, j, graph[0][j])
+            if now_i < 0 or now_j < 0:
+                continue
+            _reach(graph[1], i, j, table.reached)
+            below_i, below_j, both = (words.copy() for words in table.reached)
+            bare = working_graph(rows)
+            replace_parents(bare, i, np.zeros_like(both))
+            replace_parents(bare, j, np.zeros_like(both))
+            sum_i = log_sum_of_sets(table, i, below_i, j)
+            sum_j = log_sum_of_sets(table, j, _with(both, i), -1)
+            back_j = log_sum_of_sets(table, j, below_j, i)
+            back_i = log_sum_of_sets(table, i, _with(both, j), -1)
+            for new_i in _that_fit(table, i, below_i, j):
+                for new_j in _that_fit(table, j, _with(both, i), -1):
+                    after = working_graph(bare[1])
+                    replace_parents(after, i, table.sets[new_i])
+                    replace_parents(after, j, table.sets[new_j])
+                    n_after = int(np.bitwise_count(after[1]).sum())
+                    log_q = table.weight[new_i] - sum_i + table.weight[new_j] - sum_j
+                    log_back = table.weight[now_i] - back_i + table.weight[now_j] - back_j
+                    yield Proposal(
+                        after[1],
+                        float(np.exp(log_q)) / len(edges),
+                        float(log_back - log_q + np.log(len(edges) / n_after)),
+                    )
+
+
+def _with(words: NDArray[np.uint64], node: int) -> NDArray[np.uint64]:
+    more = words.copy()
+    more[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    return more
+
+
+def _that_fit(table: ParentSets, node: int, avoid: NDArray[np.uint64], must: int) -> list[int]:
+    listed = range(table.first[node], table.first[node + 1])
+    fitting = [number for number in listed if not (table.sets[number] & avoid).any()]
+    return [number for number in fitting if must < 0 or has_bit(table.sets, number, must)]
+
+
+@hot
+def edge_number(children: Any, rank: int) -> tuple[int, int]:
+    """The edge (i, j) of this rank, counted by parent, then child."""
+    for i in range(children.shape[0]):
+        for w in range(children.shape[1]):
+            word = children[i, w]
+            here = popcount(word)
+            if rank < here:
+                for _ in range(rank):
+                    word &= word - np.uint64(1)
+                return i, 64 * w + lowest_bit(word)
+            rank -= here
+    return -1, -1
+
+
+@hot
+def _reach(children: Any, i: int, j: int, reached: Any) -> None:
+    """Fill rows 0 and 1 with the descendants of i and j in the graph in which neither has parents, row 2 with both."""
+    reach(children, i, i, j, reached[0])
+    reach(children, j, i, j, reached[1])
+    for w in range(children.shape[1]):
+        reached[2, w] = reached[0, w] | reached[1, w]
+
+
+@inlined
+def _is_accepted(table: Any, i: int, j: int, below: float, low: float, high: float) -> bool:
+    """Whether ``below`` is under the log ratio of the sums; the rows of `_reach` are at hand.
+
+    ``low`` and ``high`` are bounds of the sums of the way there.  Those of the way back are at least the weights of
+    the sets as they are.  This and rough bounds settle most cases; the others are settled by the whole lists.
+    """
+    below_i, below_j, both = table.reached[0], table.reached[1], table.reached[2]
+    bit_i = np.uint64(1) << np.uint64(i & 63)
+    bit_j = np.uint64(1) << np.uint64(j & 63)
+    least_i, least_j = table.weight[table.where[i]], table.weight[table.where[j]]
+    if below >= high - least_i - least_j + _MARGIN:
+        return False
+    for tolerance in (_ROUGH, 0.0):
+        if tolerance == 0.0:
+            low = high = bound_log_sum(table, i, below_i, j, 0.0)[0]
+            both[i >> 6] |= bit_i
+            low = high = low + bound_log_sum(table, j, both, -1, 0.0)[0]
+            both[i >> 6] &= ~bit_i
+        less_j, more_j = bound_log_sum(table, j, below_j, i, tolerance)
+        if below >= high - least_i - less_j + _MARGIN:
+            return False
+        both[j >> 6] |= bit_j
+        less_i, more_i = bound_log_sum(table, i, both, -1, tolerance)
+        both[j >> 6] &= ~bit_j
+        if below < low - more_i - more_j - _MARGIN:
+            return True
+        if below >= high - less_i - less_j + _MARGIN:
+            return False
+        low, high = low - more_i - more_j, high - less_i - less_j
+    return bool(below < low)
+
+
+@hot
+def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
+    """One reversal of a graph of ``n_edges`` edges; returns their number if accepted, else -1."""
+    parents, children = graph[0], graph[1]
+    where, reached = table.where, table.reached
+    if n_edges == 0:
+        return -1
+    i, j = edge_number(children, int(rng.random() * n_edges))
+    if where[i] < 0 or where[j] < 0:
+        return -1
+    _reach(children, i, j, reached)
+    new_i, begin, total, rest = draw_set(table, i, reached[0], j, rng.random(), _ROUGH)
+    if new_i < 0:
+        return -1
+    low, high = log_bounds(table, i, begin, total, rest)
+    reached[2, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+    new_j, begin, total, rest = draw_set(table, j, reached[2], -1, rng.random(), _ROUGH)
+    reached[2, i >> 6] &= ~(np.uint64(1) << np.uint64(i & 63))
+    if new_j < 0:
+        return -1
+    less, more = log_bounds(table, j, begin, total, rest)
+    n_after = n_edges - count_bits(parents, i) - count_bits(parents, j)
+    n_after += count_bits(table.sets, new_i) + count_bits(table.sets, new_j)
+    below = np.log1p(-rng.random()) + np.log(n_after / n_edges)
+    if not _is_accepted(table, i, j, below, low + less, high + more):
+        return -1
+    replace_parents(graph, i, table.sets[new_i])
+    replace_parents(graph, j, table.sets[new_j])
+    where[i], where[j] = new_i, new_j
+    local[i] = family_log_score(i, parents[i], cache, scoring)
+    local[j] = family_log_score(j, parents[j], cache, scoring)
+    return int(n_after)
+
+
+@hot
+def _advance(
+    graph: Any,
+    local: Any,
+    _beta: float,
+    _limits: Any,
+    _block: Any,
+    _memory: Any,
+    _position: int,
+    cache: Any,
+    scoring: Any,
+    table: Any,
+    draws: Any,
+    thin: int,
+    info: Any,
+    _proposed: Any,
+    _spare: Any,
+    first: int,
+    n_steps: int,
+    rng: np.random.Generator,
+) -> int:
+    n_edges = 0
+    for node in range(local.size):
+        table.where[node] = find_set(table, node, graph[0][node])
+        n_edges += count_bits(graph[0], node)
+    until_kept = thin - first % thin
+    kept = first // thin
+    for step in range(first, n_steps):
+        if cache_is_full(cache):
+            rebuild(graph)
+            return step
+        after = edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng)
+        if after >= 0:
+            n_edges = after
+            info[1] += 1
+        info[0] += 1
+        until_kept -= 1
+        if until_kept == 0:
+            record(graph, local, kept, draws)
+            kept += 1
+            until_kept = thin
+    rebuild(graph)
+    return n_steps

@@ -1,0 +1,227 @@
+r"""Lists of parent sets in a compiled loop: draw one by its weight, and add up the weights, among those that fit.
+
+A list holds the sets of `doxa.structure.families.score_table`, heaviest first.  Weights span thousands of nats, more
+than a
+float does, so each is kept relative to its *level*, a step of 64 nats below the node's heaviest set.  A walk along the
+list begins at the first set that fits; what is two levels below it is less than e^-64 of it, which no rounding sees.
+
+A draw is by inversion.  The walk stops as soon as the sets that are still to come cannot change the outcome, which is
+known from the weight that is left: mostly after a handful of sets, and without approximation.
+
+Of the sets that a walk meets some nine in ten do not fit.  They are passed over 64 at a time: for each such block of a
+list and each node, one word says which of the block's sets hold the node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.families.score_table import ScoreTable, build_score_table
+
+if TYPE_CHECKING:
+    from doxa.structure.families.cache import FamilyScores
+    from doxa.structure.limits import Limits
+
+__all__ = [
+    "ParentSets",
+    "bound_log_sum",
+    "draw_set",
+    "find_set",
+    "log_bounds",
+    "log_sum_of_sets",
+    "no_parent_sets",
+    "parent_sets",
+    "scaled",
+]
+
+_LEVEL = 64.0  # nats
+_NEXT = math.exp(-_LEVEL)
+_KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
+_ROUNDING = 1e-17  # of a sum: what is smaller does not change it
+
+
+class ParentSets(NamedTuple):
+    """The lists of all nodes as compiled loops take them."""
+
+    first: NDArray[np.int64]  # (n_nodes + 1,): the sets of node i are numbers first[i] to first[i + 1] - 1
+    sets: NDArray[np.uint64]  # (n_sets, n_words)
+    weight: NDArray[np.float64]  # (n_sets,): beta times the log weight, falling within a node
+    level: NDArray[np.int64]  # (n_sets,): steps of 64 nats below the node's heaviest
+    scaled: NDArray[np.float64]  # (n_sets,): the weight relative to its level
+    left: NDArray[np.float64]  # (n_sets,): what follows in this level and the next, relative to this level
+    with_first: NDArray[np.int64]  # (n_nodes^2 + 1,): place i * n_nodes + j is where i's sets that hold j begin
+    with_left: NDArray[np.float64]  # as ``left``, among them, heaviest first
+    first_block: NDArray[np.int64]  # (n_nodes + 1,): as ``first``, in blocks of 64 sets
+    holds: NDArray[np.uint64]  # (n_blocks, n_nodes): which of the block's sets hold the node
+    union: NDArray[np.uint64]  # (n_blocks, n_words): the nodes that some set of the block holds
+    cumulative: NDArray[np.float64]  # work space, as long as the longest list
+    chosen: NDArray[np.int64]  # work space
+    where: NDArray[np.int64]  # (n_nodes,): work space: number of each node's set, -1 if it is not listed
+    reached: NDArray[np.uint64]  # (3, n_words): work space
+
+
+def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
+    """Empty lists, for moves that use none."""
+    sets = np.zeros((0, n_words), dtype=np.uint64)
+    return scaled(np.zeros(n_nodes + 1, dtype=np.int64), sets, np.zeros(0), 1.0)
+
+
+def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets:
+    """The lists of a table, with work space of the caller's own."""
+
+    def scale() -> ParentSets:
+        table: ScoreTable = scores.remember(
+            "score table", limits, lambda: build_score_table(scores, limits, keep_within=_KEEP)
+        )
+        return scaled(table.first, table.sets, table.log_weight, beta)
+
+    shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
+    own = ("cumulative", "chosen", "where", "reached")
+    return shared._replace(**{name: getattr(shared, name).copy() for name in own})
+
+
+def scaled(
+    first: NDArray[np.int64], sets: NDArray[np.uint64], log_weight: NDArray[np.float64], beta: float
+) -> ParentSets:
+    """Split weights, to the power ``beta``, into levels."""
+    n = len(first) - 1
+    weight = beta * log_weight
+    sizes = np.diff(first)
+    top = np.repeat(weight[first[:-1][sizes > 0]], sizes[sizes > 0])
+    level = np.floor((top - weight) / _LEVEL).astype(np.int64)
+    relative = np.exp(weight - top + _LEVEL * level)
+    members = unpack_rows(sets, n)
+    lists = [first[node] + np.flatnonzero(members[first[node] : first[node + 1], parent])
+             for node in range(n) for parent in range(n)]  # fmt: skip
+    left = [_left(level[begin:end], relative[begin:end]) for begin, end in itertools.pairwise(first)]
+    with_left = [_left(level[numbers], relative[numbers]) for numbers in lists]
+    holds = np.concatenate([_blocks(members[begin:end]) for begin, end in itertools.pairwise(first)])
+    longest = int(sizes.max(initial=0))
+    return ParentSets(
+        first, sets, weight, level, relative, np.concatenate([*left, np.zeros(0)]),
+        np.cumsum([0, *map(len, lists)]), np.concatenate([*with_left, np.zeros(0)]),
+        np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
+        np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
+        np.zeros((3, sets.shape[1]), dtype=np.uint64),
+    )  # fmt: skip
+
+
+def _blocks(members: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """For each 64 rows of ``members`` and each column, a word that says which of these rows are true."""
+    n_sets, n = members.shape
+    padded = np.concatenate([members, np.zeros((-n_sets % 64, n), dtype=np.bool_)])
+    return pack_rows(padded.reshape(-1, 64, n).swapaxes(1, 2))[:, :, 0]
+
+
+def _left(level: NDArray[np.int64], relative: NDArray[np.float64]) -> NDArray[np.float64]:
+    left = np.zeros(len(level))
+    following, total = -1, 0.0  # number and sum of the level below
+    for number in np.unique(level)[::-1]:
+        here = np.flatnonzero(level == number)
+        suffix = np.cumsum(relative[here][::-1])[::-1]  # smallest first: accurate however small
+        left[here] = np.append(suffix[1:], 0.0) + (_NEXT * total if following == number + 1 else 0.0)
+        left[here] *= 1.0 + 1e-12  # a bound, whatever the rounding
+        following, total = number, float(suffix[0])
+    return left
+
+
+@hot
+def _listed(table: Any, node: int, block: int) -> Any:
+    """The bits of a block behind which there are sets: all but those after the end of the node's list."""
+    behind = 64 * (table.first_block[node + 1] - block) - (-(table.first[node + 1] - table.first[node]) & 63)
+    return ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
+
+
+@hot
+def find_set(table: Any, node: int, parents: Any) -> int:
+    """Number of the set in the node's list, -1 if it is not there."""
+    for block in range(table.first_block[node], table.first_block[node + 1]):
+        same = _listed(table, node, block)
+        for w in range(parents.size):
+            word = parents[w] | table.union[block, w]
+            while word != np.uint64(0) and same != np.uint64(0):
+                other = lowest_bit(word)
+                word &= word - np.uint64(1)
+                holds = table.holds[block, 64 * w + other]
+                same &= holds if (parents[w] >> np.uint64(other)) & np.uint64(1) else ~holds
+        if same != np.uint64(0):
+            return int(table.first[node] + 64 * (block - table.first_block[node]) + lowest_bit(same))
+    return -1
+
+
+@inlined
+def draw_set(table: Any, node: int, avoid: Any, must: int, u: float, tolerance: float) -> tuple[int, int, float, float]:
+    """Draw a set that has no node of ``avoid`` and has ``must`` (if not -1) by weight, with 0 <= u < 1.
+
+    Returns the set's number, -1 if none fits, and what `log_bounds` makes bounds of the sum of the weights from.
+    The walk along the list goes on until what is left is at most ``tolerance`` of the sum.
+    """
+    found, pointer, begin, unit = 0, 0, 0, 1.0
+    total, rest = 0.0, 0.0
+    place = table.with_first[node * (table.first.size - 1) + must] if must >= 0 else 0
+    for block in range(table.first_block[node], table.first_block[node + 1]):
+        listed = table.holds[block, must] if must >= 0 else _listed(table, node, block)
+        fits = listed
+        for w in range(avoid.size):
+            word = avoid[w] & table.union[block, w]
+            while word != np.uint64(0) and fits != np.uint64(0):
+                fits &= ~table.holds[block, 64 * w + lowest_bit(word)]
+                word &= word - np.uint64(1)
+        base = table.first[node] + 64 * (block - table.first_block[node])
+        while fits != np.uint64(0):
+            number = base + lowest_bit(fits)
+            if found == 0:
+                begin = table.level[number]
+            below = table.level[number] - begin
+            if below > 1:
+                return table.chosen[pointer], begin, total, 0.0
+            unit = 1.0 if below == 0 else _NEXT
+            total += unit * table.scaled[number]
+            table.cumulative[found] = total
+            table.chosen[found] = number
+            found += 1
+            while table.cumulative[pointer] < u * total:
+                pointer += 1
+            if must < 0:
+                rest = unit * table.left[number]
+            else:
+                earlier = listed & ((fits & (~fits + np.uint64(1))) - np.uint64(1))
+                rest = unit * table.with_left[place + popcount(earlier)]
+            if rest <= tolerance * total and table.cumulative[pointer] >= u * (total + rest):
+                return table.chosen[pointer], begin, total, rest
+            fits &= fits - np.uint64(1)
+        if must >= 0:
+            place += popcount(listed)
+    return (table.chosen[pointer] if found > 0 else -1), begin, total, 0.0
+
+
+@inlined
+def log_bounds(table: Any, node: int, begin: int, total: float, rest: float) -> tuple[float, float]:
+    """Bounds of the log of a sum of weights, from what `draw_set` returned; both -inf if no set fits."""
+    if total == 0.0:
+        return -np.inf, -np.inf
+    low = table.weight[table.first[node]] - _LEVEL * begin + np.log(total)
+    return low, low + rest / total
+
+
+@hot
+def bound_log_sum(table: Any, node: int, avoid: Any, must: int, tolerance: float) -> tuple[float, float]:
+    """Bounds of the log of the sum of the weights of the sets that fit; both -inf if none does.
+
+    The walk along the list stops when what is left is at most ``tolerance`` of the sum.
+    """
+    _, begin, total, rest = draw_set(table, node, avoid, must, 0.0, tolerance)
+    return log_bounds(table, node, begin, total, rest)
+
+
+@hot
+def log_sum_of_sets(table: Any, node: int, avoid: Any, must: int) -> float:
+    """Log of the sum of the weights of the sets that fit; -inf if none does."""
+    return bound_log_sum(table, node, avoid, must, _ROUNDING)[0]

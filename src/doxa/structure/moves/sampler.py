@@ -1,0 +1,157 @@
+"""`StructureSampler`: a move, the scores it looks up and the limits it obeys, as the driver runs them.
+
+A *move* is a frozen dataclass of settings with a ``name``, a ``bias`` (None unless its answers are known to be wrong),
+``uses_table`` (whether it needs lists of parent sets), ``cycle_length(n_nodes)`` and ``advance(work, first, n_steps,
+rng)``, a compiled loop that works in place.  All else that a chain needs is here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.models.bits import n_words, pack_rows
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.graph import WorkingGraph, working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
+from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
+
+__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work"]
+
+
+class StructureMove(Protocol):
+    """What a move offers; see the module docstring."""
+
+    @property
+    def name(self) -> str:
+        """The word that selects the move: ``sampler="..."``."""
+
+    @property
+    def bias(self) -> str | None:
+        """What is known to be wrong with its answers; None when nothing is."""
+
+    @property
+    def uses_table(self) -> bool:
+        """Whether it draws from lists of parent sets (`Work.table`)."""
+
+    def cycle_length(self, n_nodes: int) -> int:
+        """Steps after which the kernel repeats itself."""
+
+    def advance(self, work: Work, first: int, n_steps: int, rng: np.random.Generator) -> int:
+        """Run steps ``first`` to ``n_steps`` in place; return the step at which the cache should grow, or n_steps."""
+
+
+class Work(NamedTuple):
+    """What a compiled loop works on, in the order in which every loop takes it."""
+
+    graph: WorkingGraph
+    local: NDArray[np.float64]  # (n_nodes,): score of every node's family
+    beta: float  # inverse temperature: the target is the posterior to this power
+    limits: Limits
+    block: NDArray[np.uint64]  # (n_words,): see StructureState
+    memory: NDArray[np.int64]  # (1,): see StructureState
+    position: int
+    cache: tuple[NDArray[Any], ...]
+    scoring: tuple[Any, ...]
+    table: ParentSets
+    draws: tuple[NDArray[Any], ...]  # rows, log_score, n_edges
+    thin: int
+    info: NDArray[np.int64]  # (2,): proposed, accepted
+    proposed: NDArray[np.float64]  # (2,): scores of the families that a candidate changes
+    spare: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # work space: (n_nodes, n_words) and (n_words,)
+
+
+class StructureState(NamedTuple):
+    """Where a structure chain stands: all that the next step needs."""
+
+    rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
+    position: int  # steps done since the kernel's cycle began
+    block: NDArray[np.uint64]  # (n_words,): the block of the visit under way, for moves that keep one
+    memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
+
+
+@dataclass(frozen=True)
+class StructureSampler:
+    """A structure move bound to its data: the sampler that the driver runs.
+
+    Parameters
+    ----------
+    move : StructureMove
+    scores : FamilyScores
+    limits : Limits
+        The families that are possible.
+    thin : int
+        Steps between kept draws.
+    beta : float, default=1.0
+        Inverse temperature.
+    """
+
+    move: StructureMove
+    scores: FamilyScores
+    limits: Limits
+    thin: int
+    beta: float = 1.0
+
+    def start(self, chain: int, rng: np.random.Generator) -> StructureState:
+        """Starts far apart: chain 0 at the smallest graph, chain 1 at the greedy optimum, the others at random ones."""
+        if chain == 0:
+            return self.start_at(smallest_graph(self.limits))
+        return self.start_at(greedy_graph(self.scores, self.limits)) if chain == 1 else self.init(rng)
+
+    def init(self, rng: np.random.Generator) -> StructureState:
+        """An over-dispersed start: a random graph of random density."""
+        return self.start_at(pack_rows(random_dag(rng, self.limits)))
+
+    def start_at(self, rows: NDArray[np.uint64]) -> StructureState:
+        """The state of a chain that starts at a graph, given by its adjacency rows."""
+        return StructureState(rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64), np.zeros(1, dtype=np.int64))
+
+    def run(
+        self, state: StructureState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` steps and keep every ``thin``-th graph.
+
+        Returns
+        -------
+        state : StructureState
+        draws : dict
+            ``rows`` uint64 (n_kept, n_nodes, n_words), ``log_score`` float64 (n_kept,) in nats, ``n_edges`` int32.
+        info : dict
+            ``proposed`` and ``accepted`` steps.
+        """
+        n, words = state.rows.shape
+        kept = n_steps // self.thin
+        draws = (
+            np.empty((kept, n, words), dtype=np.uint64),
+            np.empty(kept, dtype=np.float64),
+            np.empty(kept, dtype=np.int32),
+        )
+        graph = working_graph(state.rows)
+        local = np.empty(n)
+        block, memory = state.block.copy(), state.memory.copy()
+        info = np.zeros(2, dtype=np.int64)
+        spare = (np.zeros_like(graph[0]), np.zeros_like(block))
+        table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
+        with self.scores.borrow() as (cache, scoring):
+            local_scores(graph, cache.arrays, scoring, local)
+            done = 0
+            while True:
+                work = Work(
+                    graph, local, self.beta, self.limits, block, memory, state.position, cache.arrays, scoring, table,
+                    draws, self.thin, info, np.empty(2), spare,
+                )  # fmt: skip
+                done = self.move.advance(work, done, n_steps, rng)
+                if done == n_steps:
+                    break
+                cache.grow()
+        position = (state.position + n_steps) % self.move.cycle_length(n)
+        return (
+            StructureState(graph[1], position, block, memory),
+            dict(zip(("rows", "log_score", "n_edges"), draws, strict=True)),
+            {"proposed": int(info[0]), "accepted": int(info[1])},
+        )

@@ -1,0 +1,106 @@
+"""Where chains start: at the smallest graph, at random graphs, and at a greedy optimum.
+
+Chains that start far apart and come to agree are the evidence that a run has converged; a chain from a greedy optimum
+also shows whether the others have found graphs that score as well.  Every start obeys the limits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.models.bits import pack_rows
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.graph import ILLEGAL, candidate_kind, working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.changes import accept_change, cache_is_full, local_scores, score_change
+
+__all__ = ["greedy_graph", "random_dag", "smallest_graph"]
+
+_GAIN = 1e-9  # nats: smaller differences between equivalent graphs are rounding
+
+
+def smallest_graph(limits: Limits) -> NDArray[np.uint64]:
+    """Adjacency rows of the graph with the required edges alone; the empty graph when there are none."""
+    return pack_rows(limits.required_edges)
+
+
+def random_dag(rng: np.random.Generator, limits: Limits) -> NDArray[np.bool_]:
+    """A random graph for a start: random order, and a density that is itself random, up to two parents a node.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_nodes, n_nodes)
+        Adjacency matrix, within ``limits``.
+    """
+    adjacency = np.array(limits.required_edges)
+    allowed = limits.allowed_edges
+    n = len(adjacency)
+    density = min(1.0, 2.0 * rng.random() * 2.0 / max(1, n - 1))
+    order = _random_order(rng, adjacency)
+    for place, node in enumerate(order):
+        before = rng.permutation(order[:place])
+        chosen = before[rng.random(place) < density]
+        chosen = chosen[allowed[chosen, node] & ~adjacency[chosen, node]]
+        room = limits.max_parents[node] - adjacency[:, node].sum()
+        adjacency[chosen[:room], node] = True
+    return adjacency
+
+
+def _random_order(rng: np.random.Generator, edges: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A random order of the nodes in which every edge leads forward."""
+    order: list[int] = []
+    waiting = edges.sum(axis=0)
+    left = rng.permutation(len(edges)).tolist()
+    while left:
+        node = next(node for node in left if waiting[node] == 0)
+        left.remove(node)
+        order.append(node)
+        waiting = waiting - edges[node]
+    return np.array(order, dtype=np.int64)
+
+
+def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
+    """Adjacency rows of the graph that steepest ascent by single edges reaches from the smallest graph.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n_nodes, n_words)
+    """
+    graph = working_graph(smallest_graph(limits))
+    local = np.empty(scores.n_nodes)
+    best = np.zeros(3, dtype=np.int64)
+    with scores.borrow() as (cache, scoring):
+        local_scores(graph, cache.arrays, scoring, local)
+        while not _climb(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
+            cache.grow()
+    return graph[1]
+
+
+@hot
+def _climb(
+    graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, proposed: Any, best: Any, of_best: Any
+) -> bool:
+    """Make the best change, again and again; False when the cache should grow first, True at the top."""
+    n = local.size
+    while True:
+        gain = _GAIN
+        for i in range(n):
+            for j in range(n):
+                if i == j:
+                    continue
+                if cache_is_full(cache):
+                    return False
+                kind = candidate_kind(graph, limits, i, j)
+                if kind != ILLEGAL:
+                    delta = score_change(graph, local, kind, i, j, cache, scoring, proposed)
+                    if delta > gain:
+                        gain = delta
+                        best[0], best[1], best[2] = kind, i, j
+                        of_best[0], of_best[1] = proposed[0], proposed[1]
+        if gain == _GAIN:
+            return True
+        accept_change(graph, local, best[0], best[1], best[2], of_best)

@@ -1,0 +1,226 @@
+r"""`Tempered`: parallel tempering, chains at several temperatures that trade places (Geyer 1991).
+
+Rung k samples the posterior to the power :math:`\beta_k`, with :math:`1 = \beta_0 > \beta_1 > \dots`; flatter rungs
+cross valleys that stop the first.  After so many draws, neighbouring rungs a and b offer each other their graphs, which
+is accepted with probability
+
+.. math:: \min\{1, \exp[(\beta_a - \beta_b)(s_b - s_a)]\}, \quad s = \log P(D \mid G) + \log P(G).
+
+Even and odd pairs take turns.  Every swap keeps the product of the rungs' targets, and only the draws of the first rung
+are kept.  A step moves every rung, so it costs as many times as much as there are rungs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.sampler import StructureSampler, StructureState
+
+__all__ = ["Tempered", "TemperedSampler", "TemperedState"]
+
+
+@dataclass(frozen=True)
+class Tempered:
+    """Parallel tempering of a move; see the module's notes.
+
+    Parameters
+    ----------
+    move : StructureMove, default=Auto()
+        What every rung runs.
+    betas : sequence of float, default=(1.0, 0.7, 0.5, 0.35)
+        Inverse temperatures of the rungs: 1.0 first, then falling, above 0.
+    swap_every : int, default=5
+        Draws between two offers.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the betas are not such a sequence, or ``swap_every`` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> sampler = Tempered(betas=(1.0, 0.5))
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), sampler=sampler, draws=100, seed=1)
+    >>> sorted(posterior.trace.info)
+    ['accepted', 'proposed', 'swapped_0', 'swaps_0']
+    """
+
+    move: Any = field(default_factory=Auto)
+    betas: Sequence[float] = (1.0, 0.7, 0.5, 0.35)
+    swap_every: int = 5
+
+    name: ClassVar[str] = "tempered"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.move, (type, Tempered)) or not hasattr(self.move, "advance"):
+            raise ArgumentTypeError(f"move is {self.move!r}; it must be a move such as Auto()")
+        try:
+            betas = tuple(float(beta) for beta in self.betas)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"betas is {self.betas!r}; it must be numbers that fall from 1.0") from None
+        falls = all(a > b > 0 for a, b in itertools.pairwise(betas))
+        if not betas or betas[0] != 1.0 or not falls:
+            raise ArgumentError(f"betas is {self.betas!r}; they fall from 1.0, the first, and stay above 0")
+        object.__setattr__(self, "betas", betas)
+        object.__setattr__(self, "swap_every", check_whole("swap_every", self.swap_every, 1))
+
+    @property
+    def bias(self) -> str | None:
+        """What is wrong with the answers of the move, if something is."""
+        bias: str | None = self.move.bias
+        return bias
+
+    @property
+    def uses_table(self) -> bool:
+        """Whether the move draws from lists of parent sets."""
+        return bool(self.move.uses_table)
+
+    def cycle_length(self, n_nodes: int) -> int:
+        """That of the move; the swaps are counted in the state."""
+        return int(self.move.cycle_length(n_nodes))
+
+    def advance(self, *_: Any) -> int:
+        """Refuse: several graphs are moved together, by `sampler`."""
+        raise ArgumentError("a Tempered sampler moves several graphs; it cannot be a part of another move")
+
+    def sampler(self, scores: FamilyScores, limits: Limits, thin: int) -> TemperedSampler:
+        """The sampler that the driver runs."""
+        rungs = tuple(StructureSampler(self.move, scores, limits, thin, beta) for beta in self.betas)
+        return TemperedSampler(rungs, thin, self.swap_every)
+
+
+class TemperedState(NamedTuple):
+    """The graphs of all rungs; fields as in `StructureState`, with a rung to a row."""
+
+    rows: NDArray[np.uint64]  # (n_rungs, n_nodes, n_words)
+    position: NDArray[np.int64]  # (n_rungs,)
+    block: NDArray[np.uint64]  # (n_rungs, n_words)
+    memory: NDArray[np.int64]  # (n_rungs, 1)
+    streams: NDArray[np.uint64]  # (n_rungs, 4): state and increment of each rung's own bit generator, high words first
+    n_draws: int  # since the beginning, for the swaps
+
+    @classmethod
+    def of(cls, rungs: Sequence[StructureState], streams: Sequence[np.random.Generator], n_draws: int) -> TemperedState:
+        """Put the rungs together."""
+        return cls(
+            np.stack([rung.rows for rung in rungs]),
+            np.array([rung.position for rung in rungs], dtype=np.int64),
+            np.stack([rung.block for rung in rungs]),
+            np.stack([rung.memory for rung in rungs]),
+            np.stack([_words(stream) for stream in streams]),
+            n_draws,
+        )
+
+    def rung(self, k: int) -> StructureState:
+        """The state of one rung."""
+        return StructureState(self.rows[k], int(self.position[k]), self.block[k], self.memory[k])
+
+    def stream(self, k: int) -> np.random.Generator:
+        """The random stream of one rung: its own, so that the draws do not depend on where a block ends."""
+        state_high, state_low, increment_high, increment_low = self.streams[k].tolist()
+        generator = np.random.PCG64()
+        generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state_high << 64 | state_low, "inc": increment_high << 64 | increment_low},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        return np.random.Generator(generator)
+
+
+def _words(stream: np.random.Generator) -> NDArray[np.uint64]:
+    state: Any = stream.bit_generator.state["state"]
+    low = 2**64 - 1
+    return np.array(
+        [state["state"] >> 64, state["state"] & low, state["inc"] >> 64, state["inc"] & low], dtype=np.uint64
+    )
+
+
+def _spawned(rng: np.random.Generator) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(rng.integers(2**63, size=4).tolist()))
+
+
+@dataclass(frozen=True)
+class TemperedSampler:
+    """Samplers at several temperatures, and the swaps between them."""
+
+    rungs: tuple[StructureSampler, ...]
+    thin: int
+    swap_every: int
+
+    def start(self, chain: int, rng: np.random.Generator) -> TemperedState:
+        """The first rung starts where a chain of its number does, the others at random graphs."""
+        first = self.rungs[0].start(chain, rng)
+        states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
+        return TemperedState.of(states, [_spawned(rng) for _ in states], 0)
+
+    def init(self, rng: np.random.Generator) -> TemperedState:
+        """Random graphs."""
+        return TemperedState.of([rung.init(rng) for rung in self.rungs], [_spawned(rng) for _ in self.rungs], 0)
+
+    def run(
+        self, state: TemperedState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[TemperedState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` steps of every rung; the draws are those of the first.
+
+        Returns
+        -------
+        state : TemperedState
+        draws : dict
+            As `StructureSampler.run` has them.
+        info : dict
+            ``proposed`` and ``accepted`` steps of the first rung, ``swaps_k`` and ``swapped_k`` for rungs k and k + 1.
+        """
+        states = [state.rung(k) for k in range(len(self.rungs))]
+        streams = [state.stream(k) for k in range(len(self.rungs))]
+        info: dict[str, int] = {"proposed": 0, "accepted": 0}
+        for k in range(len(states) - 1):
+            info |= {f"swaps_{k}": 0, f"swapped_{k}": 0}
+        parts = []
+        n_draws, end = state.n_draws, state.n_draws + n_steps // self.thin
+        while n_draws < end:
+            size = min(end, (n_draws // self.swap_every + 1) * self.swap_every) - n_draws
+            scores = np.empty(len(states))
+            for k, rung in enumerate(self.rungs):
+                states[k], draws, done = rung.run(states[k], size * self.thin, streams[k])
+                scores[k] = draws["log_score"][-1]
+                if k == 0:
+                    parts.append(draws)
+                    info["proposed"] += done["proposed"]
+                    info["accepted"] += done["accepted"]
+            n_draws += size
+            if n_draws % self.swap_every == 0:
+                self._swap(states, scores, n_draws // self.swap_every % 2, rng, info)
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return TemperedState.of(states, streams, n_draws), joined, info
+
+    def _swap(
+        self,
+        states: list[StructureState],
+        scores: NDArray[np.float64],
+        first: int,
+        rng: np.random.Generator,
+        info: dict[str, int],
+    ) -> None:
+        """Offer graphs between rungs first and first + 1, first + 2 and first + 3, ..., in place."""
+        for k in range(first, len(states) - 1, 2):
+            log_ratio = (self.rungs[k].beta - self.rungs[k + 1].beta) * (scores[k + 1] - scores[k])
+            info[f"swaps_{k}"] += 1
+            if math.log1p(-rng.random()) < log_ratio:
+                here, there = states[k], states[k + 1]
+                states[k] = here._replace(rows=there.rows)
+                states[k + 1] = there._replace(rows=here.rows)
+                info[f"swapped_{k}"] += 1

@@ -1,0 +1,185 @@
+"""Structure runs on disk: what a run file says of itself, how a run is gone on with, how a file is read back.
+
+The file itself is `doxa.estimates.store`'s.  Here is what the options of a structure run mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+from collections.abc import Collection
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+from doxa.data import Table
+from doxa.data.declared import declared
+from doxa.errors import ArgumentError
+from doxa.estimates.stopping import StopReport, Until
+from doxa.estimates.store import (
+    RunFileError,
+    RunHeader,
+    RunReader,
+    RunWriter,
+    check_can_go_on,
+    create_run,
+    open_reader,
+    open_writer,
+    stored_stop,
+)
+from doxa.mcmc.driver import Schedule
+from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.moves.by_name import move_from_settings, move_settings
+from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.saving import KIND
+
+__all__ = ["FREE", "RunPlan", "begin", "go_on", "load"]
+
+FREE = ("draws", "until", "source", "stop")  # options that may change when a run is gone on with
+
+
+class RunPlan(NamedTuple):
+    """All that the draws of a structure run depend on, and when it is to stop."""
+
+    table: Table
+    options: RunOptions
+    move: StructureMove
+    thin: int
+    schedule: Schedule
+    until: Until
+    entropy: int
+    source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
+
+    def header(self) -> RunHeader:
+        """What a run file says of the run.
+
+        Raises
+        ------
+        ArgumentError
+            If the sampler is not one of doxa's own: another could not be made again from the file.
+        """
+        options = self.options.to_json() | {
+            "sampler": move_settings(self.move),
+            "warmup": self.schedule.warmup,
+            "draws": self.schedule.draws,
+            "until": _without_names(dataclasses.asdict(self.until)),
+            "source": self.source,
+            "stop": None,  # why it stopped, when it has
+        }
+        versions = {name: version(name) for name in ("doxa", "numpy", "numba")} | {"machine": platform.machine()}
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return RunHeader(
+            KIND, options, self.table.digest, versions, self.schedule.chains, self.thin, self.entropy, created
+        )
+
+
+def begin(path: str | os.PathLike[str], plan: RunPlan) -> RunWriter:
+    """Make the run file of a new run."""
+    return create_run(path, plan.header())
+
+
+def go_on(
+    path: str | os.PathLike[str], table: Table | None, draws: int | None, until: Until | None
+) -> tuple[RunPlan, RunWriter]:
+    """Open the file of an interrupted or finished run to continue it.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no structure run, holds a saved posterior without chains, or was made from another table or with
+        other versions; the difference is named.
+    """
+    with open_reader(path, check=False) as reader:
+        header, options, move, _ = _checked(reader)
+    check_can_go_on(path, header, "doxa.learn(table")
+    stored = header.options
+    if table is None:
+        table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
+    table = declared(table, options.indicator, dict(options.hidden))
+    plan = RunPlan(
+        table,
+        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),
+        move,
+        header.thin,
+        Schedule(
+            header.n_chains, draws if draws is not None or until is not None else stored["draws"], stored["warmup"]
+        ),
+        Until(**stored["until"]) if until is None else until,
+        header.entropy,  # type: ignore[arg-type]
+        stored["source"],
+    )
+    if tuple(stored["nodes"]) != table.names:
+        raise RunFileError(
+            f"'{path}' is a run over the columns {', '.join(stored['nodes'])}; the table now has "
+            f"{', '.join(table.names)}"
+        )
+    return plan, open_writer(path, plan.header(), free=FREE)
+
+
+def load(path: str | os.PathLike[str]) -> StructurePosterior:
+    """Read the posterior of a run file, finished or not, even while it is written.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `doxa.learn` made with ``store=...``, or in which a posterior was saved.
+
+    Returns
+    -------
+    StructurePosterior
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, is damaged, or holds no draws yet.
+
+    Examples
+    --------
+    >>> import doxa, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = doxa.learn(doxa.datasets.load("reinis"), draws=100, seed=1, store=f"{folder}/run.doxa")
+    ...     doxa.load(f"{folder}/run.doxa").edges().equals(made.edges())
+    True
+    """
+    with open_reader(path) as reader:
+        header, options, move, stop = _checked(reader)
+        source = header.options["source"]
+        trace = reader.trace()
+    return StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
+
+
+def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:
+    """The header of a structure run whose options have the form that `RunPlan.header` gives them, and their meaning."""
+    header = reader.header
+    if header.kind != KIND:
+        raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r}, not of graphs")
+    try:
+        options = RunOptions.from_json(header.options, header.data_digest)
+        stop = stored_stop(header.options)
+    except ValueError as error:
+        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
+    forms = {"warmup": (int, type(None)), "draws": (int, type(None)), "until": dict, "source": (dict, type(None))}
+    for name, form in forms.items():
+        if not isinstance(header.options.get(name, ...), form):  # type: ignore[arg-type]
+            raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its option {name!r} has no such form")
+    try:
+        return header, options, move_from_settings(header.options.get("sampler")), stop
+    except ValueError as error:
+        raise RunFileError(str(error)) from error
+
+
+def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, hidden: Collection[str]) -> Table:
+    """The table of a run, from the file that it was read from."""
+    from doxa.data.read import read_without_empty
+
+    if source is None:
+        raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
+    return read_without_empty(allowed=hidden, **source)
+
+
+def _without_names(until: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists, not tuples."""
+    names = until["quantities"]
+    return until | {"quantities": None if names is None else list(names)}

@@ -1,0 +1,195 @@
+"""`RunOptions`: what a structure run was asked for, beside the table and the sampler, as plain data.
+
+It is what a posterior remembers, what a run file keeps, and what the limits and the prior are made from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.structure.families.scores import SCORES, STORED_SCORES, BDeu, Score
+from doxa.structure.limits import Limits, make_limits
+from doxa.structure.logistic.score import FamilyMixture, Logistic
+from doxa.structure.priors import StructurePrior, make_prior
+
+__all__ = ["FAMILIES", "RunOptions", "check_family", "check_score"]
+
+FAMILIES = ("categorical", "logistic", "auto")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run was asked for, beside the table and the sampler."""
+
+    names: tuple[str, ...]
+    n_rows: int
+    data_digest: str
+    max_parents: tuple[int, ...]  # of each node
+    score: Score = dataclasses.field(default_factory=BDeu)
+    prior: str = "uniform"
+    edge_log_odds: tuple[tuple[str, str, float], ...] = ()
+    required: tuple[tuple[str, str], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()  # those that tiers forbid among them
+    n_missing: int = 0  # cells, those of hidden columns included
+    indicator: tuple[str, ...] = ()  # columns whose absence is a column of its own
+    hidden: tuple[tuple[str, int], ...] = ()  # columns that nobody observed, with their numbers of states
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        score: Score,
+        prior: StructurePrior,
+        limits: Limits,
+        indicator: Iterable[str] = (),
+        hidden: Mapping[str, int] | None = None,
+    ) -> RunOptions:
+        """What a table, a score, a prior, limits and declared columns amount to."""
+        names = table.names
+        n = len(names)
+        odds = prior.edge_log_odds
+        banned = ~limits.allowed_edges & ~np.eye(n, dtype=np.bool_)
+        return cls(
+            names,
+            table.n_rows,
+            table.digest,
+            tuple(limits.max_parents.tolist()),
+            score,
+            prior.kind,
+            tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
+            tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
+            tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
+            table.n_missing,
+            tuple(indicator),
+            tuple((hidden or {}).items()),
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The families that are possible."""
+        caps = dict(zip(self.names, self.max_parents, strict=True))
+        return make_limits(self.names, max_parents=caps, required=self.required, forbidden=self.forbidden)
+
+    @property
+    def structure_prior(self) -> StructurePrior:
+        """The prior over graphs."""
+        return make_prior(self.names, self.prior, {(i, j): value for i, j, value in self.edge_log_odds})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists and numbers; table and digest are kept elsewhere in a run file."""
+        return {
+            "nodes": list(self.names),
+            "n_rows": self.n_rows,
+            "score": {"name": self.score.name, **dataclasses.asdict(self.score)},
+            "prior": self.prior,
+            "edge_log_odds": [list(entry) for entry in self.edge_log_odds],
+            "max_parents": list(self.max_parents),
+            "required": [list(edge) for edge in self.required],
+            "forbidden": [list(edge) for edge in self.forbidden],
+            "n_missing": self.n_missing,
+            "indicator": list(self.indicator),
+            "hidden": [list(entry) for entry in self.hidden],
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any], data_digest: str) -> RunOptions:
+        """Undo `to_json`, trusting nothing.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If something is not as `to_json` writes it.
+        """
+        forms = {
+            "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
+            "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list,
+        }  # fmt: skip
+        stored = {"n_missing": 0, "indicator": [], "hidden": [], **stored}  # which older files do not have
+        for name, form in forms.items():
+            if not isinstance(stored.get(name), form):
+                raise ArgumentError(f"its option {name!r} has no such form")
+        nodes, caps = stored["nodes"], stored["max_parents"]
+        if not (len(nodes) == len(caps) >= 2 and all(isinstance(node, str) for node in nodes)):
+            raise ArgumentError("its nodes and max_parents do not agree")
+        if len(set(nodes)) < len(nodes):
+            raise ArgumentError("its nodes have equal names")
+        settings = {name: value for name, value in stored["score"].items() if name != "name"}
+        try:
+            score = STORED_SCORES[stored["score"]["name"]](**settings)
+            options = cls(
+                tuple(nodes),
+                check_whole("n_rows", stored["n_rows"], 1),
+                data_digest,
+                tuple(check_whole("max_parents", cap, 0) for cap in caps),
+                score,
+                stored["prior"],
+                tuple((i, j, value) for i, j, value in stored["edge_log_odds"]),
+                tuple((i, j) for i, j in stored["required"]),
+                tuple((i, j) for i, j in stored["forbidden"]),
+                check_whole("n_missing", stored["n_missing"], 0),
+                tuple(map(str, stored["indicator"])),
+                tuple((str(name), check_whole("hidden", count, 2)) for name, count in stored["hidden"]),
+            )
+            _ = options.limits, options.structure_prior
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ArgumentError(f"its options cannot be made again: {error}") from error
+        return options
+
+
+def check_family(family: str, score: str | Score, equivalent_sample_size: float, prior_scale: float | None) -> Score:
+    """The score that ``family=``, ``score=`` and their numbers mean together.
+
+    Raises
+    ------
+    ArgumentError
+        If the family is unknown, or a score or a number is given that it does not have.
+    """
+    if family not in FAMILIES:
+        raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
+    if family == "categorical":
+        if prior_scale is not None:
+            raise ArgumentError(
+                f"prior_scale is {prior_scale!r}, which belongs to logistic families; leave it out, or say "
+                "family='logistic' or family='auto'"
+            )
+        return check_score(score, equivalent_sample_size)
+    if score != BDeu.name:
+        raise ArgumentError(f"score is {score!r}, and family={family!r} has a score of its own; leave score out")
+    if family == "auto":
+        return FamilyMixture(equivalent_sample_size, *(() if prior_scale is None else (prior_scale,)))
+    if equivalent_sample_size != 1.0:
+        raise ArgumentError(
+            f"equivalent_sample_size is {equivalent_sample_size!r}, and logistic families have none; give prior_scale"
+        )
+    return Logistic() if prior_scale is None else Logistic(prior_scale)
+
+
+def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
+    """The score that ``score=`` means.
+
+    Raises
+    ------
+    ArgumentError
+        If it is unknown, or an equivalent sample size is given with a score that has none.
+    """
+    if isinstance(score, str):
+        if score not in SCORES:
+            raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}")
+        if score == BDeu.name:
+            return BDeu(equivalent_sample_size)
+    elif not isinstance(score, tuple(STORED_SCORES.values())):
+        raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}, or such as K2(0.5)")
+    if equivalent_sample_size != 1.0:
+        raise ArgumentError(
+            f"equivalent_sample_size is {equivalent_sample_size!r}, which belongs to score='bdeu'; "
+            f"with score={score!r} leave it out"
+        )
+    return SCORES[score]() if isinstance(score, str) else score

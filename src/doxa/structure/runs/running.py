@@ -1,0 +1,186 @@
+"""A run over graphs from a plan: summed, sampled, or sampled together with what is missing.
+
+What users call stands in `doxa.averaging`; here a table and checked options become a `StructurePosterior`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.data.large import CountedTable
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.store.stops import keep_stop
+from doxa.estimates.trace import Trace
+from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length, run_chains
+from doxa.mcmc.fleet import Sampler
+from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.counted import CountedScores
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.scores import Score
+from doxa.structure.incomplete import IncompleteData, IncompleteSampler
+from doxa.structure.incomplete.sampler import usual_steps
+from doxa.structure.limits import Limits
+from doxa.structure.moves.by_name import check_move, sampler_of
+from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.priors import StructurePrior
+from doxa.structure.runs.files import RunPlan, go_on
+from doxa.structure.runs.monitor import check_quantities, has_settled, missing
+from doxa.structure.runs.options import RunOptions
+
+if TYPE_CHECKING:
+    from doxa.estimates.store import RunWriter
+
+__all__ = ["exact_answer", "make_plan", "resume_run", "run_plan"]
+
+_TURNS = 2  # redrawings of what is missing between kept draws
+
+
+def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
+    """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
+    from doxa.structure.answers.exact_answer import sum_over_graphs, worth_it
+    from doxa.structure.sums.dag_sums import PrecisionError
+
+    if exact is not None and not isinstance(exact, bool):
+        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
+    if exact and plan.table.n_missing:
+        raise ArgumentError(
+            f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "
+            "only sampled: leave out exact"
+        )
+    if exact and asked:
+        raise ArgumentError(
+            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "leave them out, or leave out exact"
+        )
+    if exact is False or asked or plan.table.n_missing or not (exact or worth_it(plan.options)):
+        return None
+    scores = _scores(plan)
+    try:
+        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
+    except PrecisionError:
+        if exact:
+            raise
+        return None
+
+
+def make_plan(
+    table: Table,
+    source: dict[str, Any] | None,
+    *,
+    score: Score,
+    prior: StructurePrior,
+    limits: Limits,
+    sampler: str | StructureMove,
+    chains: int,
+    draws: int | None,
+    warmup: int | None,
+    thin: int | None,
+    until: Until | None,
+    seed: int | None,
+    indicator: Iterable[str] = (),
+    hidden: Mapping[str, int] | None = None,
+) -> RunPlan:
+    """Check the options of `doxa.learn` and fill in what was left out.
+
+    ``table`` has the declared columns; ``source`` is how it was read.
+    """
+    move = check_move(sampler)
+    schedule, until = plan_length(chains, draws, warmup, until)
+    n = len(table.names)
+    return RunPlan(
+        table,
+        RunOptions.of(table, score, prior, limits, indicator, hidden),
+        move,
+        _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
+        schedule,
+        until,
+        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        source,
+    )
+
+
+def resume_run(
+    path: str | os.PathLike[str],
+    table: Table | None,
+    draws: int | None,
+    until: Until | None,
+    workers: int | None,
+    progress: bool | None,
+) -> StructurePosterior:
+    """Go on with a run that is kept in a file; see `doxa.resume`."""
+    check_one_end(draws, until)
+    plan, writer = go_on(path, table, draws, until)
+    with writer:
+        return run_plan(plan, lambda: nullcontext(writer), workers, progress)
+
+
+def run_plan(
+    plan: RunPlan,
+    open_store: Callable[[], AbstractContextManager[RunWriter]] | None,
+    workers: int | None,
+    progress: bool | None,
+) -> StructurePosterior:
+    """Run a plan, and keep it in a file if there is one."""
+    sampler, scores = _sampler(plan)
+    names = plan.table.names
+    check_quantities(plan.until, names)
+
+    def assess(trace: Trace) -> Shortfall | None:
+        return missing(StructurePosterior(names, trace, plan.move, plan.options), plan.until)
+
+    _load_diagnostics_meanwhile()
+    with nullcontext() if open_store is None else open_store() as store:
+        run = run_chains(
+            sampler,
+            plan.schedule,
+            until=plan.until,
+            assess=assess,
+            settled=has_settled,
+            store=store,
+            seed=plan.entropy,
+            workers=workers,
+            progress=progress,
+        )
+        if store is not None:
+            keep_stop(store, run.stop)
+    use = None if scores is None else scores.use
+    return StructurePosterior(names, run.trace, plan.move, plan.options, use, run.stop, plan.source)
+
+
+def _usual_thin(n_nodes: int, incomplete: bool) -> int:
+    """Steps between kept draws: every pair of nodes has its turn."""
+    return _TURNS * usual_steps(n_nodes) if incomplete else max(200, n_nodes * (n_nodes - 1))
+
+
+def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
+    """The sampler of a plan, and the scores of a complete table."""
+    options = plan.options
+    if plan.table.n_missing:
+        hidden = [name for name, _ in options.hidden]
+        data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
+        steps = usual_steps(data.n_nodes)
+        steps = steps if plan.thin % steps == 0 else plan.thin
+        return IncompleteSampler(data, options.limits, plan.move, steps, turns=plan.thin // steps), None
+    scores = _scores(plan)
+    return sampler_of(plan.move, scores, options.limits, plan.thin), scores
+
+
+def _scores(plan: RunPlan) -> FamilyScores:
+    """The scores of a complete table, or of one that was counted where it lives."""
+    table, options = plan.table, plan.options
+    if isinstance(table, CountedTable):
+        return CountedScores(table, options.score, options.structure_prior, limits=options.limits)
+    return FamilyScores(table, options.score, options.structure_prior)
+
+
+def _load_diagnostics_meanwhile() -> None:
+    """Import arviz-stats, which takes seconds, while compiled loops run without the GIL."""
+    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()

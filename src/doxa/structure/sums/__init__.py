@@ -1,0 +1,1 @@
+"""Exact answers: sums over all directed acyclic graphs, and draws from them."""

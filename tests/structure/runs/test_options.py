@@ -1,0 +1,165 @@
+"""What a structure run was asked for, as plain data: kept in run files, gone on with, refused where it is hostile."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import doxa
+from doxa.errors import ArgumentError
+from doxa.estimates.store import RunFileError, open_reader, open_writer
+from doxa.structure import BIC, K2
+from doxa.structure.families.scores import BDeu
+from doxa.structure.limits import make_limits
+from doxa.structure.priors import make_prior
+from doxa.structure.runs.files import FREE
+from doxa.structure.runs.options import RunOptions
+from support.tables import skewed_table
+
+KNOWN = {
+    "required": [("x1", "x3"), ("x4", "x3")],
+    "forbidden": [("x2", "x1"), ("x4", "x1")],
+    "tiers": [["x0", "x1"], ["x2", "x3"]],
+    "max_parents": {"x3": 2, "x2": 1, "x1": 1},
+}
+FIVE = tuple(f"x{i}" for i in range(5))
+OPTIONS = {
+    "plain": {},
+    "limits": KNOWN,
+    "odds": {"edge_log_odds": {("x0", "x1"): 1.5, ("x3", "x2"): -1 / 3}, "prior": "in_degree"},
+    "penalty, K2": {"edge_log_odds": -0.25, "score": K2(0.5)},
+    "BIC": {"score": BIC(), "max_parents": 2},
+}
+
+
+def options_of(*, score=None, prior="uniform", edge_log_odds=None, **limits):
+    table = skewed_table(5, 60, seed=3)
+    return RunOptions.of(
+        table,
+        BDeu(2.0) if score is None else score,
+        make_prior(FIVE, prior, edge_log_odds),
+        make_limits(FIVE, **limits),
+    )
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_survive_json(name):
+    options = options_of(**OPTIONS[name])
+    again = RunOptions.from_json(json.loads(json.dumps(options.to_json())), options.data_digest)
+    assert again == options
+    assert again.to_json() == options.to_json()
+    for one, two in zip(again.limits, make_limits(FIVE, **(KNOWN if name == "limits" else {})), strict=True):
+        assert np.array_equal(one, two) or name == "BIC"
+    assert np.array_equal(again.structure_prior.edge_log_odds, options.structure_prior.edge_log_odds)
+    assert np.array_equal(again.structure_prior.by_in_degree, options.structure_prior.by_in_degree)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_runs_with_limits_and_priors_are_gone_on_with(name, tmp_path):
+    table = skewed_table(5, 60, seed=3)
+    keep = {"thin": 3, "warmup": 5, "seed": 2, **OPTIONS[name]}
+    doxa.learn(table, draws=20, store=tmp_path / "run.doxa", **keep)
+    more = doxa.resume(tmp_path / "run.doxa", table, draws=50)
+    whole = doxa.learn(table, draws=50, **keep)
+    assert np.array_equal(more.trace["rows"], whole.trace["rows"])
+    assert np.array_equal(more.trace["log_score"], whole.trace["log_score"])
+    loaded = doxa.load(tmp_path / "run.doxa")
+    assert loaded.options == whole.options
+    assert loaded.summary() == more.summary()
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"required": [("x0", "x1")]}, "required"),
+        ({"forbidden": [("x0", "x1")]}, "forbidden"),
+        ({"tiers": [["x0"], ["x1"]]}, "forbidden"),
+        ({"max_parents": {"x2": 1}}, "max_parents"),
+        ({"edge_log_odds": 0.5}, "edge_log_odds"),
+        ({"prior": "in_degree"}, "prior"),
+        ({"score": K2()}, "score"),
+    ],
+)
+def test_a_run_with_other_knowledge_is_another_run(other, named, tmp_path):
+    """`resume` takes what the file says; a writer that expects something else is told what differs."""
+    table = skewed_table(5, 60, seed=3)
+    path = tmp_path / "run.doxa"
+    doxa.learn(table, draws=20, seed=2, equivalent_sample_size=2.0, store=path)
+    with open_reader(path) as reader:
+        header = reader.header
+    changed = dataclasses.replace(header, options={**header.options, **options_of(**other).to_json()})
+    with pytest.raises(RunFileError) as refused, open_writer(path, changed, free=FREE):
+        pass
+    lines = [line for line in str(refused.value).splitlines() if line.startswith("  ")]
+    assert len(lines) == 1
+    assert f"'{named}'" in lines[0]
+
+
+HUGE = 10**400
+CHANGES = {
+    "no nodes": {"nodes": []},
+    "one node": {"nodes": ["x0"], "max_parents": [1]},
+    "nodes that are numbers": {"nodes": [0, 1, 2, 3, 4]},
+    "equal nodes": {"nodes": ["x0", "x0", "x1", "x2", "x3"]},
+    "too few caps": {"max_parents": [1, 2]},
+    "negative cap": {"max_parents": [1, 1, 1, 1, -1]},
+    "infinite cap": {"max_parents": [1, 1, 1, 1, math.inf]},
+    "fractional cap": {"max_parents": [1, 1, 1, 1, 1.5]},
+    "cap as text": {"max_parents": [1, 1, 1, 1, "1"]},
+    "cap that is true": {"max_parents": [1, 1, 1, 1, True]},
+    "rows as text": {"n_rows": "60"},
+    "negative rows": {"n_rows": -1},
+    "unknown score": {"score": {"name": "best"}},
+    "no score": {"score": {}},
+    "unhashable score": {"score": {"name": ["k2"]}},
+    "bad setting": {"score": {"name": "k2", "prior_count": -1.0}},
+    "huge setting": {"score": {"name": "k2", "prior_count": HUGE}},
+    "setting as text": {"score": {"name": "k2", "prior_count": "1"}},
+    "strange setting": {"score": {"name": "bic", "colour": 1}},
+    "unknown prior": {"prior": "mine"},
+    "prior that is a list": {"prior": []},
+    "odds of two": {"edge_log_odds": [["x0", "x1"]]},
+    "odds of an unknown node": {"edge_log_odds": [["x0", "y", 1.0]]},
+    "odds that are nan": {"edge_log_odds": [["x0", "x1", math.nan]]},
+    "odds that are huge": {"edge_log_odds": [["x0", "x1", HUGE]]},
+    "odds as text": {"edge_log_odds": [["x0", "x1", "1"]]},
+    "odds of nothing": {"edge_log_odds": [None]},
+    "odds of lists": {"edge_log_odds": [[["x0"], "x1", 1.0]]},
+    "required cycle": {"required": [["x0", "x1"], ["x1", "x0"]]},
+    "required and forbidden": {"required": [["x0", "x1"]], "forbidden": [["x0", "x1"]]},
+    "required as numbers": {"required": [[0, 1]]},
+    "required of three": {"required": [["x0", "x1", "x2"]]},
+    "required as text": {"required": "x0,x1"},
+    "forbidden as object": {"forbidden": {}},
+    "forbidden of itself": {"forbidden": [["x0", "x0"]]},
+    "unhashable nodes": {"forbidden": [[["x0"], ["x1"]]]},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_hostile_options_are_refused(name):
+    stored = {**options_of().to_json(), **CHANGES[name]}
+    with pytest.raises(ArgumentError, match=r"^its "):
+        RunOptions.from_json(stored, "digest")
+
+
+NEW = ("n_missing", "indicator", "hidden")  # which older files do not have
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_options_that_older_files_do_not_have_may_be_left_out(name):
+    stored = options_of().to_json()
+    del stored[name]
+    assert RunOptions.from_json(stored, "digest") == dataclasses.replace(options_of(), data_digest="digest")
+
+
+@pytest.mark.parametrize("name", [name for name in options_of().to_json() if name not in NEW])
+def test_options_that_are_left_out_are_missed(name):
+    stored = options_of().to_json()
+    del stored[name]
+    with pytest.raises(ArgumentError, match=f"^its option '{name}' has no such form$"):
+        RunOptions.from_json(stored, "digest")
