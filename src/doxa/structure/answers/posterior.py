@@ -2,8 +2,7 @@
 
 Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
 `doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.answers.verdict`.  What else can be
-asked is
-answered in `doxa.structure.answers.features`, `.consensus`, `.loss` and `.compare`, whose functions are methods here.
+asked is answered beside it, in `features`, `consensus`, `loss` and `compare`, whose functions are methods here.
 """
 
 from __future__ import annotations
@@ -276,9 +275,7 @@ class StructurePosterior:
         return least_loss_graph(self, loss, candidates, max_evaluations)
 
     def compare(self, other: StructurePosterior) -> PosteriorComparison:
-        """Edge probabilities beside those of another posterior; see
-        `doxa.structure.answers.compare.compare_posteriors`.
-        """
+        """Edge probabilities beside another posterior's; see `doxa.structure.answers.compare`."""
         from doxa.structure.answers.compare import compare_posteriors
 
         return compare_posteriors(self, other)

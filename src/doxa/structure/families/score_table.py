@@ -1,9 +1,8 @@
 r"""Score tables: for every node the parent sets that matter, with their log weights, heaviest first.
 
 Moves that redraw a whole parent set (`doxa.structure.moves.parent_sets`) need a list to draw from.  The list of a node
-holds
-all legal sets up to a few parents, and larger ones where the data ask for them, without those that a smaller set beats
-by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in the
+holds all legal sets up to a few parents, and larger ones where the data ask for them, without those that a smaller set
+beats by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in the
 log prior.
 
 **Sets left out.**  A set P is left out when a proper subset Q of it weighs :math:`k` nats more (``keep_within``).  Take

@@ -1,9 +1,9 @@
 r"""Lists of parent sets in a compiled loop: draw one by its weight, and add up the weights, among those that fit.
 
 A list holds the sets of `doxa.structure.families.score_table`, heaviest first.  Weights span thousands of nats, more
-than a
-float does, so each is kept relative to its *level*, a step of 64 nats below the node's heaviest set.  A walk along the
-list begins at the first set that fits; what is two levels below it is less than e^-64 of it, which no rounding sees.
+than a float does, so each is kept relative to its *level*, a step of 64 nats below the node's heaviest set.  A walk
+along the list begins at the first set that fits; what is two levels below it is less than e^-64 of it, which no
+rounding sees.
 
 A draw is by inversion.  The walk stops as soon as the sets that are still to come cannot change the outcome, which is
 known from the weight that is left: mostly after a handful of sets, and without approximation.

@@ -14,12 +14,9 @@ weighs the ways to choose parents for the nodes outside R when all of R comes fi
 P and R is the set of its non-descendants: the one ancestral set after which i alone can follow.  Summed over the
 supersets R of P this is the posterior of parent sets.
 
-The weights are checked in `doxa.structure.sums.dag_weights`, the sums over parent sets are in
-`doxa.structure.sums.family_sums`
-and the recursions in `doxa.structure.sums.dag_recursions`.  The recursions alternate in sign and bound their own
-error; an
-answer whose bound exceeds 1e-6 is refused.  Drawing graphs is in `doxa.structure.sums.dag_draws`, what it all costs in
-`doxa.structure.sums.dag_budget`.
+Beside this file the weights are checked in `dag_weights`, the sums over parent sets are in `family_sums` and the
+recursions in `dag_recursions`.  The recursions alternate in sign and bound their own error; an answer whose bound
+exceeds 1e-6 is refused.  Drawing graphs is in `dag_draws`, what it all costs in `dag_budget`.
 """
 
 from __future__ import annotations
