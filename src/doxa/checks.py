@@ -6,7 +6,13 @@ import operator
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["check_whole"]
+__all__ = ["check_positive", "check_whole"]
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise an error that names the argument unless a number is above 0."""
+    if not value > 0:  # NaN too
+        raise ArgumentError(f"{name} is {value!r}; it must be above 0")
 
 
 def check_whole(name: str, value: object, least: int, hint: str = "") -> int:

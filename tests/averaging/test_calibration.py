@@ -20,11 +20,9 @@ from calibration_cases import (
     world_of,
 )
 
-from doxa._jit import hot
 from doxa.data import Table
 from doxa.structure.incomplete import turns
-from doxa.structure.incomplete.blocks import gather, move_case, tie_cells
-from doxa.structure.incomplete.sweep import redraw_independently
+from support.broken_sweeps import childless_sweep
 from support.checks import FALSE_ALARM
 
 QUANTITIES = {name: 21 if setting.share else 16 for name, setting in SETTINGS.items()}
@@ -95,21 +93,8 @@ def test_cells_filled_in_once_are_seen_by_graphs_and_parameters():
     assert least(found, (*TOLD, "log joint density", *of_cells)) < LIMIT
 
 
-@hot
-def childless(completion, families, work, info, rng):
-    """A broken sweep: cells drawn along the graph, whatever their children say."""
-    for i in range(completion.rows.shape[0]):
-        m = tie_cells(i, completion, families, work)
-        for a in range(m):
-            if work.root[a] == a:
-                size, n_affected = gather(a, m, families, work)
-                move_case(i, n_affected, -1, completion, families, work)
-                redraw_independently(i, size, size, completion, families, work, rng)
-                move_case(i, n_affected, 1, completion, families, work)
-
-
 def test_cells_drawn_without_regard_to_their_children_are_seen(monkeypatch):
-    monkeypatch.setattr(turns, "sweep_cells", childless)
+    monkeypatch.setattr(turns, "sweep_cells", childless_sweep)
     assert least(study(SETTINGS["30% blank, single_edge"], range(100))) < LIMIT
 
 

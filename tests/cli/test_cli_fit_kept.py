@@ -15,9 +15,8 @@ from cli_cases import QUICK as QUICK_LEARN
 from cli_cases import files_in
 
 import doxa
-from doxa.estimates.store import open_reader
 from doxa.mcmc import fleet
-from support.run_files import importing
+from support.run_files import draws_in, importing, signalled
 
 QUICK = ["--draws", "40", "--seed", "1"]
 
@@ -135,49 +134,17 @@ def test_names_that_are_taken_or_no_runs_are_refused(run, kept, tmp_path):
     assert "holds a saved posterior, without the states of its chains" in err
 
 
-COMMAND = """
-import time
-from doxa import cli
-from doxa.mcmc import driver, fleet
-
-fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, 2**8
-commit = fleet.Fleet.commit
-
-def commit_slowly(self):  # some seconds in all, on any machine
-    time.sleep(0.03)
-    commit(self)
-
-fleet.Fleet.commit = commit_slowly
-cli.main()
-"""
-
-
-def stopped(folder, *words, send, after=0):
-    """Call the command line; send it a signal once its fit has more draws than ``after``."""
-    command = [sys.executable, "-c", COMMAND, *map(str, words)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=importing()) as process:
-        while process.poll() is None and draws_in(folder / "fit.doxa") <= after:
-            time.sleep(0.01)
-        process.send_signal(send)
-        out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def draws_in(path):
-    if not path.exists():
-        return 0
-    with open_reader(path, check=False) as reader:
-        return reader.n_draws
+def stopped(path, *words, **options):
+    return signalled(path, *words, block=2**8, **options)
 
 
 def test_what_was_stopped_ends_as_if_nobody_had(run, tmp_path):
     words = ["fit", "graph.txt", "table.csv", "--draws", "6000", "--warmup", "300", "--seed", "3", "--workers", "1"]
-    killed = stopped(tmp_path, *words, "--store", "fit.doxa", send=signal.SIGKILL)
+    killed = stopped(tmp_path / "fit.doxa", *words, "--store", "fit.doxa", send=signal.SIGKILL)
     assert killed == (-signal.SIGKILL, "", "")
     path, stored = tmp_path / "fit.doxa", draws_in(tmp_path / "fit.doxa")
     assert 0 < stored < 6000
-    code, out, err = stopped(tmp_path, "fit", "--resume", "fit.doxa", send=signal.SIGINT, after=stored)
+    code, out, err = stopped(tmp_path / "fit.doxa", "fit", "--resume", "fit.doxa", send=signal.SIGINT, after=stored)
     assert (code, out) == (130, "")
     assert re.fullmatch(
         r"doxa: interrupted after \d+ of 6000 draws of each of the 4 chains; warm-up was done; "

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mixed_frames import mixed_frame
 
 import doxa.data.duck
 from doxa.data import Table, read_table
@@ -21,22 +22,9 @@ from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 BINS = {"q r": 4, "A": 3}
 
 
-def mixed_frame(n_rows=400, seed=3):
-    """Columns of every kind with missing cells, and names that differ only in case or need quotes."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "a": rng.choice(["x", "y'", 'é,"', "a\nb", "10"], n_rows),
-            "A": rng.integers(-3, 9, n_rows),
-            "q r": rng.normal(size=n_rows).round(2),
-            'b"': rng.random(n_rows) < 0.3,
-            "f": rng.choice([1.0, -2.0, np.nan, 0.0, -0.0], n_rows),
-            "place": rng.choice(["NA", "?", "z"], n_rows),
-        }
-    )
-    frame.loc[::7, "a"] = None
-    frame.loc[::5, "q r"] = np.nan
-    return frame
+def odd_frame():
+    """Names that differ only in case or need quotes."""
+    return mixed_frame(("a", "A", "q r", 'b"', "f", "place"), ("x", "y'", 'é,"', "a\nb", "10"), 400)
 
 
 def as_multiset(table):
@@ -69,7 +57,7 @@ def everything_is_large(monkeypatch):
 @pytest.mark.parametrize("missing", [None, ["x", "-2", "-0.01"]])
 def test_a_large_file_has_the_digest_of_the_same_file_read_whole(tmp_path, monkeypatch, name, missing):
     path = tmp_path / name
-    frame = mixed_frame()
+    frame = odd_frame()
     frame.to_parquet(path) if name.endswith("t") else frame.to_csv(path, index=False)
     whole = read_table(path, bins=BINS, missing=missing)
     monkeypatch.setattr(doxa.data.duck, "_LARGE_ROWS", 100)
@@ -82,7 +70,7 @@ def test_a_large_file_has_the_digest_of_the_same_file_read_whole(tmp_path, monke
 
 
 def test_lazy_frames_have_the_states_and_counts_of_the_collected_ones():
-    frame = mixed_frame().rename(columns={"A": "B"})  # names of relations disregard case: DuckDB has renamed it
+    frame = odd_frame().rename(columns={"A": "B"})  # names of relations disregard case: DuckDB has renamed it
     collected = {"duckdb": pa.Table.from_pandas(frame, preserve_index=False), "dask": frame}
     bins = {"q r": 4, "B": 3}
     for name, lazy in lazies(frame):
@@ -233,7 +221,7 @@ def test_exact_decimals_of_lazy_frames():
 
 
 def test_a_table_without_order_says_so_and_does_the_rest():
-    frame = mixed_frame()
+    frame = odd_frame()
     table = read_table(pl.from_pandas(frame[["a", "f"]]).lazy())
     with pytest.raises(TableError, match="the order of the 400 rows is not known"):
         table.row_index  # noqa: B018

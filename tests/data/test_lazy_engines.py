@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from mixed_frames import mixed_frame
 
 import doxa
 from doxa.data import read_table
@@ -29,23 +30,10 @@ BINS = {"cut me": 4}
 ENGINES = ["duckdb", "polars", "dask", "ibis", "ibis on polars", "spark"]
 
 
-def frame_of(n_rows=600, seed=3):
-    """Columns of every kind, with missing cells, many values, and names that need quotes."""
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "a.b": rng.choice(["x", "y'", 'é,"', "10", "9"], n_rows),
-            "select": rng.integers(-3, 9, n_rows),
-            "cut me": rng.normal(size=n_rows).round(2),
-            '`b"': rng.random(n_rows) < 0.3,
-            "f": rng.choice([1.0, -2.0, np.nan, 0.0, -0.0], n_rows),
-            "k": rng.choice(["NA", "?", "z"], n_rows),
-            "many": [f"v{k}" for k in rng.integers(0, 150, n_rows)],
-        }
-    )
-    frame.loc[::7, "a.b"] = None
-    frame.loc[::5, "cut me"] = np.nan
-    return frame
+def frame_of(n_rows=600):
+    """Names that need quotes, and a column of many values."""
+    names, words = ("a.b", "select", "cut me", '`b"', "f", "k"), ("x", "y'", 'é,"', "10", "9")
+    return mixed_frame(names, words, n_rows, many="many")
 
 
 @pytest.fixture(scope="module")

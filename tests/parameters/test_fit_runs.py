@@ -18,7 +18,7 @@ from doxa import LogisticNetwork
 from doxa.errors import ArgumentError
 from doxa.estimates.store import RunFileError, RunHeader, create_run, open_reader
 from doxa.models.logistic_json import network_from_json, network_to_json
-from doxa.parameters import runs
+from doxa.parameters import loading, runs
 
 
 def holed(n=80):
@@ -146,7 +146,7 @@ def test_a_table_that_is_not_that_of_a_fit_is_refused(tmp_path, monkeypatch):
     fit.save(tmp_path / "saved.doxa")
     with pytest.raises(ArgumentError, match="holds a saved posterior, which does not say how it was approximated"):
         doxa.load(tmp_path / "saved.doxa", table=table)
-    monkeypatch.setattr(runs, "version", lambda _: "9.9")
+    monkeypatch.setattr(loading, "version", lambda _: "9.9")
     with pytest.raises(ArgumentError, match=r"was made by doxa .*, and doxa 9\.9 may approximate in another way"):
         doxa.load(tmp_path / "run.doxa", table=table)
 
@@ -231,5 +231,5 @@ def test_a_stranger_s_file_is_refused_in_words(tmp_path, changes, said):
 def test_a_run_of_graphs_is_no_fit(tmp_path):
     doxa.learn(doxa.datasets.load("reinis"), draws=20, seed=1, store=tmp_path / "graphs.doxa")
     with pytest.raises(RunFileError, match="not of parameters"):
-        runs.load(tmp_path / "graphs.doxa")
+        loading.load(tmp_path / "graphs.doxa")
     assert doxa.load(tmp_path / "graphs.doxa").n_edges.shape == (4, 20)

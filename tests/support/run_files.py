@@ -11,6 +11,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,6 +40,50 @@ def importing(*folders: Path | str) -> dict[str, str]:
     """The environment of a process that imports from these folders, from tests/ and from where this process does."""
     path = [*map(str, folders), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+COMMAND = """
+import os, time
+from doxa import cli
+from doxa.mcmc import driver, fleet
+
+fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, int(os.environ["BLOCK"])
+commit = fleet.Fleet.commit
+
+def commit_slowly(self):  # some seconds in all, on any machine
+    time.sleep(0.03)
+    if "FULL" in os.environ:
+        self.store._connection.execute("PRAGMA max_page_count = 1")  # it cannot grow any more
+    commit(self)
+
+fleet.Fleet.commit = commit_slowly
+cli.main()
+"""
+
+
+def signalled(path, *words, send=None, after=0, block=2**12, full=False):
+    """Call the command line where its run is kept; send it a signal once that has more draws than ``after``.
+
+    Returns its exit status, standard output and standard error.
+    """
+    command = [sys.executable, "-c", COMMAND, *map(str, words)]
+    environment = importing() | {"BLOCK": str(block)} | ({"FULL": "1"} if full else {})
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=path.parent, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        while send is not None and process.poll() is None and draws_in(path) <= after:
+            time.sleep(0.01)
+        if send is not None:
+            process.send_signal(send)
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def draws_in(path):
+    """Draws of each chain that a run file holds; 0 if there is none."""
+    if not path.exists():
+        return 0
+    with open_reader(path, check=False) as reader:
+        return reader.n_draws
 
 
 class Failing:

@@ -28,6 +28,8 @@ from doxa.text import printable
 from doxa.words import parse_numbers
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from doxa.data import Table
     from doxa.parameters import ParameterPosterior
 
@@ -67,8 +69,6 @@ def fit(
 ) -> None:
     """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
     from doxa.estimates.store import create_run
-    from doxa.models.graph_files import read_parents
-    from doxa.output import write_frame
     from doxa.parameters.fit import make_plan, run_plan
     from doxa.parameters.predict import recode
 
@@ -88,14 +88,7 @@ def fit(
         else:
             assert graph is not None
             assert data is not None
-            network = doxa.LogisticNetwork(
-                read_parents(graph),
-                prior_mean=_for_nodes("--prior-mean", prior_mean, 0.0),
-                prior_scale=_for_nodes("--prior-scale", prior_scale, 10.0),
-                bias=_for_nodes("--bias", bias, "learned", learned=True),
-                roots=None if root is None else parse_node_values("--root", root),
-                coding=coding,  # type: ignore[arg-type]  # it is checked there
-            )
+            network = _network(graph, prior_mean, prior_scale, bias, root, coding)
             plan = make_plan(
                 network,
                 _read(network, data, read),
@@ -118,9 +111,36 @@ def fit(
     if output is not None:
         write_summary(posterior, output)
     if predictions is not None and predicted is not None:
-        write_frame(predicted, predictions)
-        n_cells = f"{len(predicted)} missing {'cell' if len(predicted) == 1 else 'cells'}"
-        print(f"\nPredictions of {n_cells} are in {printable(str(predictions))}.")
+        _write_predictions(predicted, predictions)
+
+
+def _network(
+    graph: Path,
+    prior_mean: list[str] | None,
+    prior_scale: list[str] | None,
+    bias: list[str] | None,
+    root: list[str] | None,
+    coding: str,
+) -> doxa.LogisticNetwork:
+    """The network of a graph, with its options in words."""
+    from doxa.models.graph_files import read_parents
+
+    return doxa.LogisticNetwork(
+        read_parents(graph),
+        prior_mean=_for_nodes("--prior-mean", prior_mean, 0.0),
+        prior_scale=_for_nodes("--prior-scale", prior_scale, 10.0),
+        bias=_for_nodes("--bias", bias, "learned", learned=True),
+        roots=None if root is None else parse_node_values("--root", root),
+        coding=coding,  # type: ignore[arg-type]  # it is checked there
+    )
+
+
+def _write_predictions(predicted: pd.DataFrame, path: Path) -> None:
+    from doxa.output import write_frame
+
+    write_frame(predicted, path)
+    n_cells = f"{len(predicted)} missing {'cell' if len(predicted) == 1 else 'cells'}"
+    print(f"\nPredictions of {n_cells} are in {printable(str(path))}.")
 
 
 def _read(network: doxa.LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from doxa.cli import options
+
 __all__ = [
     "Approximation",
     "Bias",
@@ -100,22 +102,9 @@ Bins = Annotated[
         show_default=False,
     ),
 ]
-Store = Annotated[
-    Path | None,
-    typer.Option(help="Keep the fit in this new file as it goes: safe against crashes.", show_default=False),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        help="Go on with the fit in this file, as it was started; only --draws and the accuracy may change. GRAPH "
-        "and DATA may be left out.",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(help="Write the summary to this file, too: .csv, .json or .parquet.", show_default=False),
-]
+Store = Annotated[Path | None, options.kept_as_it_goes("fit")]
+Resume = Annotated[Path | None, options.gone_on_with("fit", " GRAPH and DATA may be left out.")]
+Output = Annotated[Path | None, options.written_too("the summary")]
 Predict = Annotated[
     Path | None,
     typer.Option(

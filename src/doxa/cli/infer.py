@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 import doxa
+from doxa.cli import infer_options as own
 from doxa.cli.app import interruptible
 from doxa.cli.evidence_words import parse_given, parse_soft
 from doxa.cli.report import check_page, tell
@@ -20,54 +19,18 @@ __all__ = ["infer"]
 
 
 def infer(
-    network: Annotated[
-        Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="NETWORK")
-    ],
-    query: Annotated[
-        list[str] | None,
-        typer.Option(help="A variable to ask for (repeat for more).", show_default="all that were not observed"),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            help='What was observed: BP=LOW, split at the first "=" (repeat for more); or a JSON object for odd names.',
-            show_default=False,
-        ),
-    ] = None,
-    soft: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Likelihoods of a variable's states, in their order: BP=0.5,1,2 (repeat for more).",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="auto, exact, importance, gibbs, tempering, or mean_field for an approximation.")
-    ] = "auto",
-    chains: Annotated[int, typer.Option(help="Independent chains, where there are chains.", show_default=True)] = 4,
-    draws: Annotated[
-        int | None, typer.Option(help="Draws of each chain, or weighted draws.", show_default="until accurate")
-    ] = None,
-    mcse: Annotated[
-        float | None,
-        typer.Option(help="Monte Carlo error of a probability to stop at.", show_default="0.01"),
-    ] = None,
-    exact_budget: Annotated[
-        int | None, typer.Option(help="Most operations that an exact answer may take.", show_default="20000000000")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed; the same seed gives the same draws.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write the table to this file, too: .csv, .json or .parquet.", show_default=False),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False
-        ),
-    ] = None,
+    network: own.Network,
+    query: own.Query = None,
+    given: own.Given = None,
+    soft: own.Soft = None,
+    method: own.Method = "auto",
+    chains: own.Chains = 4,
+    draws: own.Draws = None,
+    mcse: own.Mcse = None,
+    exact_budget: own.ExactBudget = None,
+    seed: own.Seed = None,
+    output: own.Output = None,
+    report: own.Report = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
     from doxa.output import check_output, write_frame

@@ -77,9 +77,8 @@ def learn(
     chosen = typed(context)
     _check_words(chosen, data)
     _check_files(data, kept, output)
-    until = None
-    if chosen.intersection(_WHEN_TO_STOP):
-        until = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
+    goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
+    until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
     with interruptible("learn", kept), watching(watch, watch_port, kept):
@@ -91,11 +90,7 @@ def learn(
                 read,
                 score=check_family(family, score, equivalent_sample_size, prior_scale),
                 prior=prior,
-                edge_log_odds=parse_log_odds("--edge-log-odds", edge_log_odds),
-                max_parents=parse_numbers("--max-parents", max_parents),
-                required=parse_edges("--required", required),
-                forbidden=parse_edges("--forbidden", forbidden),
-                tiers=None if tier is None else [parse_names("--tier", names) for names in tier],
+                **_knowledge(edge_log_odds, max_parents, required, forbidden, tier),
                 indicator=indicator or (),
                 hidden=_states(hidden),
                 sampler=sampler,
@@ -139,6 +134,23 @@ def _states(hidden: list[str] | None) -> Any:
     if isinstance(states, int):
         raise typer.BadParameter(f"{str(states)!r} should be NAME=STATES, as in cause=2", param_hint="--hidden")
     return states
+
+
+def _knowledge(
+    edge_log_odds: list[str] | None,
+    max_parents: list[str] | None,
+    required: list[str] | None,
+    forbidden: list[str] | None,
+    tier: list[str] | None,
+) -> dict[str, Any]:
+    """What is known of the graphs beforehand, read from its words."""
+    return {
+        "edge_log_odds": parse_log_odds("--edge-log-odds", edge_log_odds),
+        "max_parents": parse_numbers("--max-parents", max_parents),
+        "required": parse_edges("--required", required),
+        "forbidden": parse_edges("--forbidden", forbidden),
+        "tiers": None if tier is None else [parse_names("--tier", names) for names in tier],
+    }
 
 
 def _begin(data: Any, read: dict[str, Any], **asked: Any) -> Posterior:

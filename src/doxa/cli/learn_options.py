@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from doxa.cli import options
+
 __all__ = [
     "Chains",
     "Data",
@@ -125,18 +127,6 @@ Exact = Annotated[
         "--exact/--sample", help="Sum over all graphs, or sample them.", show_default="sum if there are few columns"
     ),
 ]
-Store = Annotated[
-    Path | None,
-    typer.Option(help="Keep the run in this new file as it goes: safe against crashes.", show_default=False),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        help="Go on with the run in this file, as it was started; only --draws and the accuracy may change.",
-        show_default=False,
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(help="Write all edges to this file, too: .csv, .json or .parquet.", show_default=False),
-]
+Store = Annotated[Path | None, options.kept_as_it_goes("run")]
+Resume = Annotated[Path | None, options.gone_on_with("run")]
+Output = Annotated[Path | None, options.written_too("all edges")]

@@ -1,12 +1,43 @@
-"""Options that several commands have."""
+"""Options that several commands have, and those that differ in a word."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Bins", "Columns", "MaxDraws", "MaxSeconds", "Missing", "Seed", "Warmup", "Watch", "WatchPort", "Workers"]
+__all__ = [
+    "Bins",
+    "Columns",
+    "MaxDraws",
+    "MaxSeconds",
+    "Missing",
+    "Seed",
+    "Warmup",
+    "Watch",
+    "WatchPort",
+    "Workers",
+    "gone_on_with",
+    "kept_as_it_goes",
+    "written_too",
+]
+
+
+def kept_as_it_goes(what: str) -> Any:
+    """The option --store; ``what`` is a run or a fit."""
+    return typer.Option(help=f"Keep the {what} in this new file as it goes: safe against crashes.", show_default=False)
+
+
+def gone_on_with(what: str, more: str = "") -> Any:
+    """The option --resume; ``what`` is a run or a fit."""
+    text = f"Go on with the {what} in this file, as it was started; only --draws and the accuracy may change."
+    return typer.Option(help=text + more, show_default=False)
+
+
+def written_too(what: str) -> Any:
+    """The option --output of a command that prints as well."""
+    return typer.Option(help=f"Write {what} to this file, too: .csv, .json or .parquet.", show_default=False)
+
 
 Warmup = Annotated[
     int | None,

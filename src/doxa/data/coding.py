@@ -1,6 +1,6 @@
 """What becomes a category: the rules that turn columns of any source into states and codes.
 
-A source (`doxa.data.duck` for files, `doxa.data.frames` for frames) hands over a `Column`: what its
+A source (`doxa.data.duck` for files, `doxa.data.series` for frames) hands over a `Column`: what its
 cells are, its distinct values, and how to fetch the rows.  The rules here are the same for all of them.
 """
 

@@ -103,6 +103,19 @@ def _halved(sums: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[NDAr
     return sums.reshape(n_chains, n_batches // 2, 2, *sums.shape[2:]).sum(axis=2), lengths.reshape(-1, 2).sum(axis=1)
 
 
+def _base_batches(
+    sums: NDArray[np.int64] | NDArray[np.float64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Merge batches until all chains have about `BASE_BATCHES` together."""
+    base = 1
+    while base * sums.shape[0] < BASE_BATCHES and base < lengths.size:
+        base *= 2
+    merged = sums.astype(np.float64)
+    while lengths.size > base:
+        merged, lengths = _halved(merged, lengths)
+    return merged, lengths
+
+
 def _few_visits(
     sums: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -170,14 +183,10 @@ def long_range_dispersion(
         found: NDArray[np.float64] = fdtri(level_df, distinct, order)[which.reshape(df.shape)]
         return found
 
-    n_chains, finest = sums.shape[:2]
+    n_chains = sums.shape[0]
     squares = batch_scatter(sums, lengths)
-    base = 1
-    while base * n_chains < BASE_BATCHES and base < finest:
-        base *= 2
-    merged = sums.astype(np.float64)
-    while lengths.size > base:
-        merged, lengths = _halved(merged, lengths)
+    merged, lengths = _base_batches(sums, lengths)
+    base = lengths.size
     visits_df, side = _few_visits(merged, lengths)
 
     best = np.ones_like(variance)

@@ -101,14 +101,7 @@ def infer(
     X1_1 = -1  0.0788851 (exact)
     X1_1 = 1   0.921115 (exact)
     """
-    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
-        raise ArgumentTypeError(
-            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
-            "such as doxa.read_network makes"
-        )
-    if method not in METHODS and method != "auto":
-        names = ", ".join(map(repr, ("auto", *METHODS)))
-        raise ArgumentError(f"method is {method!r}; it must be one of {names}")
+    _check(network, method)
     schedule, goal = plan_length(chains, draws, None, until)
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     evidence = read_evidence(network, given, soft)
@@ -123,6 +116,17 @@ def infer(
     return Inference(
         tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
+
+
+def _check(network: object, method: str) -> None:
+    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
+        raise ArgumentTypeError(
+            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
+            "such as doxa.read_network makes"
+        )
+    if method not in METHODS and method != "auto":
+        names = ", ".join(map(repr, ("auto", *METHODS)))
+        raise ArgumentError(f"method is {method!r}; it must be one of {names}")
 
 
 def _exact(question: Question) -> Answer:

@@ -12,8 +12,8 @@ joblib backend the user has chosen change the time only.  Scores and samplers ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
@@ -150,11 +150,7 @@ def run_chains(
     Warm-up draws are discarded whatever they show, and kept draws never prolong or shorten the warm-up.  On
     KeyboardInterrupt the exception carries a note that says how far the run had come.
     """
-    chains = check_whole("chains", schedule.chains, 1)
-    draws = schedule.draws
-    if draws is not None:
-        draws = check_whole("draws", draws, 4, " (each chain is compared with itself in halves)")
-    warmup = None if schedule.warmup is None else check_whole("warmup", schedule.warmup, 0)
+    chains, draws, warmup = _checked(schedule)
     thin = check_whole("thin", sampler.thin, 1)
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     if workers is not None:
@@ -167,13 +163,30 @@ def run_chains(
         run_in_parallel(run_block, chains, workers) as run_all,
     ):
         fleet = Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
-        try:
+        with _committed(fleet):
             fleet.start()
             fleet.warm_up(warmup, settled)
             stop = fleet.draw(draws, until, assess)
-        except KeyboardInterrupt as interruption:
-            fleet.commit()
-            interruption.add_note(fleet.how_far)
-            raise
-        fleet.commit()
     return Run(fleet.trace(), stop)
+
+
+@contextmanager
+def _committed(fleet: Fleet) -> Iterator[None]:
+    """Keep what was drawn, also of a run that is interrupted; the interruption then says how far it had come."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        fleet.commit()
+        interruption.add_note(fleet.how_far)
+        raise
+    fleet.commit()
+
+
+def _checked(schedule: Schedule) -> Schedule:
+    """The same, its counts as whole numbers."""
+    chains, draws, warmup = schedule
+    return Schedule(
+        check_whole("chains", chains, 1),
+        None if draws is None else check_whole("draws", draws, 4, " (each chain is compared with itself in halves)"),
+        None if warmup is None else check_whole("warmup", warmup, 0),
+    )

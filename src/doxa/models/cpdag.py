@@ -8,17 +8,29 @@ class has it in the same direction; the others are *reversible* and drawn withou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from doxa.models.dag import Dag
-
-__all__ = ["Cpdag"]
+__all__ = ["AcyclicGraph", "Cpdag"]
 
 _UNKNOWN, _REVERSIBLE, _COMPELLED = 1, 2, 3
+
+
+class AcyclicGraph(Protocol):
+    """What must be known of a graph to find its class; `doxa.models.Dag` is one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes, in order."""
+
+    @property
+    def adjacency(self) -> NDArray[np.bool_]:
+        """Entry ``[i, j]`` is the edge i -> j."""
+
+    def topological_order(self) -> tuple[str, ...]:
+        """The nodes with every parent before its children."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Cpdag:
     undirected: frozenset[tuple[str, str]]
 
     @classmethod
-    def from_dag(cls, dag: Dag) -> Cpdag:
+    def from_dag(cls, dag: AcyclicGraph) -> Cpdag:
         """Find the class of ``dag`` with the edge-labelling algorithm of Chickering (1995, section 4)."""
         compelled = _compelled(dag)
         names, adjacency = dag.names, dag.adjacency
@@ -62,7 +74,7 @@ class Cpdag:
         )
 
 
-def _compelled(dag: Dag) -> NDArray[np.bool_]:
+def _compelled(dag: AcyclicGraph) -> NDArray[np.bool_]:
     """Which edges every member of the class shares, shape (n_nodes, n_nodes)."""
     adjacency = dag.adjacency
     index = {name: i for i, name in enumerate(dag.names)}

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Self, SupportsIndex
+from typing import Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
-
-if TYPE_CHECKING:
-    from doxa.models.cpdag import Cpdag
+from doxa.models.cpdag import Cpdag
 
 __all__ = ["Dag"]
 
@@ -241,8 +239,6 @@ class Dag:
 
     def cpdag(self) -> Cpdag:
         """The completed partially directed graph that stands for this graph's equivalence class."""
-        from doxa.models.cpdag import Cpdag
-
         return Cpdag.from_dag(self)
 
     def __eq__(self, other: object) -> bool:

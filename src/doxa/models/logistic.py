@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.errors import ArgumentError
 from doxa.models.dag import Dag
+from doxa.models.logistic_draws import draw_table
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
+from doxa.models.logistic_family import complete_regression, parent_values
 from doxa.models.logistic_options import (
     GaussianPrior,
     RootBlock,
@@ -31,9 +33,8 @@ from doxa.models.logistic_options import (
     read_priors,
     read_roots,
 )
-from doxa.models.logistic_parts import family_regression
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.models.logistic_rows import LogisticLikelihood, binary_codes
+from doxa.models.logistic_rows import LogisticLikelihood
 
 __all__ = ["LogisticNetwork"]
 
@@ -127,7 +128,7 @@ class LogisticNetwork:
         order = [node for node in reversed(self._dag.topological_order()) if node in families]
         factors: list[Factor] = [self._families[node] for node in order]
         self._factors = (*factors, *(self._root_factor(block) for block in self._root_blocks))
-        self._standards = {node: _standard(prior) for node, prior in self._priors.items()}
+        self._standards = {node: prior.standardised() for node, prior in self._priors.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -210,21 +211,7 @@ class LogisticNetwork:
         ([[1.0, -1.0, 1.0]], [0.0])
         """
         factor = self._families[self._with_parents(node)]
-        matrix = np.asarray(values)
-        n_parents = len(self._parents[node])
-        if matrix.dtype.kind not in "buif":
-            raise ArgumentTypeError(f"values has dtype {matrix.dtype}; it must hold numbers")
-        if matrix.ndim != 2 or matrix.shape[1] != n_parents:
-            raise ArgumentError(
-                f"values has shape {matrix.shape}; it must be (n, {n_parents}), a column for every parent"
-            )
-        inside = (matrix >= 0) & (matrix <= 1)  # NaN is not
-        if not inside.all():
-            wrong = matrix[~inside][0]
-            raise ArgumentError(
-                f"values contains {wrong}; give codes 0 and 1 (or probabilities of 1): the coding is applied here"
-            )
-        return factor.design(matrix)
+        return factor.design(parent_values(values, len(self._parents[node])))
 
     def simulate(
         self,
@@ -262,16 +249,7 @@ class LogisticNetwork:
         checked, n_batch = self._check_thetas(thetas)
         if n_batch is not None:
             raise ArgumentError("thetas holds a batch; simulate draws under one vector a node: pick one of them")
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(
-                f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
-            )
-        if not isinstance(states, (tuple, list)) or len(states) != 2:
-            raise ArgumentError(f"states is {states!r}; give two labels, of 0 and of 1")
-        codes = np.zeros((n_rows, len(self.names)), dtype=np.int8)
-        for factor in reversed(self._factors):
-            codes[:, list(factor.children)] = factor.draw(codes, checked, rng.random(n_rows))
-        return Table.from_codes(self.names, [tuple(states)] * len(self.names), codes)
+        return draw_table(self.names, self._factors, n_rows, checked, rng, states)
 
     def likelihood(self, table: Table) -> LogisticLikelihood:
         """Prepare the likelihood of a table for many evaluations: missing cells are summed out exactly.
@@ -384,16 +362,7 @@ class LogisticNetwork:
         """
         factor = self._families[self._with_parents(node)]
         family = [self.names[v] for v in factor.scope]
-        codes = binary_codes(table, family)
-        cells = {name: int(table.counts[codes[:, k] < 0].sum()) for k, name in enumerate(family)}
-        lacking = {name: count for name, count in cells.items() if count}
-        if lacking:
-            shown = ", ".join(f"{name!r} ({count} of {table.n_rows} rows)" for name, count in lacking.items())
-            raise TableError(
-                f"table has missing cells in the family of {node!r}: {shown}; a regression needs all of them, "
-                f"log_likelihood and likelihood sum over what is missing"
-            )
-        return family_regression(factor, codes, table.counts, self.prior(node))
+        return complete_regression(factor, family, table, self.prior(node))
 
     def __repr__(self) -> str:
         nodes = "1 node" if len(self.names) == 1 else f"{len(self.names)} nodes"
@@ -424,10 +393,3 @@ class LogisticNetwork:
 
 def _is_learned(block: RootBlock) -> bool:
     return block.probabilities is None
-
-
-def _standard(prior: GaussianPrior) -> tuple[NDArray[np.float64], float]:
-    """Matrix W with W W' the precision, and the log density at the mean."""
-    factor = np.linalg.cholesky(prior.covariance)
-    whiten = np.linalg.inv(factor).T
-    return whiten, float(-np.log(np.diag(factor)).sum() - 0.5 * len(factor) * np.log(2 * np.pi))

@@ -35,6 +35,12 @@ class GaussianPrior(NamedTuple):
     mean: NDArray[np.float64]  # (n_coefficients,)
     covariance: NDArray[np.float64]  # (n_coefficients, n_coefficients), positive definite
 
+    def standardised(self) -> tuple[NDArray[np.float64], float]:
+        """Matrix W with W W' the precision, and the log density at the mean."""
+        factor = np.linalg.cholesky(self.covariance)
+        whiten = np.linalg.inv(factor).T
+        return whiten, float(-np.log(np.diag(factor)).sum() - 0.5 * len(factor) * np.log(2 * np.pi))
+
 
 class RootBlock(NamedTuple):
     """Parentless nodes with the distribution they have together; most blocks are of one node."""

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.models.logistic_factors import LogisticFactor
-from doxa.models.logistic_options import GaussianPrior, check_thetas
+from doxa.models.logistic_family import family_regression
+from doxa.models.logistic_options import check_thetas
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, components_of_pattern, distinct_rows
 
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models.logistic import LogisticNetwork
 
-Bits = NDArray[np.int8]
-
 __all__ = [
     "Part",
-    "family_regression",
     "fixed_log_likelihood",
     "independent_parts",
     "part_likelihood",
@@ -87,18 +85,6 @@ def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> Logis
         return check_thetas(thetas, labels, network.roots)
 
     return LogisticLikelihood(network.names, [network.factors[f] for f in part.factors], check, table)
-
-
-def family_regression(
-    factor: LogisticFactor, codes: Bits, counts: NDArray[np.int64], prior: GaussianPrior
-) -> LogisticRegressionProblem:
-    """The regression of a child on its parents in the rows in which its family, ``codes`` (n, family), is complete."""
-    whole = (codes >= 0).all(axis=1)
-    configurations, index = distinct_rows(codes[whole])
-    cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
-    design, offset = factor.design(configurations[:, :-1])
-    sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
-    return LogisticRegressionProblem(design, sign, cases, offset, *prior)
 
 
 def part_regression(network: LogisticNetwork, part: Part, table: Table) -> LogisticRegressionProblem:

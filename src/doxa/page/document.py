@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+from collections.abc import Mapping
 from typing import Any
 
 from doxa.page.assets import Library, libraries, own_text
 from doxa.page.layouts import LAYOUTS, Layout
 from doxa.page.numbers import json_block
 
-__all__ = ["document", "hash_source"]
+__all__ = ["document", "filled", "hash_source"]
 
 _STYLE_MARKS = {
     # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
@@ -43,24 +44,31 @@ def document(data: dict[str, Any]) -> str:
     styles = {"": [library.style for library in bundled if library.style]} | {
         name: [own_text(name)] for name in layout.styles
     }
-    parts = {
+    head = {
         "policy": _policy(scripts, [text for texts in styles.values() for text in texts]),
         "title": html.escape(data["title"]),
         "styles": "\n".join(
             _element("style", text, _STYLE_MARKS.get(name, "")) for name, texts in styles.items() for text in texts
         ),
+    }
+    parts = {
+        "head": filled("head.html", head).rstrip(),
         "links": "\n".join(f'<a href="#{name}">{html.escape(title)}</a>' for name, title in layout.links),
-        "sections": own_text(layout.sections),
+        "sections": _sections(layout),
         "data": json_block(data),
         "licences": _licences(bundled),
         "scripts": "\n".join(_element("script", text) for text in scripts),
     }
-    page = own_text("page.html")
-    pieces = page.split("{{")
+    return filled("page.html", parts)
+
+
+def filled(name: str, parts: Mapping[str, str]) -> str:
+    """One of our own files, its ``{{ names }}`` replaced by the parts."""
+    pieces = own_text(name).split("{{")
     made = [pieces[0]]
     for piece in pieces[1:]:  # one pass: what is put in is not looked at again
-        name, rest = piece.split("}}", 1)
-        made += [parts[name.strip()], rest]
+        part, rest = piece.split("}}", 1)
+        made += [parts[part.strip()], rest]
     return "".join(made)
 
 
@@ -87,6 +95,14 @@ def _policy(scripts: list[str], styles: list[str]) -> str:
             "form-action 'none'",
         ]
     )
+
+
+def _sections(layout: Layout) -> str:
+    """Sections of a page; those that scripts fill altogether are a frame and no more."""
+    frames = {
+        name: filled("section.html", {"id": name, "title": html.escape(title)}).rstrip() for name, title in layout.links
+    }
+    return filled(layout.sections, frames)
 
 
 def _element(tag: str, text: str, attributes: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,12 @@ from doxa.page.numbers import decimals
 if TYPE_CHECKING:
     from doxa.averaging.draws import NetworkDraws
 
-__all__ = ["MOST_CELLS", "family_tables"]
+__all__ = ["MOST_CELLS", "NOT_DRAWN", "by_rank", "family_tables"]
 
 MOST_CELLS = 4000  # entries of the tables of all nodes together
 _MOST_OF_ONE = 300  # entries of one table
 _MOST_TABLES = 2  # of a node
+NOT_DRAWN = "no network that was drawn has these parents"
 
 
 def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
@@ -37,22 +39,31 @@ def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list
     """
     found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
     room = MOST_CELLS
-    for rank in range(_MOST_TABLES):  # the best table of every node before the second of any
-        for node, own in enumerate(sets):
-            if rank >= len(own):
-                continue
-            parents = tuple(own[rank]["parents"])
-            size = int(np.prod([draws.n_states[j] for j in (*parents, node)], dtype=np.int64))
-            if (node, parents) not in draws.users:
-                why = "no network that was drawn has these parents"
-            elif size > min(_MOST_OF_ONE, room):
-                why = f"a table of {size} entries has no room on this page: see posterior.parent_tables"
-            else:
-                room -= size
-                found[node].append({"parents": list(parents), **_table(draws, node, parents)})
-                continue
-            found[node].append({"parents": list(parents), "why": why})
+    for node, parents in by_rank(sets, _MOST_TABLES):
+        size = int(np.prod([draws.n_states[j] for j in (*parents, node)], dtype=np.int64))
+        if (node, parents) not in draws.users:
+            entry: dict[str, Any] = {"why": NOT_DRAWN}
+        elif size > min(_MOST_OF_ONE, room):
+            entry = {"why": f"a table of {size} entries has no room on this page: see posterior.parent_tables"}
+        else:
+            room -= size
+            entry = _table(draws, node, parents)
+        found[node].append({"parents": list(parents), **entry})
     return found
+
+
+def by_rank(sets: list[list[dict[str, Any]]], most: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Nodes with their parent sets, ``most`` of each: the best set of every node before the second of any.
+
+    Examples
+    --------
+    >>> list(by_rank([[{"parents": [1]}, {"parents": []}], [{"parents": []}]], 2))
+    [(0, (1,)), (1, ()), (0, ())]
+    """
+    for rank in range(most):
+        for node, own in enumerate(sets):
+            if rank < len(own):
+                yield node, tuple(own[rank]["parents"])
 
 
 def _table(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from doxa.structure.answers.relations import bit_totals
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.estimates.indicators import IndicatorDiagnostics
     from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["MOST_EDGES", "MOST_SAMPLES", "graphs"]
@@ -73,8 +74,7 @@ def _most(n_nodes: int) -> int:
     return max(MOST_EDGES, _EDGES_A_NODE * n_nodes)
 
 
-def _edge_columns(posterior: StructurePosterior, shown: NDArray[np.intp]) -> dict[str, Any]:
-    diagnostics = posterior.edge_diagnostics
+def _interval_columns(diagnostics: IndicatorDiagnostics, shown: NDArray[np.intp]) -> dict[str, Any]:
     at = tuple(shown.T)
     lower, upper = diagnostics.interval()
     return {
@@ -83,6 +83,13 @@ def _edge_columns(posterior: StructurePosterior, shown: NDArray[np.intp]) -> dic
         "p": decimals(diagnostics.probability[at], 4),
         "low": decimals(lower[at], 4),
         "high": decimals(upper[at], 4),
+    }
+
+
+def _edge_columns(posterior: StructurePosterior, shown: NDArray[np.intp]) -> dict[str, Any]:
+    diagnostics = posterior.edge_diagnostics
+    at = tuple(shown.T)
+    return _interval_columns(diagnostics, shown) | {
         "mcse": significant(diagnostics.mcse[at], 2),
         "ess": decimals(diagnostics.ess[at], 0),
         "r_hat": decimals(diagnostics.r_hat[at], 3),
@@ -92,16 +99,7 @@ def _edge_columns(posterior: StructurePosterior, shown: NDArray[np.intp]) -> dic
 def _pair_columns(posterior: StructurePosterior) -> dict[str, Any]:
     """Pairs that are joined in either direction."""
     diagnostics = posterior.adjacency_diagnostics
-    shown = _probable(np.triu(diagnostics.probability, 1))
-    at = tuple(shown.T)
-    lower, upper = diagnostics.interval()
-    return {
-        "source": shown[:, 0].tolist(),
-        "target": shown[:, 1].tolist(),
-        "p": decimals(diagnostics.probability[at], 4),
-        "low": decimals(lower[at], 4),
-        "high": decimals(upper[at], 4),
-    }
+    return _interval_columns(diagnostics, _probable(np.triu(diagnostics.probability, 1)))
 
 
 def _class_columns(posterior: StructurePosterior) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 
 from doxa.page.assets import own_text
-from doxa.page.document import hash_source
+from doxa.page.document import filled, hash_source
 
 __all__ = ["live_page", "waiting_page"]
 
@@ -45,18 +45,8 @@ def waiting_page(text: str, gone: str) -> str:
         f"default-src 'none'; connect-src 'self'; script-src {hash_source(script)}; style-src {hash_source(styles)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<link rel="icon" href="data:,">
-<title>A run that has begun, doxa</title>
-<style>{styles}</style>
-</head>
+    head = {"policy": policy, "title": "A run that has begun, doxa", "styles": f"<style>{styles}</style>"}
+    return f"""{filled("head.html", head).rstrip()}
 <body>
 {_bar(0, 0, gone)}
 <main id="main">

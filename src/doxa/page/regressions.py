@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doxa.page.families import NOT_DRAWN, by_rank
 from doxa.page.numbers import decimals
 
 if TYPE_CHECKING:
@@ -41,20 +42,16 @@ def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[l
         return None
     found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
     room = MOST_COEFFICIENTS
-    for rank in range(_MOST_FAMILIES):
-        for node, own in enumerate(sets):
-            if rank >= len(own):
-                continue
-            parents = tuple(own[rank]["parents"])
-            size = len(parents) + 1
-            if (node, parents) not in draws.users:
-                entry: dict[str, Any] = {"why": "no network that was drawn has these parents"}
-            elif size > min(_MOST_OF_ONE, room):
-                entry = {"why": f"{size} coefficients have no room on this page"}
-            else:
-                entry = _regression(draws, node, parents)
-                room -= size if "mean" in entry else 0
-            found[node].append({"parents": list(parents), **entry})
+    for node, parents in by_rank(sets, _MOST_FAMILIES):
+        size = len(parents) + 1
+        if (node, parents) not in draws.users:
+            entry: dict[str, Any] = {"why": NOT_DRAWN}
+        elif size > min(_MOST_OF_ONE, room):
+            entry = {"why": f"{size} coefficients have no room on this page"}
+        else:
+            entry = _regression(draws, node, parents)
+            room -= size if "mean" in entry else 0
+        found[node].append({"parents": list(parents), **entry})
     return found
 
 

@@ -7,17 +7,14 @@ values a mixture of t distributions around the modes that were found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 from doxa.errors import ArgumentError
 from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.student import Student
-from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.augmentation import AugmentationSampler
@@ -26,6 +23,7 @@ from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.batch import batch_posterior
 from doxa.variational.gaussian import Gaussian, GaussianPosterior
 from doxa.variational.laplace import laplace_posterior
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["APPROXIMATIONS", "Approximated", "RootPosterior", "approximate", "check_approximation"]
+__all__ = ["APPROXIMATIONS", "Approximated", "approximate", "check_approximation"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,38 +53,6 @@ _FEW = 10  # parameters up to which mixtures with a wide component are worth fit
 _DF = 5.0
 _WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
 _WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every climb begins on a plateau
-
-
-@dataclass(frozen=True)
-class RootPosterior:
-    """Posterior of a root observed in every row that tells of it: Beta(1 + ones, 1 + zeros), as a law of the logit.
-
-    Examples
-    --------
-    >>> root = RootPosterior(3, 1)
-    >>> root.sample(4, np.random.default_rng(1)).shape, round(root.log_evidence, 4)  # 1 / 20
-    ((4, 1), -2.9957)
-    """
-
-    ones: int
-    zeros: int
-    n_dimensions: int = 1
-
-    @property
-    def log_evidence(self) -> float:
-        """Log probability (nats) of the observed cells."""
-        return float(betaln(1 + self.ones, 1 + self.zeros))
-
-    def sample(self, n: int, rng: np.random.Generator) -> Floats:
-        """``n`` independent logits, shape (n, 1)."""
-        one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
-        tiny = np.finfo(np.float64).tiny
-        return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
-
-    def log_density(self, thetas: Floats) -> Floats:
-        """Normalised log density (nats) of logits (n, 1)."""
-        logits = thetas[:, 0]
-        return (1 + self.ones) * log_logistic(logits) + (1 + self.zeros) * log_logistic(-logits) - self.log_evidence
 
 
 class Approximated(NamedTuple):

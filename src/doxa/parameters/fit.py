@@ -24,7 +24,7 @@ from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.approximate import Approximated, RootPosterior, approximate, check_approximation
+from doxa.parameters.approximate import Approximated, approximate, check_approximation
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import JointTarget
@@ -32,6 +32,7 @@ from doxa.parameters.ladder import Rung
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
+from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
 from doxa.parameters.symmetry import find_symmetries
 from doxa.variational.gaussian import GaussianPosterior

@@ -13,6 +13,7 @@ from doxa.mcmc.importance_proposals import Mixture, Proposal
 from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, root_counts
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.gaussian import Gaussian
 from doxa.variational.hidden import HiddenPosterior, hidden_posterior, hidden_posteriors, mixture_weights
 
@@ -51,8 +52,6 @@ def joint_bound(network: LogisticNetwork, table: Table) -> float:
         if part.complete:
             (node,) = part.nodes
             if node in network.roots:
-                from doxa.parameters.approximate import RootPosterior
-
                 bound -= RootPosterior(*root_counts(network, node, table)).log_evidence
             else:
                 bound -= result.gaussians[node].log_evidence

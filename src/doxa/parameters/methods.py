@@ -20,10 +20,11 @@ from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.mcmc.kernels.tempered_transitions import tempered
-from doxa.parameters.approximate import Approximated, RootPosterior
+from doxa.parameters.approximate import Approximated
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.ladder import WALKERS, Rung, climb, tuning_walkers
 from doxa.parameters.pilot import Pilot, run_pilot
+from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.gaussian import Gaussian
 
 __all__ = ["METHODS", "choose"]

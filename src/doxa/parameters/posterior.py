@@ -284,7 +284,8 @@ class ParameterPosterior:
         """
         from doxa.parameters.export import draws_to_arviz
 
-        return draws_to_arviz(self)
+        draws = {node: self.draws(node) for node in self.network.parameters}
+        return draws_to_arviz(self.network, draws, self.report.method, self.trace)
 
     def to_frame(self) -> pd.DataFrame:
         """Draws as a plain frame: ``chain, draw``, and a column ``node: coefficient`` for each parameter."""
@@ -301,10 +302,16 @@ class ParameterPosterior:
         return pd.DataFrame(columns)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the posterior to a new file, which `doxa.load` reads; see `doxa.parameters.runs.save_fit`."""
-        from doxa.parameters.runs import save_fit
+        """Write the posterior to a new file, from which `doxa.load` makes an equal one but for its approximations.
 
-        save_fit(self, path)
+        Raises
+        ------
+        RunFileError
+            If the name is taken, or the file cannot be written; there is then no file of that name, whole or in part.
+        """
+        from doxa.parameters.runs import save_trace
+
+        save_trace(path, self.network, self.states, self.trace, self.completed_report, self.stop)
 
     @cached_property
     def _diagnoses(self) -> dict[str, list[RealDiagnosis]]:

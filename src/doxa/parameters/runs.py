@@ -1,6 +1,6 @@
-"""Fits on disk: what a run file says of a fit, how one is gone on with, saved and read back.
+"""Fits on disk: what a run file says of a fit, how one is gone on with, and how one is saved.
 
-The file itself is `doxa.estimates.store`'s.
+The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.parameters.loading`'s.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import os
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.estimates.stopping import Until
+from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.store import (
     RunFileError,
     RunHeader,
@@ -26,19 +25,16 @@ from doxa.estimates.store import (
     open_reader,
     open_writer,
     stop_as_json,
-    stored_stop,
     write_trace,
 )
+from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
 
-if TYPE_CHECKING:
-    from doxa.parameters.posterior import ParameterPosterior
-
-__all__ = ["FREE", "KIND", "FitPlan", "go_on", "load", "report_as_json", "save_fit"]
+__all__ = ["FREE", "KIND", "FitPlan", "checked_header", "go_on", "report_as_json", "report_from_json", "save_trace"]
 
 KIND = "parameters"
 FREE = ("draws", "until", "source", "stop", "report")  # options that may change when a fit is gone on with
@@ -94,7 +90,7 @@ def go_on(
         versions; the difference is named.
     """
     with open_reader(path, check=False) as reader:
-        header, network = _checked(reader)
+        header, network = checked_header(reader)
     check_can_go_on(path, header, "doxa.fit(network, table")
     stored = header.options
     if table is None:
@@ -119,83 +115,24 @@ def go_on(
     return plan, open_writer(path, dataclasses.replace(expected, options={**expected.options, **kept}), free=FREE)
 
 
-def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior:
-    """Read the posterior of a fit's run file, finished or not, even while it is written.
-
-    With the table its approximations can be asked for, and are then found again as they were for the fit.
-
-    Raises
-    ------
-    RunFileError
-        If the file is no fit, is damaged, or holds no draws yet.
-    ArgumentError
-        If the table is another, or the file does not say all that approximations depend on.
-    """
-    from doxa.parameters.posterior import ParameterPosterior
-
-    with open_reader(path) as reader:
-        header, network = _checked(reader)
-        try:
-            report = _report_from_json(header.options["report"])
-            stop = stored_stop(header.options)
-        except ValueError as error:
-            raise RunFileError(f"'{path}' is not a run that doxa wrote: {error}") from error
-        if report is None:
-            raise RunFileError(
-                f"'{path}' holds a fit that has not begun to draw; go on with it: doxa.resume({str(path)!r}, table)"
-            )
-        trace = reader.trace()
-    states = {node: tuple(labels) for node, labels in header.options["states"].items()}
-    plan = None if table is None else _plan_again(path, header, network, table)
-    return ParameterPosterior(network, states, trace, report, stop, () if plan is None else partial(_found_again, plan))
-
-
-def _found_again(plan: FitPlan) -> tuple[Any, ...]:
-    from doxa.parameters.fit import approximations_of
-
-    return approximations_of(plan)
-
-
-def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: LogisticNetwork, table: Any) -> FitPlan:
-    """The plan of a stored fit, as far as its approximations depend on it."""
-    stored = header.options
-    if "saved" in stored:
-        raise ArgumentError(
-            f"table is given, but '{path}' holds a saved posterior, which does not say how it was approximated (a run "
-            "made with store= does); leave the table out, or fit again"
-        )
-    if header.versions.get("doxa") != version("doxa"):
-        raise ArgumentError(
-            f"table is given, but '{path}' was made by doxa {header.versions.get('doxa')}, and doxa {version('doxa')} "
-            "may approximate in another way; leave the table out, or fit again"
-        )
-    if not isinstance(table, Table):
-        from doxa.data import read_table
-
-        is_path = isinstance(table, (str, os.PathLike))
-        table = read_table(**{**((is_path and stored["source"]) or {}), "source": table})
-    if table.digest != header.data_digest:
-        raise ArgumentError(
-            f"the table is not the one that '{path}' was made from: the digest of its data is {table.digest[:12]}..., "
-            f"not {header.data_digest[:12]}...; give that table, or leave it out"
-        )
-    schedule = Schedule(header.n_chains, stored["draws"], stored["warmup"])
-    entropy: Any = header.entropy
-    return FitPlan(network, table, stored["method"], stored["approximation"], schedule, Until(), entropy)
-
-
-def save_fit(posterior: ParameterPosterior, path: str | os.PathLike[str]) -> None:
-    """Write a posterior to a new file, from which `doxa.load` makes an equal one but for its approximations.
+def save_trace(
+    path: str | os.PathLike[str],
+    network: LogisticNetwork,
+    states: Mapping[str, tuple[str, ...]],
+    trace: Trace,
+    report: FitReport,
+    stop: StopReport | None,
+) -> None:
+    """Write what a posterior is made of to a new file, all but its approximations.
 
     Raises
     ------
     RunFileError
         If the name is taken, or the file cannot be written; there is then no file of that name, whole or in part.
     """
-    trace, report = posterior.trace, posterior.completed_report
     options = {
-        "network": network_to_json(posterior.network),
-        "states": {node: list(labels) for node, labels in posterior.states.items()},
+        "network": network_to_json(network),
+        "states": {node: list(labels) for node, labels in states.items()},
         "method": report.method,
         "approximation": None,
         "warmup": trace.n_warmup // trace.thin,
@@ -203,7 +140,7 @@ def save_fit(posterior: ParameterPosterior, path: str | os.PathLike[str]) -> Non
         "until": {},
         "source": None,
         "report": report_as_json(report),
-        "saved": {"doxa": version("doxa"), "stop": stop_as_json(posterior.stop)},
+        "saved": {"doxa": version("doxa"), "stop": stop_as_json(stop)},
     }
     created = datetime.now(UTC).isoformat(timespec="seconds")
     header = RunHeader(KIND, options, report.data_digest, {}, trace.n_chains, trace.thin, trace.entropy, created)
@@ -223,7 +160,8 @@ def report_as_json(report: FitReport) -> dict[str, Any]:
     }
 
 
-def _report_from_json(stored: Any) -> FitReport | None:
+def report_from_json(stored: Any) -> FitReport | None:
+    """What `report_as_json` wrote; None before the chains start, ArgumentError for another form."""
     match stored:
         case None:
             return None
@@ -237,7 +175,7 @@ def _report_from_json(stored: Any) -> FitReport | None:
             raise ArgumentError("its option 'report' has no such form")
 
 
-def _checked(reader: RunReader) -> tuple[RunHeader, LogisticNetwork]:
+def checked_header(reader: RunReader) -> tuple[RunHeader, LogisticNetwork]:
     """The header of a fit whose options have the form that `FitPlan.header` gives them, and its network."""
     header = reader.header
     if header.kind != KIND:

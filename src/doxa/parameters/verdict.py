@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from doxa.estimates.diagnostics import RealDiagnosis
+from doxa.estimates.stopping import StopReport
 from doxa.estimates.verdict import Verdict
-
-if TYPE_CHECKING:
-    from doxa.parameters.posterior import ParameterPosterior
+from doxa.models import LogisticNetwork
+from doxa.parameters.report import FitReport
 
 __all__ = ["LEAST_ESS", "R_HAT_LIMIT", "Verdict", "judge"]
 
@@ -17,7 +19,31 @@ R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 LEAST_ESS = 100.0  # effective draws of the slowest coefficient below which agreement could be chance
 
 
-def judge(posterior: ParameterPosterior) -> Verdict:
+class _Judged(Protocol):
+    """What of a posterior its verdict depends on; `doxa.ParameterPosterior` has it."""
+
+    network: LogisticNetwork
+    report: FitReport
+    stop: StopReport | None
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+
+    @property
+    def n_draws(self) -> int:
+        """Kept draws of each chain."""
+
+    @property
+    def method(self) -> Mapping[str, str]:
+        """For each node with parameters, how they were drawn."""
+
+    @property
+    def _diagnoses(self) -> Mapping[str, Sequence[RealDiagnosis]]:
+        """For each node with parameters, how well each of them is known."""
+
+
+def judge(posterior: _Judged) -> Verdict:
     """Ask whether the chains agree in every parameter, and how many effective draws the slowest has."""
     if posterior.report.method == "variational":
         reason = f"independent draws from the variational approximation, not from the posterior. {_pilots(posterior)}"
@@ -34,7 +60,7 @@ def judge(posterior: ParameterPosterior) -> Verdict:
     return Verdict(converged, " ".join(filter(None, [f"{word}: {reason}.", stopped, advice])), advice)
 
 
-def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:
+def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
     drawn = [node for node in posterior.network.parameters if posterior.method[node] != "exact"]
     names = [(node, label) for node in drawn for label in posterior.network.coefficients(node)]
     found = [diagnosis for node in drawn for diagnosis in posterior._diagnoses[node]]
@@ -64,7 +90,7 @@ def _judge(posterior: ParameterPosterior) -> tuple[bool | None, str, str]:
     return True, reason, ""
 
 
-def _pilots(posterior: ParameterPosterior) -> str:
+def _pilots(posterior: _Judged) -> str:
     tried = [part for part in posterior.report.parts if part.method == "variational"]
     if not tried:
         return "It is exact here."

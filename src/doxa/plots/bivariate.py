@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import check_prob
 from doxa.plots.columns import Which, as_fit, fit_coefficient, read_column
-from doxa.plots.laws import DensityGrid, Law, ellipse, exact_law, laws_of, own_law, region_levels
-from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, Look, axes_or_new, name_axes, quiet_legend
+from doxa.plots.laws import (
+    REACH,
+    DensityGrid,
+    Law,
+    ellipse,
+    exact_law,
+    laws_of,
+    own_or_given,
+    places_in_part,
+    region_levels,
+)
+from doxa.plots.style import BLACK, BLUE, LAW_LOOKS, Look, axes_or_new, name_axes, quiet_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +34,6 @@ Shown: TypeAlias = Literal["points", "density", "none"]
 
 _POINTS = 4000  # that are drawn; more hide each other
 _CELLS = 160  # of a grid, along each axis
-_LOOKS = (Look(RED, "-"), Look(ORANGE, "--"), Look(GREEN, "-."), Look(PINK, ":"))
-_REACH = 3.5  # standard deviations of a Gaussian that are shown
 _LEAST = 8  # draws of which a density is estimated
 _QUARTER = 0.6373  # width of the densest quarter of a standard normal: twice its quantile at 0.625
 
@@ -104,16 +112,13 @@ def plot_bivariate(
     sample = np.stack([across.draws.ravel(), up.draws.ravel()])
     ax = axes_or_new(ax, "plot_bivariate", (5.2, 4.6))
     if draws == "points":
-        shown = sample[:, :: -(-sample.shape[1] // _POINTS)]
-        label = f"{sample.shape[1]} draws" if shown.shape == sample.shape else f"{shown.shape[1]} of the draws"
-        ax.plot(*shown, ".", color=BLUE, markersize=2.5, alpha=0.4, markeredgewidth=0, zorder=1)
-        ax.plot([], [], ".", color=BLUE, markersize=6, markeredgewidth=0, label=label)  # seen in the legend
+        _points(ax, sample)
     box = _box(sample, [law.gaussian for law in laws.values() if isinstance(law, Law)])
     if draws == "density":
         _contours(ax, _kernel_density(sample, box), shares, Look(BLUE, "-"), f"{sample.shape[1]} draws", filled=True)
     if truth is not None:
         _region(ax, truth, shares, box, Look(BLACK, "-"), "posterior")
-    for (name, law), look in zip(laws.items(), _LOOKS, strict=False):
+    for (name, law), look in zip(laws.items(), LAW_LOOKS, strict=False):
         _region(ax, law, shares, box, look, name)
     name_axes(ax, across.label, up.label)
     within = ", ".join(f"{100 * share:g}%" for share in shares)
@@ -123,21 +128,20 @@ def plot_bivariate(
     return ax
 
 
+def _points(ax: Axes, sample: Floats) -> None:
+    shown = sample[:, :: -(-sample.shape[1] // _POINTS)]
+    label = f"{sample.shape[1]} draws" if shown.shape == sample.shape else f"{shown.shape[1]} of the draws"
+    ax.plot(*shown, ".", color=BLUE, markersize=2.5, alpha=0.4, markeredgewidth=0, zorder=1)
+    ax.plot([], [], ".", color=BLUE, markersize=6, markeredgewidth=0, label=label)  # seen in the legend
+
+
 def _laws(
     source: Any, x: Which, y: Which, approximation: Any, exact: Any
 ) -> tuple[dict[str, Law | DensityGrid], Law | DensityGrid | None]:
     """Approximations by name, and the posterior itself."""
     fit = as_fit(source)
     columns = [] if fit is None else [fit_coefficient(fit, which) for which in (x, y)]
-    if isinstance(approximation, str):
-        if approximation != "own":
-            raise ArgumentError(f"approximation is {approximation!r}; the only one with a name is 'own'")
-        own = None if fit is None else own_law(fit, columns)
-        named: dict[str, Law | DensityGrid] = {} if own is None else {"approximation": own}
-    else:
-        named = _given(source, x, y, columns, approximation)
-    if len(named) > len(_LOOKS):
-        raise ArgumentError(f"approximation has {len(named)} entries; at most {len(_LOOKS)} can be told apart")
+    named = own_or_given(fit, columns, approximation, lambda: _given(source, x, y, columns, approximation))
     if exact is None or isinstance(exact, DensityGrid):
         return named, None if exact is None else _checked_grid("exact", exact)
     if callable(exact):
@@ -156,7 +160,7 @@ def _given(
     fit = as_fit(source)
     place, size = [0, 1], 2
     if fit is not None:
-        place, size = _places_of_fit(fit, columns)
+        place, size = places_in_part(fit, columns)
     elif not hasattr(source, "keys") and np.ndim(source) == 3 and isinstance(x, int) and isinstance(y, int):
         place, size = [x, y], np.shape(source)[2]
     if isinstance(approximation, DensityGrid):
@@ -167,14 +171,6 @@ def _given(
         str(name): _checked_grid(name, law) if isinstance(law, DensityGrid) else laws_of({name: law}, place, size)[name]
         for name, law in approximation.items()
     }
-
-
-def _places_of_fit(fit: Any, columns: list[tuple[str, str]]) -> tuple[list[int], int]:
-    """Where the coefficients stand among those of their part of the posterior."""
-    labels = [(node, label) for node in fit.part(columns[0][0]).nodes for label in fit.network.coefficients(node)]
-    if not set(columns) <= set(labels):
-        return [0, 1], 2
-    return [labels.index(column) for column in columns], len(labels)
 
 
 def _region(ax: Axes, law: Law | DensityGrid, shares: tuple[float, ...], box: Floats, look: Look, label: str) -> None:
@@ -214,8 +210,8 @@ def _box(sample: Floats, gaussians: list[Any]) -> Floats:
     low, high = low - room, high + room
     for gaussian in gaussians:
         if gaussian is not None:
-            low = np.minimum(low, gaussian.mean - _REACH * gaussian.sd)
-            high = np.maximum(high, gaussian.mean + _REACH * gaussian.sd)
+            low = np.minimum(low, gaussian.mean - REACH * gaussian.sd)
+            high = np.maximum(high, gaussian.mean + REACH * gaussian.sd)
     return np.stack([low, high], axis=1)
 
 

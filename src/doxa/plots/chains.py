@@ -86,11 +86,7 @@ def plot_traces(
     """
     column = read_column(source, which)
     n_chains, n_draws = column.draws.shape
-    for name, given, count in (("x", x, n_draws), ("looks", looks, n_chains), ("labels", labels, n_chains)):
-        if given is not None and len(given) != count:
-            raise ArgumentError(
-                f"{name} has {len(given)} entries for {n_chains} chains of {n_draws} draws; give {count}"
-            )
+    _check_lengths(n_chains, n_draws, x, looks, labels)
     dropped = check_whole("warmup", 0 if warmup is None else warmup, 0)
     if dropped > n_draws:
         raise ArgumentError(f"warmup is {dropped}, but a chain has {n_draws} draws")
@@ -112,6 +108,14 @@ def plot_traces(
     if legend:
         quiet_legend(ax, beside=True)
     return ax
+
+
+def _check_lengths(n_chains: int, n_draws: int, x: Any, looks: Any, labels: Any) -> None:
+    for name, given, count in (("x", x, n_draws), ("looks", looks, n_chains), ("labels", labels, n_chains)):
+        if given is not None and len(given) != count:
+            raise ArgumentError(
+                f"{name} has {len(given)} entries for {n_chains} chains of {n_draws} draws; give {count}"
+            )
 
 
 def draw_chains(

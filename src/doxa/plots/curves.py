@@ -104,30 +104,40 @@ def plot_curves(
     found = {name: _band(name, values, settings.size) for name, values in curves.items()}
     ax = axes_or_new(ax, "plot_curves", (6.4, 3.6))
     beside = _shifts(place, len(found)) if bars else np.zeros(len(found))
-    for shift, (name, (middle, low, high)) in zip(beside, found.items(), strict=True):
-        look = chosen[name]
-        style: dict[str, Any] = {
-            "color": look.colour, "linestyle": look.line, "marker": look.mark, "markersize": 4, "linewidth": 1.3,
-        }  # fmt: skip
-        if bars and low is not None and high is not None:
-            reach = np.stack([middle - low, high - middle])
-            ax.errorbar(place + shift, middle, reach, capsize=2, elinewidth=0.7, label=name, **style)
-            continue
-        ax.plot(place + shift, middle, label=name, **style)
-        if low is not None and high is not None:
-            ax.fill_between(place, low, high, color=look.colour, alpha=0.2, linewidth=0)
+    for shift, (name, band) in zip(beside, found.items(), strict=True):
+        _draw_curve(ax, name, place + shift, band, chosen[name], bars)
     if exact is not None:
-        truth = np.broadcast_to(np.asarray(exact, dtype=np.float64), place.shape)
-        if np.ndim(exact) == 0:
-            ax.axhline(float(truth[0]), color=BLACK, linewidth=1.0, label="exact")
-        else:
-            ax.plot(place, truth, color=BLACK, linewidth=1.0, label="exact")
+        _draw_truth(ax, place, exact)
     if words:
         ax.set_xticks(place, settings.tolist(), parse_math=False)
     name_axes(ax, x_label, y_label, title)
     if legend:
         quiet_legend(ax)
     return ax
+
+
+def _draw_curve(
+    ax: Axes, name: str, place: Floats, band: tuple[Floats, Floats | None, Floats | None], look: Look, bars: bool
+) -> None:
+    middle, low, high = band
+    style: dict[str, Any] = {
+        "color": look.colour, "linestyle": look.line, "marker": look.mark, "markersize": 4, "linewidth": 1.3,
+    }  # fmt: skip
+    if bars and low is not None and high is not None:
+        reach = np.stack([middle - low, high - middle])
+        ax.errorbar(place, middle, reach, capsize=2, elinewidth=0.7, label=name, **style)
+        return
+    ax.plot(place, middle, label=name, **style)
+    if low is not None and high is not None:
+        ax.fill_between(place, low, high, color=look.colour, alpha=0.2, linewidth=0)
+
+
+def _draw_truth(ax: Axes, place: Floats, exact: ArrayLike) -> None:
+    truth = np.broadcast_to(np.asarray(exact, dtype=np.float64), place.shape)
+    if np.ndim(exact) == 0:
+        ax.axhline(float(truth[0]), color=BLACK, linewidth=1.0, label="exact")
+    else:
+        ax.plot(place, truth, color=BLACK, linewidth=1.0, label="exact")
 
 
 def plot_repeats(

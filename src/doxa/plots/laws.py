@@ -15,15 +15,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.plots.style import LAW_LOOKS
 
 if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.variational.gaussian import Gaussian
 
-__all__ = ["DensityGrid", "Law", "ellipse", "exact_law", "laws_of", "own_law", "region_levels"]
+__all__ = [
+    "REACH",
+    "DensityGrid",
+    "Law",
+    "ellipse",
+    "exact_law",
+    "laws_of",
+    "own_law",
+    "own_or_given",
+    "places_in_part",
+    "region_levels",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 LogDensity: TypeAlias = Callable[[Floats], ArrayLike]
+
+REACH = 3.5  # standard deviations of a Gaussian that are shown
 
 
 class DensityGrid(NamedTuple):
@@ -87,6 +101,33 @@ def own_law(fit: ParameterPosterior, columns: list[tuple[str, str]]) -> Law | No
     return _of_probabilities(law, [column[0] in packing.roots for column in columns])
 
 
+def own_or_given(
+    fit: ParameterPosterior | None,
+    columns: list[tuple[str, str]],
+    approximation: Any,
+    given: Callable[[], dict[str, Any]],
+) -> dict[str, Any]:
+    """Approximations by name: the fit's own where ``approximation`` is "own", else those that ``given`` reads."""
+    if isinstance(approximation, str):
+        if approximation != "own":
+            raise ArgumentError(f"approximation is {approximation!r}; the only one with a name is 'own'")
+        own = None if fit is None else own_law(fit, columns)
+        named = {} if own is None else {"approximation": own}
+    else:
+        named = given()
+    if len(named) > len(LAW_LOOKS):
+        raise ArgumentError(f"approximation has {len(named)} entries; at most {len(LAW_LOOKS)} can be told apart")
+    return named
+
+
+def places_in_part(fit: ParameterPosterior, columns: list[tuple[str, str]]) -> tuple[list[int], int]:
+    """Where coefficients stand among those of their part of the posterior, and how many these are."""
+    labels = [(node, label) for node in fit.part(columns[0][0]).nodes for label in fit.network.coefficients(node)]
+    if not set(columns) <= set(labels):
+        return list(range(len(columns))), len(columns)
+    return [labels.index(column) for column in columns], len(labels)
+
+
 def exact_law(fit: ParameterPosterior, columns: list[tuple[str, str]], table: Any) -> Law:
     """The exact posterior of coefficients that depend on no others, given the table of the fit."""
     from doxa.data import Table, read_table
@@ -134,7 +175,7 @@ def region_levels(log_density: ArrayLike, shares: tuple[float, ...]) -> Floats:
 def _law(name: str, found: Any, place: list[int], size: int) -> Law:
     from doxa.mcmc.importance_proposals import Mixture
     from doxa.mcmc.student import Student
-    from doxa.parameters.approximate import RootPosterior
+    from doxa.parameters.root_posterior import RootPosterior
     from doxa.variational.gaussian import Gaussian
 
     if isinstance(found, tuple) and len(found) == 2 and not callable(found):

@@ -13,8 +13,8 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
 from doxa.estimates.trace import Trace
 from doxa.plots.columns import Column, Which, as_fit, fit_coefficient, read_column
-from doxa.plots.laws import Law, exact_law, laws_of, own_law
-from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, Look, legend_below, name_axes, panels, quiet_legend
+from doxa.plots.laws import REACH, Law, exact_law, laws_of, own_or_given, places_in_part
+from doxa.plots.style import BLACK, BLUE, LAW_LOOKS, Look, legend_below, name_axes, panels, quiet_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,11 +23,9 @@ __all__ = ["plot_marginals"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_LOOKS = (Look(RED, "-"), Look(ORANGE, "--"), Look(GREEN, "-."), Look(PINK, ":"))
 _PER_ROW = 4
 _MOST = 24  # panels
 _CELLS = 400  # of a curve
-_REACH = 3.5  # standard deviations of a Gaussian that are shown
 _FLOOR = 0.07  # of the height: room for the interval below the curves
 
 
@@ -103,12 +101,7 @@ def plot_marginals(
         raise ArgumentError(f"limits is {limits!r}; it must be two finite numbers, the smaller first")
     found = [_panel(source, one, chosen, approximation, exact) for one in chosen]
     if axes is None:
-        rows = -(-len(found) // _PER_ROW)
-        columns = min(len(found), _PER_ROW)
-        figure, grid = panels(rows, columns, width=max(4.6, 2.9 * columns), height=2.6)
-        drawn = list(grid.ravel()[: len(found)])
-        for empty in grid.ravel()[len(found) :]:
-            empty.set_axis_off()
+        figure, drawn = _new_axes(len(found))
     else:
         drawn = list(axes)
         if len(drawn) != len(found):
@@ -121,9 +114,22 @@ def plot_marginals(
         legend_below(figure, drawn[0])
     elif legend:
         quiet_legend(drawn[0])
+    return _as_array(drawn)
+
+
+def _as_array(drawn: list[Axes]) -> NDArray[Any]:
     holder = np.empty(len(drawn), dtype=object)
     holder[:] = drawn
     return holder
+
+
+def _new_axes(n: int) -> tuple[Any, list[Axes]]:
+    """A figure with axes for ``n`` panels."""
+    columns = min(n, _PER_ROW)
+    figure, grid = panels(-(-n // _PER_ROW), columns, width=max(4.6, 2.9 * columns), height=2.6)
+    for empty in grid.ravel()[n:]:
+        empty.set_axis_off()
+    return figure, list(grid.ravel()[:n])
 
 
 def _chosen(source: Any, which: Sequence[Which] | Which) -> list[Which]:
@@ -149,24 +155,18 @@ def _panel(source: Any, one: Which, chosen: list[Which], approximation: Any, exa
     column = read_column(source, one)
     fit = as_fit(source)
     named = [] if fit is None else [fit_coefficient(fit, one)]
-    if isinstance(approximation, str):
-        if approximation != "own":
-            raise ArgumentError(f"approximation is {approximation!r}; the only one with a name is 'own'")
-        own = None if fit is None else own_law(fit, named)
-        laws = {} if own is None else {"approximation": own}
-    else:
+
+    def given() -> dict[str, Law]:
         place, size = [0], 1
         if fit is not None:
-            part = fit.part(named[0][0])
-            labels = [(node, label) for node in part.nodes for label in fit.network.coefficients(node)]
-            place, size = [labels.index(named[0])], len(labels)
+            place, size = places_in_part(fit, named)
         elif isinstance(one, int) and np.ndim(source) == 3:
             place, size = [one], np.shape(source)[2]
         elif isinstance(source, (Trace, Mapping)):
             place, size = [chosen.index(one)], len(chosen)
-        laws = laws_of(approximation, place, size)
-    if len(laws) > len(_LOOKS):
-        raise ArgumentError(f"approximation has {len(laws)} entries; at most {len(_LOOKS)} can be told apart")
+        return laws_of(approximation, place, size)
+
+    laws: dict[str, Law] = own_or_given(fit, named, approximation, given)
     if exact is None:
         return _Panel(column, laws, None)
     if callable(exact):
@@ -183,7 +183,7 @@ def _draw(ax: Axes, panel: _Panel, share: float | None, bins: int, limits: tuple
     density = heights / (draws.size * (edges[1] - edges[0]))  # draws outside of the limits are counted in the whole
     ax.stairs(density, edges, fill=True, color=BLUE, alpha=0.3, label="draws")
     x = np.linspace(low, high, _CELLS)
-    curves = [*zip(panel.laws, panel.laws.values(), _LOOKS, strict=False)]
+    curves = [*zip(panel.laws, panel.laws.values(), LAW_LOOKS, strict=False)]
     if panel.truth is not None:
         curves.insert(0, ("posterior", panel.truth, Look(BLACK, "-")))
     lines = [(name, _density(law, x), look) for name, law, look in curves]
@@ -223,6 +223,6 @@ def _ends(draws: Floats, laws: dict[str, Law]) -> tuple[float, float]:
     low, high = low - room, high + room
     for law in laws.values():
         if law.gaussian is not None:
-            mean, reach = float(law.gaussian.mean[0]), _REACH * float(law.gaussian.sd[0])
+            mean, reach = float(law.gaussian.mean[0]), REACH * float(law.gaussian.sd[0])
             low, high = min(low, mean - reach), max(high, mean + reach)
     return low, high

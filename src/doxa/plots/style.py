@@ -26,6 +26,7 @@ __all__ = [
     "BLUE",
     "GREEN",
     "GREY",
+    "LAW_LOOKS",
     "LOOKS",
     "ORANGE",
     "PINK",
@@ -65,6 +66,7 @@ LOOKS = (
     Look(RED, (0.0, (1.0, 1.0)), "P"),
     Look(BLACK, (0.0, (8.0, 3.0)), "X"),
 )
+LAW_LOOKS = (Look(RED, "-"), Look(ORANGE, "--"), Look(GREEN, "-."), Look(PINK, ":"))  # approximations over draws
 
 
 def chain_look(chain: int) -> Look:

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
-from doxa.errors import ArgumentError
+from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import expected_log_bound, lambda_of
@@ -92,8 +91,7 @@ def batch_posterior(
     >>> fit.mean.round(3), fit.sd.round(3), round(fit.log_evidence, 4)  # exact: 0.413, 0.911, -0.6931
     (array([0.406]), array([0.901]), -0.7001)
     """
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     memory = check_whole("memory", memory, 0, "; 0 is plain EM")
     whitened = whiten(problem)

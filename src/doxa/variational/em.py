@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from doxa.checks import check_whole
+from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork
@@ -136,16 +136,10 @@ def variational_em(
     array([[0.818, 0.182],
            [0.   , 1.   ]])
     """
-    if not isinstance(network, CategoricalNetwork):
-        raise ArgumentTypeError(f"network is of type {type(network).__name__}; give a CategoricalNetwork")
-    if not isinstance(table, Table):
-        raise ArgumentTypeError(f"table is of type {type(table).__name__}; give a Table, as doxa.read_table makes")
-    if e_step not in ("mean_field", "exact"):
-        raise ArgumentError(f"e_step is {e_step!r}; it must be 'mean_field' or 'exact'")
+    _check_given(network, table, e_step)
     n_starts = check_whole("starts", starts, 1)
     limits = check_whole("max_iterations", max_iterations, 1), check_whole("max_sweeps", max_sweeps, 1)
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     named = _check_blocks(network, blocks)
     groups = group_rows(network, table, None if e_step == "exact" else named, max_block_states)
     learning = _Learning(network, groups, _read_counts(network, prior_counts))
@@ -162,6 +156,15 @@ def variational_em(
         exact=not any(group.layout.is_coupled for group in groups),
         starts=tuple(float(fit.bounds[-1]) for fit in found),
     )
+
+
+def _check_given(network: object, table: object, e_step: str) -> None:
+    if not isinstance(network, CategoricalNetwork):
+        raise ArgumentTypeError(f"network is of type {type(network).__name__}; give a CategoricalNetwork")
+    if not isinstance(table, Table):
+        raise ArgumentTypeError(f"table is of type {type(table).__name__}; give a Table, as doxa.read_table makes")
+    if e_step not in ("mean_field", "exact"):
+        raise ArgumentError(f"e_step is {e_step!r}; it must be 'mean_field' or 'exact'")
 
 
 @dataclass(frozen=True)

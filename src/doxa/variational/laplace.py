@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
-from doxa.errors import ArgumentError
+from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.bound import log_logistic
 from doxa.variational.gaussian import GaussianPosterior
@@ -104,8 +103,7 @@ def laplace_posterior(
     >>> fit.mean.round(4), fit.sd.round(4)  # theta = g(-theta)
     (array([0.4011]), array([0.898]))
     """
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     whitened = whiten(problem)
     mode = find_mode(whitened, tolerance, max_iterations)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.checks import check_whole
+from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.variational.latent_em import Climb, TraitParameters, climb, settle
 from doxa.variational.latent_model import LatentPosterior, LatentTrait
@@ -230,7 +230,6 @@ def _finite(name: str, values: ArrayLike) -> _Floats:
 
 
 def _check_search(tolerance: float, max_iterations: int, memory: int) -> None:
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     check_whole("max_iterations", max_iterations, 1)
     check_whole("memory", memory, 0, "; 0 is plain EM")

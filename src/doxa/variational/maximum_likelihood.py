@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from doxa.checks import check_whole
-from doxa.errors import ArgumentError
+from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import lambda_of, log_logistic
@@ -97,8 +96,7 @@ def maximum_likelihood(
     >>> maximum_likelihood(make_problem([[1.0], [2.0]], [1, 1])).verdict
     'no maximum: the outcomes are separable, and the coefficients grow without end along `separation`'
     """
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     memory = check_whole("memory", memory, 0, "; 0 is the paper's algorithm")
     scale = np.abs(problem.design).max(axis=0, initial=0.0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from doxa.checks import check_whole
+from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.anderson import extrapolate
@@ -130,8 +130,7 @@ def optimal_posterior(
     >>> fit.mean.round(3), fit.sd.round(3), round(fit.log_evidence, 4)  # exact: 0.413, 0.911, -0.6931
     (array([0.413]), array([0.91]), -0.6932)
     """
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     memory = check_whole("memory", memory, 0, "; 0 is the plain natural gradient")
     whitened = whiten(problem)

@@ -22,23 +22,11 @@ from doxa.structure.answers.relations import (
     label_rows,
     sum_over_bits,
 )
-from doxa.structure.families.cache import FamilyScores
-from doxa.structure.sums.enumeration import all_dags, enumerate_posterior
+from doxa.structure.sums.enumeration import all_dags
 from support.checks import SEED, worst_z, z_limit
 from support.posteriors import independent_draws, posterior_of_dags
-from support.tables import skewed_table
 
 NAMES = ("x0", "x1", "x2", "x3")
-
-
-@pytest.fixture(scope="module")
-def exact():
-    return enumerate_posterior(FamilyScores(skewed_table(4, 50, seed=7)))
-
-
-@pytest.fixture(scope="module")
-def dags(exact):
-    return [Dag.from_rows(rows, NAMES) for rows in exact.rows]
 
 
 @pytest.fixture(scope="module")

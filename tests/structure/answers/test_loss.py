@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
 from doxa.structure.answers.loss import MOST_EVALUATIONS, EdgeLoss, _measure
-from doxa.structure.families.cache import FamilyScores
-from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import SEED, z_limit
 from support.posteriors import independent_draws, posterior_of, posterior_of_dags
-from support.tables import skewed_table
 
 NAMES = ("x0", "x1", "x2", "x3")
 
@@ -55,16 +52,6 @@ LOSSES = {
     "edges": ("edges", all_edges),
     "weights": (EdgeLoss(2.0, 0.5), two_to_one),
 }
-
-
-@pytest.fixture(scope="module")
-def exact():
-    return enumerate_posterior(FamilyScores(skewed_table(4, 50, seed=7)))
-
-
-@pytest.fixture(scope="module")
-def dags(exact):
-    return [Dag.from_rows(rows, NAMES) for rows in exact.rows]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from incomplete_cases import blanked, deviations, with_holes
 
-from doxa._jit import hot
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
@@ -19,13 +18,14 @@ from doxa.structure import K2, Auto, BDeu, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities, enumerate_joint, turns
-from doxa.structure.incomplete.blocks import gather, move_case, row_work, tie_cells
+from doxa.structure.incomplete.blocks import row_work
 from doxa.structure.incomplete.families import families_of
 from doxa.structure.incomplete.holes import completion_of, put_cells
 from doxa.structure.incomplete.lists import family_lists, weigh_lists
-from doxa.structure.incomplete.sweep import redraw_independently, sweep_cells
+from doxa.structure.incomplete.sweep import sweep_cells
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.priors import make_prior
+from support.broken_sweeps import childless_sweep
 from support.checks import SEED, worst_z, z_limit
 from support.tables import skewed_table
 
@@ -71,21 +71,8 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
     assert present[..., limits.required_edges].all()
 
 
-@hot
-def always_accepted(completion, families, work, info, rng):
-    """A broken sweep: cells drawn along the graph, whatever their children say."""
-    for i in range(completion.rows.shape[0]):
-        m = tie_cells(i, completion, families, work)
-        for a in range(m):
-            if work.root[a] == a:
-                size, n_affected = gather(a, m, families, work)
-                move_case(i, n_affected, -1, completion, families, work)
-                redraw_independently(i, size, size, completion, families, work, rng)
-                move_case(i, n_affected, 1, completion, families, work)
-
-
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(turns, "sweep_cells", always_accepted)
+    monkeypatch.setattr(turns, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     of_edges, of_cells, n = deviations(data, run(data, limits), enumerate_joint(data, limits), least_ess=100)
     assert max(of_edges, of_cells) > z_limit(n)
@@ -272,9 +259,9 @@ def test_a_complete_table_is_a_case_like_others():
     assert trace["cells"].shape == (4, 800, 0)
 
 
-def test_a_sampler_that_cannot_be_combined_is_refused():
+def test_what_one_chain_cannot_run_is_refused():
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    with pytest.raises(ArgumentError, match="which cannot be combined with missing cells; take Auto"):
+    with pytest.raises(ArgumentError, match="which moves several graphs with their cells; give it to"):
         IncompleteSampler(data, limits, Tempered())
     with pytest.raises(ArgumentError, match="sweeps"):
         IncompleteSampler(data, limits, sweeps=0)

@@ -14,8 +14,6 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from functools import partial
@@ -30,7 +28,7 @@ from doxa.cli.graphs import show_graphs
 from doxa.estimates.store import RunFileError, open_reader
 from doxa.mcmc import driver, fleet
 from doxa.structure import MarkovBlanket
-from support.run_files import Failing, contents, importing, serve, serving
+from support.run_files import Failing, contents, draws_in, serve, serving, signalled
 from support.tables import skewed_table
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
@@ -246,58 +244,16 @@ def test_a_write_that_fails_is_said_and_the_run_goes_on(tmp_path, monkeypatch, e
         path.unlink()
 
 
-COMMAND = """
-import os, time
-from doxa import cli
-from doxa.mcmc import driver, fleet
-from doxa import learn
-from doxa.structure.runs import files as runs
-
-fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, 2**12
-commit = fleet.Fleet.commit
-
-def commit_slowly(self):  # some seconds in all, on any machine
-    time.sleep(0.03)
-    if "FULL" in os.environ:
-        self.store._connection.execute("PRAGMA max_page_count = 1")  # it cannot grow any more
-    commit(self)
-
-fleet.Fleet.commit = commit_slowly
-cli.main()
-"""
-
-
-def doxa_command(folder, *words, send=None, after=0, full=False):
-    """Call the command line; send it a signal once its run has more draws than ``after``."""
-    command = [sys.executable, "-c", COMMAND, *map(str, words)]
-    environment = importing() | ({"FULL": "1"} if full else {})
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
-        while send is not None and process.poll() is None and draws_in(folder / "run.doxa") <= after:
-            time.sleep(0.01)
-        if send is not None:
-            process.send_signal(send)
-        out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def draws_in(path):
-    if not path.exists():
-        return 0
-    with open_reader(path, check=False) as reader:
-        return reader.n_draws
-
-
 def test_the_command_line_goes_on_with_what_was_stopped(tmp_path, capsys):
     path, table = tmp_path / "run.doxa", tmp_path / "table.csv"
     lines = [",".join(TABLE.names), *(",".join(f"s{code}" for code in row) for row in TABLE.codes[TABLE.row_index])]
     table.write_text("\n".join(lines) + "\n")
     options = {"sampler": "single_edge", "draws": 2000, "warmup": 200, "thin": 50, "chains": 2, "seed": 3}
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    killed = doxa_command(tmp_path, "learn", table, *words, "--store", "run.doxa", send=signal.SIGKILL)
+    killed = signalled(path, "learn", table, *words, "--store", "run.doxa", send=signal.SIGKILL)
     assert killed == (-signal.SIGKILL, "", "")
     stored = draws_in(path)
-    code, out, err = doxa_command(tmp_path, "learn", "--resume", "run.doxa", send=signal.SIGINT, after=stored)
+    code, out, err = signalled(path, "learn", "--resume", "run.doxa", send=signal.SIGINT, after=stored)
     assert (code, out) == (130, "")
     found = re.fullmatch(
         r"doxa: interrupted after (\d+) of 2000 draws of each of the 2 chains; warm-up was done; "
@@ -306,7 +262,7 @@ def test_the_command_line_goes_on_with_what_was_stopped(tmp_path, capsys):
     assert found, err
     assert stored < draws_in(path) <= int(found[1]) < 2000
     stored = draws_in(path)
-    code, out, err = doxa_command(tmp_path, "learn", "--resume", "run.doxa", full=True)
+    code, out, err = signalled(path, "learn", "--resume", "run.doxa", full=True)
     assert (code, out) == (2, "")
     assert stored <= draws_in(path) < 2000  # the last page may have had room for one more round
     assert err == (
@@ -314,7 +270,7 @@ def test_the_command_line_goes_on_with_what_was_stopped(tmp_path, capsys):
         f"stored; the file holds {draws_in(path)} draws of each chain. Make space or remove the cause, then continue "
         "the run (resume): it goes on from there\n"
     )
-    code, out, err = doxa_command(tmp_path, "learn", "--resume", "run.doxa")
+    code, out, err = signalled(path, "learn", "--resume", "run.doxa")
     assert (code, err) == (0, "")
     show_graphs(doxa.learn(table, **options))
     assert without_cache(out) == without_cache(capsys.readouterr().out)

@@ -21,7 +21,7 @@ from doxa.data.duck import literal
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
 from doxa.data.number import number_column
-from doxa.data.parquet import NUMBER_TYPES, cell_of
+from doxa.data.parquet_cells import NUMBER_TYPES, cell_of
 from doxa.data.table import MAX_STATES
 
 if TYPE_CHECKING:

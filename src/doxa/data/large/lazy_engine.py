@@ -1,7 +1,7 @@
 """Counting by whatever engine is behind a lazy frame: Polars, Dask, PySpark, Ibis, through Narwhals.
 
 Rows are grouped there by their cells as they are; the groups come back as an eager frame, whose columns become codes
-by the rules of `doxa.data.frames`, so that a lazy frame gives the states that the collected one gives.  Once the values
+by the rules of `doxa.data.series`, so that a lazy frame gives the states that the collected one gives.  Once the values
 of the columns are known, many blocks of columns are counted together, see `doxa.data.large.lazy_counts`.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.coding import Column
-from doxa.data.frames import series_column
 from doxa.data.large.blocks import cover, members_of
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
@@ -26,6 +25,7 @@ from doxa.data.large.lazy_counts import Asked, Counted, count_here, streaming
 from doxa.data.large.lazy_dask import count_partitions, describe_partitions
 from doxa.data.large.lazy_spark import count_in_spark
 from doxa.data.options import LEAVE_OUT
+from doxa.data.series import series_column
 from doxa.errors import TableError
 
 if TYPE_CHECKING:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.duck import database, is_large, literal, unglobbed
+from doxa.data.duck import database, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.errors import changed, failures
 from doxa.data.large.source import CountedSource
 from doxa.data.layout import Layout, read_layout
 from doxa.data.number import marks_of
 from doxa.data.options import check_bins, check_columns, check_missing
-from doxa.data.parquet import NUMBER_TYPES, cell_of, parquet_columns, refuse_type
-from doxa.data.table import Table
-from doxa.data.text import cells_of_text
+from doxa.data.parquet_cells import NUMBER_TYPES, cell_of, parquet_columns, refuse_type
+from doxa.data.paths import check_opens, is_parquet
+from doxa.data.series import frame_names
+from doxa.data.text_cells import cells_of_text
 from doxa.errors import ArgumentTypeError, TableError
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
 Stream = Callable[[str, str], Iterator[Mapping[str, NDArray[Any]]]]
 
-__all__ = ["open_lazy", "open_relation", "open_source", "open_text", "read_or_open"]
+__all__ = ["open_lazy", "open_parquet", "open_relation", "open_source", "open_text"]
 
-_PARQUETS = (".parquet", ".pq")
 _WIDE = {"HUGEINT": "DECIMAL", "UHUGEINT": "DECIMAL"}  # what sum() gives; NumPy has no such integers
 _VECTORS = 64  # of 2048 rows, at a time
 _MACHINE = {
@@ -97,84 +97,16 @@ def open_source(
     """
     tokens = check_missing(missing)
     if isinstance(source, str | os.PathLike):
-        from doxa.data.read import check_opens, is_parquet
-
         path = Path(source)
         check_opens(path)
         if is_parquet(path):
-            return _open_parquet(path, columns, tokens, bins, keep)
+            return open_parquet(path, columns, tokens, bins, keep)
         return open_text(path, read_layout(path), columns, tokens, bins, keep)
     import duckdb
 
     if isinstance(source, duckdb.DuckDBPyRelation):
         return open_relation(source, columns, tokens, bins, keep)
     return open_lazy(source, columns, tokens, bins, keep)
-
-
-def read_or_open(
-    source: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    missing: str | Sequence[str] | None = None,
-    bins: int | Mapping[str, int] | None = None,
-    keep: str | os.PathLike[str] | None = None,
-) -> Table | CountedSource:
-    """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold.
-
-    Parameters
-    ----------
-    source
-        As `doxa.read_table` takes it, or a `CountedSource`.
-    columns, missing, bins
-        As there.
-    keep : path, optional
-        As for `open_source`; looked at if the source is left open.
-
-    Returns
-    -------
-    Table or CountedSource
-        What is open is to be closed by the caller.
-    """
-    from doxa.data.read import read_table
-
-    if isinstance(source, CountedSource):
-        found = source.try_table()
-        return source if found is None else found  # with the file that it was opened with
-    if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
-        return read_table(source, columns=columns, missing=missing, bins=bins)
-    with ExitStack() as held:
-        opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
-        found = opened.try_table()
-        if found is not None:
-            return found
-        if keep is not None:
-            opened.keep_in(keep)
-        held.pop_all()
-    return opened
-
-
-def _may_be_large(source: Any, n_columns: int) -> bool:
-    """Whether a source is lazy, or a file that `doxa.read_table` would count where it is; 0 columns are all."""
-    if not isinstance(source, str | os.PathLike):
-        import narwhals.stable.v2 as nw
-
-        return isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame)
-    from doxa.data.read import check_opens, is_parquet
-
-    path = Path(source)
-    check_opens(path)
-    if is_parquet(path):
-        with database() as (connection, _):
-            names, _, _ = parquet_columns(connection, path, f"read_parquet({literal(unglobbed(path))})")
-            count = f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(unglobbed(path))})"  # noqa: S608
-            ((n_rows,),) = connection.execute(count).fetchall()
-        return is_large(int(n_rows), n_columns or len(names))
-    is_packed = path.suffix.lower() == ".gz"
-    n_bytes = path.stat().st_size * (1032 if is_packed else 1)  # deflate makes nothing smaller than that
-    if not is_large(n_bytes, 1):  # a cell takes a byte or more, its delimiter
-        return False
-    layout = read_layout(path)
-    return is_large(layout.scan.n_rows, n_columns or len(layout.names))
 
 
 def open_text(
@@ -205,7 +137,8 @@ def open_text(
     return counted
 
 
-def _open_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any, keep: Any) -> CountedSource:
+def open_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> CountedSource:
+    """Count a Parquet file where it is."""
     label = f"source {str(path)!r}"
     with _opened() as (held, connection, _):
         verify = _unchanged(path)
@@ -256,7 +189,6 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
     """Count a lazy frame that Narwhals knows, by the engine behind it."""
     import narwhals.stable.v2 as nw
 
-    from doxa.data.frames import frame_names
     from doxa.data.large.lazy_engine import LazyEngine
 
     frame = nw.from_native(source, pass_through=True)

@@ -131,15 +131,10 @@ def calibrated(
     goal = tuned.best_acceptance(target.n_dimensions) if goal is None else goal
     if not 0 < goal < 1:
         raise ArgumentError(f"goal is {goal!r}; a mean acceptance probability lies between 0 and 1")
-    if n_steps is None:
-        n_steps = min(500 + 50 * target.n_dimensions, 5000)
-    n_steps = check_whole("n_steps", n_steps, 100)
-    outside = ~np.isfinite(walkers.log_density)
-    if outside.any():
-        k = int(outside.argmax())
-        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
-    lengths = [round(share * n_steps) for share in _STAGES] if whiten else [n_steps]
-    lengths[-1] += n_steps - sum(lengths)
+    usual = min(500 + 50 * target.n_dimensions, 5000)
+    n_steps = check_whole("n_steps", usual if n_steps is None else n_steps, 100)
+    _check_inside(walkers)
+    lengths = _stages(n_steps) if whiten else [n_steps]
     log_scale, shrinkage, log_scales = 0.0, np.nan, []
     for i, length in enumerate(lengths):
         walkers, later, trace = _tune(tuned, target, walkers, rng, goal, length, log_scale)
@@ -149,12 +144,30 @@ def calibrated(
             factor, shrinkage = shrunk_cholesky(later)
             tuned = tuned.whitened(factor)
             log_scale = 0.0 if i == 0 else log_scale
-    final = tuned.scaled(float(np.exp(log_scale)))
+    scale = float(np.exp(log_scale))
+    final = tuned.scaled(scale)
     walkers, path = final.run(target, walkers, max(_BATCHES, round(_CHECK * n_steps)), rng)
-    means = np.array([part.mean() for part in np.array_split(path.acceptance, _BATCHES)])
-    mcse = float(means.std(ddof=1) / np.sqrt(_BATCHES))
-    acceptance, scale = float(path.acceptance.mean()), float(np.exp(log_scale))
+    acceptance, mcse = _mean_acceptance(path.acceptance)
     return final, Calibration(goal, acceptance, mcse, scale, shrinkage, np.concatenate(log_scales), walkers)
+
+
+def _stages(n_steps: int) -> list[int]:
+    lengths = [round(share * n_steps) for share in _STAGES]
+    lengths[-1] += n_steps - sum(lengths)
+    return lengths
+
+
+def _check_inside(walkers: Walkers) -> None:
+    outside = ~np.isfinite(walkers.log_density)
+    if outside.any():
+        k = int(outside.argmax())
+        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
+
+
+def _mean_acceptance(acceptance: Floats) -> tuple[float, float]:
+    """Mean of acceptance probabilities along a run, and its error by batch means."""
+    means = np.array([part.mean() for part in np.array_split(acceptance, _BATCHES)])
+    return float(acceptance.mean()), float(means.std(ddof=1) / np.sqrt(_BATCHES))
 
 
 def _tune(

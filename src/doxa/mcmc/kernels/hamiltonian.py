@@ -219,10 +219,7 @@ def warmed_up(
             kernel, walkers, y = _tune_step(kernel, counted, walkers, rng, round(share * n_steps), most)
             later = y[len(y) // 3 :]
             if (later.std(axis=(0, 1)) > 0).all():
-                change, shrunk = shrunk_cholesky(later)
-                longer = float(np.exp(np.log(np.diag(change)).mean()))
-                factor = np.tril(kernel.metric_cholesky @ change)
-                kernel = replace(kernel, metric_cholesky=factor, step=kernel.step / longer)
+                kernel, shrunk = _with_metric(kernel, later)
                 shrinkage.append(shrunk)
         n_pilot = round(_PILOT * n_steps)
         kernel, walkers, pilots = _choose_length(kernel, counted, walkers, rng, n_pilot)
@@ -231,6 +228,14 @@ def warmed_up(
     n_made = sum(round(share * n_steps) for share in _METRICS) + n_pilot * (len(pilots) + 2)
     report = WarmUp(result.acceptance, result.efficiency, tuple(shrinkage), pilots, n_made, counted.n_evaluations)
     return kernel, walkers, report
+
+
+def _with_metric(kernel: Hamiltonian, later: Floats) -> tuple[Hamiltonian, float]:
+    """The metric changed by the covariance of draws in the coordinates so far; and how far that was shrunk."""
+    change, shrunk = shrunk_cholesky(later)
+    longer = float(np.exp(np.log(np.diag(change)).mean()))
+    factor = np.tril(kernel.metric_cholesky @ change)
+    return replace(kernel, metric_cholesky=factor, step=kernel.step / longer), shrunk
 
 
 class _Counted:

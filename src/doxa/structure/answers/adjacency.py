@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.estimates.counts import IndicatorCounts
+from doxa.models.bits import pack_rows
 
-__all__ = ["symmetric_rows"]
+__all__ = ["adjacency_counts", "symmetric_rows"]
 
 
 def symmetric_rows(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -33,6 +35,13 @@ def symmetric_rows(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
     out = np.array(rows, dtype=np.uint64)
     _symmetrise(np.ascontiguousarray(rows).reshape(-1, *rows.shape[-2:]), out.reshape(-1, *rows.shape[-2:]))
     return out
+
+
+def adjacency_counts(rows: NDArray[np.uint64]) -> IndicatorCounts:
+    """Counts of the adjacencies of draws (chain, draw, n_nodes, n_words), those of i < j at ``[i, j]``."""
+    n = rows.shape[2]
+    once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once
+    return IndicatorCounts.from_words(symmetric_rows(rows) & pack_rows(once), n)
 
 
 @hot

@@ -18,7 +18,7 @@ from doxa.structure.answers.features import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["PosteriorComparison", "compare_posteriors"]
 
@@ -40,7 +40,7 @@ class PosteriorComparison(NamedTuple):
         )
 
 
-def compare_posteriors(posterior: StructurePosterior, other: StructurePosterior) -> PosteriorComparison:
+def compare_posteriors(posterior: GraphSample, other: GraphSample) -> PosteriorComparison:
     """Compare the edge probabilities of two posteriors.
 
     Parameters
@@ -77,9 +77,7 @@ def compare_posteriors(posterior: StructurePosterior, other: StructurePosterior)
     """
     import pandas as pd
 
-    from doxa.structure.answers.posterior import StructurePosterior
-
-    if not isinstance(other, StructurePosterior):
+    if not hasattr(type(other), "edge_diagnostics"):
         raise ArgumentTypeError(f"other is {other!r}; it must be a posterior over graphs, as doxa.learn returns")
     names = posterior.names
     lacks, has = (listed([x for x in a if x not in b]) for a, b in ((names, other.names), (other.names, names)))

@@ -12,17 +12,34 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.models import Cpdag, Dag
 from doxa.structure.answers.features import frequency_of
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
-__all__ = ["MedianGraph", "SampledClass", "consensus", "median_probability_graph", "most_probable_class"]
+__all__ = [
+    "MedianGraph",
+    "SampledClass",
+    "SampledGraph",
+    "consensus",
+    "median_probability_graph",
+    "most_probable_class",
+    "most_probable_graphs",
+]
 
 _SAME_SCORE = 1e-6  # nats: rounding moves the score of a large table by far less, a prior on edges by far more
+
+
+class SampledGraph(NamedTuple):
+    """One graph of the sample."""
+
+    dag: Dag
+    log_score: float  # log P(data | graph), nats
+    frequency: Estimate  # its posterior probability
 
 
 class SampledClass(NamedTuple):
@@ -48,7 +65,20 @@ class MedianGraph(NamedTuple):
         return self.dag is not None
 
 
-def most_probable_class(posterior: StructurePosterior) -> SampledClass:
+def most_probable_graphs(posterior: GraphSample, most: int = 10) -> tuple[SampledGraph, ...]:
+    """The most probable graphs of the sample; see `doxa.structure.StructurePosterior.graphs`."""
+    most = check_whole("most", most, 0)
+    rows, which = posterior._distinct
+    score = posterior._distinct_score
+    return tuple(
+        SampledGraph(
+            Dag.from_rows(rows[best], posterior.names), float(score[best]), frequency_of(posterior, which == best)
+        )
+        for best in np.argsort(-np.round(score, 9), kind="stable")[:most]
+    )
+
+
+def most_probable_class(posterior: GraphSample) -> SampledClass:
     """The equivalence class with the highest posterior probability.
 
     Parameters
@@ -105,7 +135,7 @@ def most_probable_class(posterior: StructurePosterior) -> SampledClass:
     )
 
 
-def median_probability_graph(posterior: StructurePosterior) -> MedianGraph:
+def median_probability_graph(posterior: GraphSample) -> MedianGraph:
     """The median-probability graph: every edge with a probability above 1/2.
 
     Parameters
@@ -139,7 +169,7 @@ def median_probability_graph(posterior: StructurePosterior) -> MedianGraph:
     return MedianGraph(_named(order, names), _named(closing, names), dag)
 
 
-def consensus(posterior: StructurePosterior, threshold: float = 0.5) -> Dag:
+def consensus(posterior: GraphSample, threshold: float = 0.5) -> Dag:
     """The acyclic graph made of probable edges: added one by one, most probable first, unless one closes a cycle.
 
     Parameters

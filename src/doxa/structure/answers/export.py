@@ -13,12 +13,12 @@ from doxa.models.bits import unpack_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["draws_frame", "draws_to_arviz"]
 
 
-def draws_to_arviz(posterior: StructurePosterior) -> Any:
+def draws_to_arviz(posterior: GraphSample) -> Any:
     """See `StructurePosterior.to_arviz`."""
     try:
         from arviz_base import from_dict
@@ -40,7 +40,7 @@ def draws_to_arviz(posterior: StructurePosterior) -> Any:
     return tree
 
 
-def draws_frame(posterior: StructurePosterior) -> pd.DataFrame:
+def draws_frame(posterior: GraphSample) -> pd.DataFrame:
     """See `StructurePosterior.to_frame`."""
     import pandas as pd
 
@@ -59,6 +59,6 @@ def draws_frame(posterior: StructurePosterior) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _edges(posterior: StructurePosterior) -> NDArray[np.bool_]:
+def _edges(posterior: GraphSample) -> NDArray[np.bool_]:
     """Indicators of all edges, shape (chain, draw, source, target)."""
     return unpack_rows(posterior.trace["rows"], len(posterior.names))

@@ -25,11 +25,12 @@ from doxa.models.bits import pack_rows, unpack_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = [
     "ancestors",
     "cpdag_edges",
+    "edge_position",
     "feature_mean",
     "frequency_of",
     "listed",
@@ -42,7 +43,7 @@ __all__ = [
 _AT_A_TIME = 64  # parent sets diagnosed together: 64 bytes a draw
 
 
-def cpdag_edges(posterior: StructurePosterior) -> pd.DataFrame:
+def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
     """Posterior probability of every edge of the equivalence class: what data alone can tell of directions.
 
     Parameters
@@ -79,7 +80,7 @@ def cpdag_edges(posterior: StructurePosterior) -> pd.DataFrame:
     return _most_probable_first(pd.concat(frames, ignore_index=True))
 
 
-def ancestors(posterior: StructurePosterior) -> pd.DataFrame:
+def ancestors(posterior: GraphSample) -> pd.DataFrame:
     """Posterior probability that there is a directed path from one node to another.
 
     Parameters
@@ -107,7 +108,7 @@ def ancestors(posterior: StructurePosterior) -> pd.DataFrame:
     return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics)
 
 
-def markov_blankets(posterior: StructurePosterior) -> pd.DataFrame:
+def markov_blankets(posterior: GraphSample) -> pd.DataFrame:
     """Posterior probability that one node belongs to the Markov blanket of another.
 
     Parameters
@@ -135,7 +136,7 @@ def markov_blankets(posterior: StructurePosterior) -> pd.DataFrame:
     return pair_frame(posterior.names, ("node", "member"), diagnostics)
 
 
-def parent_sets(posterior: StructurePosterior, node: str, most: int = 10) -> pd.DataFrame:
+def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFrame:
     """Posterior probability of the parent sets of a node.
 
     Parameters
@@ -195,7 +196,7 @@ def parent_sets(posterior: StructurePosterior, node: str, most: int = 10) -> pd.
     return pd.DataFrame({"parents": pd.Series(parents, dtype=object), **columns})
 
 
-def feature_mean(posterior: StructurePosterior, f: Callable[[Dag], float]) -> Estimate:
+def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
     """Posterior mean of any function of the graph: see `StructurePosterior.feature`.
 
     Examples
@@ -209,7 +210,7 @@ def feature_mean(posterior: StructurePosterior, f: Callable[[Dag], float]) -> Es
     return mean_over_draws(posterior, [f(Dag.from_rows(graph, posterior.names)) for graph in rows], "f")
 
 
-def mean_over_draws(posterior: StructurePosterior, values: Sequence[object], function: str) -> Estimate:
+def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: str) -> Estimate:
     """Mean over the draws of what a function returned for every different graph of the sample.
 
     Parameters
@@ -245,7 +246,7 @@ def mean_over_draws(posterior: StructurePosterior, values: Sequence[object], fun
     return diagnose_real(draws).estimate
 
 
-def frequency_of(posterior: StructurePosterior, holds: NDArray[np.bool_]) -> Estimate:
+def frequency_of(posterior: GraphSample, holds: NDArray[np.bool_]) -> Estimate:
     """Share of the draws for which something holds, shape (chain, draw), with its error."""
     return diagnose_indicators(IndicatorCounts.from_draws(holds), posterior.reference_ess).estimate()
 
@@ -269,13 +270,24 @@ def pair_frame(
     return _most_probable_first(pd.DataFrame(data))
 
 
+def edge_position(names: Sequence[str], source: str, target: str) -> tuple[int, int]:
+    """Positions of the ends of an edge; ArgumentError if a name is not a node, or both are the same."""
+    for node in (source, target):
+        if node not in names:
+            known = ", ".join(repr(name) for name in names)
+            raise ArgumentError(f"{node!r} is not a node of this posterior; its nodes are {known}")
+    if source == target:
+        raise ArgumentError(f"source and target are both {source!r}; an edge joins two different nodes")
+    return names.index(source), names.index(target)
+
+
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Names in quotes, the first ``most`` of them."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
 
 
-def _relation_diagnostics(posterior: StructurePosterior, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
+def _relation_diagnostics(posterior: GraphSample, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
     """Diagnostics of a relation between nodes, given as bit rows of every different graph."""
     _, which = posterior._distinct
     counts = IndicatorCounts.from_words(rows[which], len(posterior.names))

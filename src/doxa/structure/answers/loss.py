@@ -34,7 +34,7 @@ from doxa.models.bits import pack_rows
 from doxa.structure.answers.features import listed, mean_over_draws
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["MOST_EVALUATIONS", "EdgeLoss", "Loss", "expected_loss", "least_loss_graph"]
 
@@ -88,7 +88,7 @@ class EdgeLoss:
 Loss = str | EdgeLoss | Callable[[Dag, Dag], float]
 
 
-def expected_loss(posterior: StructurePosterior, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
+def expected_loss(posterior: GraphSample, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
     """Posterior expected loss of reporting a graph.
 
     Parameters
@@ -138,7 +138,7 @@ def expected_loss(posterior: StructurePosterior, graph: Dag | Cpdag, loss: Loss 
 
 
 def least_loss_graph(
-    posterior: StructurePosterior,
+    posterior: GraphSample,
     loss: Loss = "shd",
     candidates: Iterable[Dag] | None = None,
     max_evaluations: int = MOST_EVALUATIONS,

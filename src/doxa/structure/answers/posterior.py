@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
@@ -24,29 +23,33 @@ from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
 from doxa.structure.answers import features
-from doxa.structure.answers.consensus import consensus, median_probability_graph, most_probable_class
+from doxa.structure.answers.adjacency import adjacency_counts
+from doxa.structure.answers.compare import PosteriorComparison, compare_posteriors
+from doxa.structure.answers.consensus import (
+    MedianGraph,
+    SampledClass,
+    SampledGraph,
+    consensus,
+    median_probability_graph,
+    most_probable_class,
+    most_probable_graphs,
+)
+from doxa.structure.answers.distinct import distinct_graphs, of_each
+from doxa.structure.answers.export import draws_frame, draws_to_arviz
 from doxa.structure.answers.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
+from doxa.structure.answers.summary import summary_text
+from doxa.structure.answers.verdict import Verdict, judge
+from doxa.structure.runs.saving import save_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.stopping import StopReport
-    from doxa.structure.answers.compare import PosteriorComparison
-    from doxa.structure.answers.consensus import MedianGraph, SampledClass
-    from doxa.structure.answers.verdict import Verdict
     from doxa.structure.families.cache import CacheUse
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
 
 __all__ = ["SampledGraph", "StructurePosterior"]
-
-
-class SampledGraph(NamedTuple):
-    """One graph of the sample."""
-
-    dag: Dag
-    log_score: float  # log P(data | graph), nats
-    frequency: Estimate  # its posterior probability
 
 
 class StructurePosterior:
@@ -185,13 +188,7 @@ class StructurePosterior:
         >>> bool(0 < low < high < 1)
         True
         """
-        for node in (source, target):
-            if node not in self.names:
-                known = ", ".join(repr(name) for name in self.names)
-                raise ArgumentError(f"{node!r} is not a node of this posterior; its nodes are {known}")
-        if source == target:
-            raise ArgumentError(f"source and target are both {source!r}; an edge joins two different nodes")
-        return self.edge_diagnostics.estimate((self.names.index(source), self.names.index(target)))
+        return self.edge_diagnostics.estimate(features.edge_position(self.names, source, target))
 
     def feature(self, f: Callable[[Dag], float]) -> Estimate:
         """Posterior mean of any function of the graph (eq. 4.12).
@@ -240,17 +237,7 @@ class StructurePosterior:
         tuple of SampledGraph
             By log score, highest first (the prior is uniform); equal scores in order of appearance.
         """
-        most = check_whole("most", most, 0)
-        rows, which = self._distinct
-        score = self._distinct_score
-        return tuple(
-            SampledGraph(
-                Dag.from_rows(rows[best], self.names),
-                float(score[best]),
-                features.frequency_of(self, which == best),
-            )
-            for best in np.argsort(-np.round(score, 9), kind="stable")[:most]
-        )
+        return most_probable_graphs(self, most)
 
     def most_probable_class(self) -> SampledClass:
         """The most probable equivalence class, by frequency, then score; see `doxa.structure.answers.consensus`."""
@@ -276,8 +263,6 @@ class StructurePosterior:
 
     def compare(self, other: StructurePosterior) -> PosteriorComparison:
         """Edge probabilities beside another posterior's; see `doxa.structure.answers.compare`."""
-        from doxa.structure.answers.compare import compare_posteriors
-
         return compare_posteriors(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -298,8 +283,6 @@ class StructurePosterior:
         A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
         exact posterior the independent draws are kept, and the sums are not.
         """
-        from doxa.structure.runs.saving import save_run
-
         save_run(self, path)
 
     def to_frame(self) -> pd.DataFrame:
@@ -318,8 +301,6 @@ class StructurePosterior:
         >>> posterior.to_frame().shape
         (40, 34)
         """
-        from doxa.structure.answers.export import draws_frame
-
         return draws_frame(self)
 
     def to_arviz(self) -> Any:
@@ -339,8 +320,6 @@ class StructurePosterior:
         -----
         ArviZ gives an edge that never changed an error of 0; `edges` does not.
         """
-        from doxa.structure.answers.export import draws_to_arviz
-
         return draws_to_arviz(self)
 
     @property
@@ -361,8 +340,6 @@ class StructurePosterior:
         most : int, default=12
             Edges listed.
         """
-        from doxa.structure.answers.summary import summary_text
-
         return summary_text(self, check_whole("most", most, 0))
 
     @cached_property
@@ -373,13 +350,7 @@ class StructurePosterior:
     @cached_property
     def adjacency_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
-        from doxa.models.bits import pack_rows
-        from doxa.structure.answers.adjacency import symmetric_rows
-
-        n = len(self.names)
-        once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once, and written on both sides
-        counts = IndicatorCounts.from_words(symmetric_rows(self.trace["rows"]) & pack_rows(once), n)
-        return diagnose_indicators(counts, self.reference_ess).mirrored()
+        return diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
 
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:
@@ -412,24 +383,15 @@ class StructurePosterior:
     @cached_property
     def judgement(self) -> Verdict:
         """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
-        from doxa.structure.answers.verdict import judge
-
         return judge(self)
 
     @cached_property
     def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
         """The different graphs of the sample in order of appearance, and for each draw which of them it is."""
-        from doxa.structure.answers.relations import label_rows
-
-        rows = self.trace["rows"]
-        flat = rows.reshape(-1, *rows.shape[2:])
-        first, label = label_rows(flat)
-        return flat[first], label.reshape(rows.shape[:2])
+        return distinct_graphs(self.trace["rows"])
 
     @cached_property
     def _distinct_score(self) -> NDArray[np.float64]:
         """Log score of each different graph."""
         rows, which = self._distinct
-        score = np.empty(len(rows))
-        score[which.ravel()] = self.log_score.ravel()
-        return score
+        return of_each(self.log_score, which, len(rows))

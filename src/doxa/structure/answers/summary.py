@@ -10,7 +10,7 @@ from doxa.text import printable
 
 if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["RankedEdge", "cache_text", "cap_text", "prior_text", "ranked_edges", "run_text", "summary_text"]
 
@@ -25,7 +25,7 @@ class RankedEdge(NamedTuple):
     joined: Estimate  # of an edge in either direction
 
 
-def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
+def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
     """The ``most`` probable directed edges, most probable first; ties in the order of the columns."""
     diagnostics, pairs = posterior.edge_diagnostics, posterior.adjacency_diagnostics
     off_diagonal = np.argwhere(~np.eye(len(posterior.names), dtype=np.bool_))
@@ -42,7 +42,7 @@ def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
     ]
 
 
-def summary_text(posterior: StructurePosterior, most: int) -> str:
+def summary_text(posterior: GraphSample, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
     rows = [("edge", "probability")]
     ranked = ranked_edges(posterior, most)
@@ -55,7 +55,7 @@ def summary_text(posterior: StructurePosterior, most: int) -> str:
     return "\n".join([*lines, "", f"edges in a graph: {posterior.expected_edges}", posterior.verdict])
 
 
-def run_text(posterior: StructurePosterior) -> str:
+def run_text(posterior: GraphSample) -> str:
     """What was run, in two lines: data and sampler."""
     options, trace = posterior.options, posterior.trace
     n_chains, n_draws = posterior.n_edges.shape
@@ -77,7 +77,7 @@ def run_text(posterior: StructurePosterior) -> str:
     )
 
 
-def cache_text(posterior: StructurePosterior) -> str:
+def cache_text(posterior: GraphSample) -> str:
     """Memory and work of the score caches of this process; unlike the draws, it depends on the workers."""
     use = posterior.cache
     if use is None:
@@ -86,7 +86,7 @@ def cache_text(posterior: StructurePosterior) -> str:
     return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
 
 
-def prior_text(posterior: StructurePosterior) -> str:
+def prior_text(posterior: GraphSample) -> str:
     """The prior over graphs, and hard knowledge, in words."""
     options = posterior.options
     over = "graphs" if options.prior == "uniform" else "numbers of parents"
@@ -102,7 +102,7 @@ def prior_text(posterior: StructurePosterior) -> str:
     return ", ".join(parts)
 
 
-def cap_text(posterior: StructurePosterior) -> str:
+def cap_text(posterior: GraphSample) -> str:
     """The in-degree cap in force, in words."""
     caps = np.array(posterior.options.max_parents)
     if (caps >= len(posterior.names) - 1).all():

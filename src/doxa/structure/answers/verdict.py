@@ -19,7 +19,7 @@ from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.estimates.verdict import Verdict
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge"]
 
@@ -29,7 +29,7 @@ LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreeme
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
 
-def judge(posterior: StructurePosterior) -> Verdict:
+def judge(posterior: GraphSample) -> Verdict:
     """Judge a run; see the module docstring for the rules."""
     converged, reason, advice = _judge(posterior)
     word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
@@ -43,7 +43,7 @@ def judge(posterior: StructurePosterior) -> Verdict:
     return Verdict(converged, f"{text} {advice}" if advice else text, advice)
 
 
-def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
+def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     diagnostics = posterior.edge_diagnostics
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
@@ -79,7 +79,7 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     return True, reason, ""
 
 
-def _only_graph(posterior: StructurePosterior) -> str:
+def _only_graph(posterior: GraphSample) -> str:
     """In words, that the limits leave one graph; empty when they leave more."""
     options = posterior.options
     if not any(options.max_parents):
@@ -106,7 +106,7 @@ def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:
         return np.asarray((diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS))
 
 
-def _disagreement(posterior: StructurePosterior, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
+def _disagreement(posterior: GraphSample, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
     score = posterior.log_score_diagnosis
     parts = []
     if score.r_hat > R_HAT_LIMIT:
@@ -131,13 +131,13 @@ def _shown(r_hat: float) -> str:
     return "infinite" if np.isinf(r_hat) else f"{r_hat:.4f}" if r_hat < 1.1 else f"{r_hat:.1f}"
 
 
-def _more(posterior: StructurePosterior) -> str:
+def _more(posterior: GraphSample) -> str:
     """Advice where nothing is wrong but the length."""
     n_draws = posterior.n_edges.shape[1]
     return f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
 
 
-def _longer(posterior: StructurePosterior) -> str:
+def _longer(posterior: GraphSample) -> str:
     """Advice where chains disagree: run longer, unless they sit in different modes."""
     score = posterior.log_score_diagnosis
     means = posterior.log_score.mean(axis=1)

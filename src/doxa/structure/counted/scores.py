@@ -74,7 +74,7 @@ class CountedScores(FamilyScores):
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums for score tables, from the counts."""
-        return CountedSums(self, most_columns, pool)
+        return CountedSums(self.table.sizes, self, most_columns, pool)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_all": self._all}  # the cache cannot be made again from anything smaller

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.data.large.table import SizedCounts
+from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.shared_counts import SharedCounts, sum_terms
-
-if TYPE_CHECKING:
-    from doxa.structure.counted.scores import CountedScores
 
 __all__ = ["CountedSums"]
 
@@ -26,8 +26,10 @@ class CountedSums(SharedCounts):
     fill a table of all possible cells.
     """
 
-    def __init__(self, scores: CountedScores, most_columns: int, pool: ThreadPoolExecutor) -> None:
-        self._sizes = scores.table.sizes
+    def __init__(
+        self, sizes: Mapping[int, SizedCounts], scores: FamilyScores, most_columns: int, pool: ThreadPoolExecutor
+    ) -> None:
+        self._sizes = sizes
         super().__init__(scores, most_columns, pool)
 
     def _count(self, size: int, sums: NDArray[np.float64], keys: NDArray[np.int64] | None) -> None:

@@ -17,14 +17,14 @@ from doxa.estimates.store.stops import stop_as_json
 from doxa.structure.moves.by_name import move_settings
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.answers.sample import GraphSample
 
 __all__ = ["KIND", "save_run"]
 
 KIND = "structure"
 
 
-def save_run(posterior: StructurePosterior, path: str | os.PathLike[str]) -> None:
+def save_run(posterior: GraphSample, path: str | os.PathLike[str]) -> None:
     """Write a posterior to a new file, from which `doxa.load` makes an equal one.
 
     Parameters
@@ -53,7 +53,7 @@ def save_run(posterior: StructurePosterior, path: str | os.PathLike[str]) -> Non
     write_trace(path, _header(posterior), posterior.trace)
 
 
-def _header(posterior: StructurePosterior) -> RunHeader:
+def _header(posterior: GraphSample) -> RunHeader:
     trace, options = posterior.trace, posterior.options
     described = options.to_json() | {
         "sampler": move_settings(posterior.sampler),

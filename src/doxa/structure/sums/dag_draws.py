@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.structure.sums.dag_recursions import SetSums, grow_products, product_scratch
-from doxa.structure.sums.dag_sums import PrecisionError
 from doxa.structure.sums.dag_weights import Families
 from doxa.structure.sums.double_double import DROP, POWERS, plus, times
+from doxa.structure.sums.errors import PrecisionError
 from doxa.structure.sums.family_sums import SubsetSums, minus
 
 __all__ = ["DrawTables", "draw_dags"]

@@ -24,19 +24,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import ArgumentError, DoxaError
+from doxa.errors import ArgumentError
 from doxa.structure.sums.dag_blocks import Threads
+from doxa.structure.sums.dag_draws import DrawTables, draw_dags
 from doxa.structure.sums.dag_recursions import FAR, SetSums, backward, forward, references
 from doxa.structure.sums.dag_weights import MOST_NODES, Families, LogWeights, list_families
+from doxa.structure.sums.errors import PrecisionError
 from doxa.structure.sums.family_sums import SubsetSums, family_probabilities, subset_sums
-
-if TYPE_CHECKING:
-    from doxa.structure.sums.dag_draws import DrawTables
 
 __all__ = [
     "MOST_NODES",
@@ -49,10 +48,6 @@ __all__ = [
 ]
 
 _WORST_ERROR = 1e-6
-
-
-class PrecisionError(DoxaError, ArithmeticError):
-    """A sum lost too many digits to be given out."""
 
 
 class ParentSets(NamedTuple):
@@ -115,8 +110,6 @@ class ExactPosterior:
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
         """Independent draws of graphs: adjacency rows as bit sets, shape (n_draws, n_nodes, 1)."""
-        from doxa.structure.sums.dag_draws import draw_dags
-
         return draw_dags(self._tables, n_draws, rng)
 
 
@@ -156,8 +149,6 @@ def sum_over_dags(
     >>> posterior.edge_probabilities.round(9).tolist()
     [[0.0, 0.2], [0.6, 0.0]]
     """
-    from doxa.structure.sums.dag_draws import DrawTables
-
     families = list_families(log_weights)
     n = len(families)
     labels = tuple(names) if names is not None else tuple(f"X{i}" for i in range(n))

@@ -177,7 +177,7 @@ def hidden_posterior(
             f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
         )
     if isinstance(start, HiddenPosterior):
-        fit = begin_from(problem, start)
+        fit = begin_from(problem, start.problem, start.gaussians, start.roots, start.cell_probabilities())
     elif start is None or isinstance(start, Mapping):
         fit = begin_at(problem, start or {}, np.random.default_rng(0) if rng is None else rng)
     else:

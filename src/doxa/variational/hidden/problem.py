@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
+from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
@@ -64,8 +64,7 @@ def hidden_problem(
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(f"network is of type {type(network).__name__}; it must be a LogisticNetwork")
     size = _check_form(form, xi, group_size)
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     codes, factors, names = binary_codes(table, network.names), network.factors, network.names
     components = components_of_table(factors, codes, table.counts)

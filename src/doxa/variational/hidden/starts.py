@@ -9,7 +9,6 @@ relabelled: with their states exchanged, the same q stands for other coefficient
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +17,13 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import LogisticFactor
 from doxa.models.logistic_options import listing
+from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.hidden.ascent import AscentFit, logarithms
 from doxa.variational.hidden.cells import product_of_cells
 from doxa.variational.hidden.families import FamilyFit
 from doxa.variational.hidden.problem import HiddenProblem
 from doxa.variational.hidden.roots import RootFit
 from doxa.variational.laplace import find_mode
-
-if TYPE_CHECKING:
-    from doxa.variational.hidden.posterior import HiddenPosterior
 
 __all__ = ["begin_at", "begin_from", "draw_coefficients", "hidden_nodes", "relabelled"]
 
@@ -87,20 +84,26 @@ def begin_at(problem: HiddenProblem, coefficients: Mapping[str, ArrayLike], rng:
     return ascent.fit(xi, q)
 
 
-def begin_from(problem: HiddenProblem, other: HiddenPosterior) -> AscentFit:
-    """Begin at another posterior's Gaussians, Betas and cells; with a freer q, never below a mean-field bound."""
+def begin_from(
+    problem: HiddenProblem,
+    other: HiddenProblem,
+    gaussians: Mapping[str, GaussianPosterior],
+    betas: Mapping[str, tuple[float, float]],
+    cells: _Floats,
+) -> AscentFit:
+    """Begin at Gaussians, Betas and cells found for another problem; with a freer q, never below a mean-field bound."""
     ascent = problem.ascent
-    same_rows = np.array_equal(other.problem.codes, problem.codes)
+    same_rows = np.array_equal(other.codes, problem.codes)
     if not same_rows or _labels(other.network) != _labels(problem.network):
         raise ArgumentError("start is the posterior of another network or table; give one of these, in any form")
     fits = []
     for family in ascent.families:
-        found = other.gaussians[family.node]
+        found = gaussians[family.node]
         mean, factor = family.coordinates.to_whitened(found.mean), family.coordinates.factor_to_whitened(found.cholesky)
         fits.append(FamilyFit(mean, factor, np.nan, np.empty(0)))
-    roots = [RootFit(*other.roots[root.node], np.nan) for root in ascent.roots]
-    cells = product_of_cells(other.cell_probabilities(), problem.components, ascent.layout)
-    q = ascent.normalised(logarithms(cells))
+    roots = [RootFit(*betas[root.node], np.nan) for root in ascent.roots]
+    products = product_of_cells(cells, problem.components, ascent.layout)
+    q = ascent.normalised(logarithms(products))
     xi = ascent.best_xi(fits, q)
     return ascent.fit(xi, ascent.better_q(fits, roots, xi, q))
 

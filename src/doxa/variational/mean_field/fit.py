@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.checks import check_whole
+from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
@@ -198,8 +198,7 @@ def best_of(bounds: Sequence[float]) -> int:
 
 def check_search(tolerance: float, max_sweeps: int) -> None:
     """Raise unless the options of a search are in range."""
-    if not tolerance > 0:
-        raise ArgumentError(f"tolerance is {tolerance!r}; it must be above 0")
+    check_positive("tolerance", tolerance)
     check_whole("max_sweeps", max_sweeps, 1)
 
 
