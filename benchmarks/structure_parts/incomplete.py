@@ -1,12 +1,13 @@
 """Graphs and missing cells together on ALARM: what a turn costs, and what each way of moving the graph buys.
 
-    python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | agree | impute]
+    python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | tempered | agree | impute]
 
 ``cost``     one sweep, in milliseconds of one core: every missing cell once, changes of the graph with their cells as
              in a turn, the listed families weighed, and so many structure steps that single-edge moves are offered once
              for every pair of columns; against rows, columns and holes.
 ``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
              so many CPU seconds each.
+``tempered`` the same for parallel tempering, the time being that of all rungs, and for what it is compared with.
 ``agree``    `doxa.learn` with its default sampler on the same table for BENCH_SECONDS of wall clock in all, 540 unless
              set: how far the edge probabilities of its four chains are apart.
 ``impute``   log loss of the blanked cells: by the chains, by the network that the records were drawn from, and by its
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
-from doxa.structure import K2, Auto, BDeu, SingleEdge
+from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
 from doxa.structure.graph import working_graph
 from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
 from doxa.structure.incomplete.arranged import arrange
@@ -37,6 +38,7 @@ from doxa.structure.incomplete.excursions import Excursions
 from doxa.structure.incomplete.holes import put_cells
 from doxa.structure.incomplete.lists import fill_cache, weigh_lists
 from doxa.structure.incomplete.references import observed_cells, reference_completions, shared_lists
+from doxa.structure.incomplete.tempered import sampler_with_cells
 from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import make_limits
 from doxa.structure.moves.changes import accepts, local_scores
@@ -176,7 +178,12 @@ DEVICES = {
     "frozen at 8 completions, 1 step": {"references": 8, "length": 1},
     "frozen at 8 completions, 3 steps": {"references": 8, "length": 3},
     "frozen at 8 completions, 10 steps": {"references": 8, "length": 10},
+    "tempered with lists": {"betas": (1.0, 0.96, 0.92, 0.88), "excursions": 0},
+    "tempered with excursions": {"betas": (1.0, 0.96, 0.92, 0.88), "excursions": 740},
+    "the same, 2 rungs": {"betas": (1.0, 0.96), "excursions": 740},
+    "the same, betas of Tempered()": {"betas": Tempered().betas, "excursions": 740},
 }
+TEMPERED = ["as it is: cells, changes with cells", "no changes with cells", *list(DEVICES)[-4:]]
 
 
 def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], str]:
@@ -192,6 +199,10 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
         rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(number,)))
         usual = IncompleteSampler(data, limits)
         start, _, _ = usual.run(usual.start(number, rng), usual.thin * WARM_UP, rng)
+        if "betas" in device:
+            draws, note = tempered_draws(device, data, limits, start, rng)
+            found.append(draws)
+            continue
         arguments = (data, limits, move, lists, start.rows, start.cells, (0, start.block, start.memory))
         if "length" in device:
             chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
@@ -215,6 +226,22 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
             draws.append(chain.graph[1].copy())
         found.append(np.array(draws))
     return found, note
+
+
+def tempered_draws(device: dict[str, Any], data: IncompleteData, limits: Any, start: Any, rng: Any) -> tuple[Any, str]:
+    """Draws of a first rung, turn by turn, and how often neighbours swapped; every rung starts where the chain is."""
+    move = Tempered(betas=device["betas"], swap_every=1)
+    sampler: Any = sampler_with_cells(data, limits, move, steps=6845, excursions=device["excursions"])
+    state = sampler.init(rng)
+    state = state._replace(rows=0 * state.rows + start.rows, cells=0 * state.cells + start.cells)
+    draws, offered, taken = [], np.zeros(len(device["betas"]) - 1), np.zeros(len(device["betas"]) - 1)
+    begin = time.process_time()
+    while time.process_time() - begin < SECONDS:
+        state, kept, info = sampler.run(state, 2 * sampler.thin, rng)
+        draws.append(kept["rows"])
+        offered += [info[f"swaps_{k}"] for k in range(len(offered))]
+        taken += [info[f"swapped_{k}"] for k in range(len(offered))]
+    return np.concatenate(draws), "swaps taken " + ", ".join(f"{share:.2f}" for share in taken / offered)
 
 
 def devices(names: list[str]) -> None:
@@ -342,4 +369,10 @@ def losses_of_the_true_network(network: Any, table: Table, holes: Any, truth: An
 
 if __name__ == "__main__":
     part, *rest = sys.argv[1:] or ["cost"]
-    {"cost": cost, "impute": impute, "devices": lambda: devices(rest), "agree": agree}[part]()
+    {
+        "cost": cost,
+        "impute": impute,
+        "devices": lambda: devices(rest),
+        "tempered": lambda: devices(TEMPERED),
+        "agree": agree,
+    }[part]()

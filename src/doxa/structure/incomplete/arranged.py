@@ -24,8 +24,9 @@ def list_layout(lists: FamilyLists) -> ParentSets:
     """Everything that does not depend on the weights; `arrange` fills in the rest.  One for each chain."""
     n, words = len(lists.first) - 1, lists.sets.shape[1]
     sizes = np.diff(lists.first)
-    held = np.zeros((n, n), dtype=np.int64)
-    np.add.at(held, lists.node, unpack_rows(lists.sets, n))
+    before = np.zeros((lists.n_sets + 1, n), dtype=np.int64)
+    np.cumsum(unpack_rows(lists.sets, n), axis=0, out=before[1:])
+    held = before[lists.first[1:]] - before[lists.first[:-1]]
     first_block = np.cumsum([0, *(-(-sizes // 64))])
     longest = int(sizes.max(initial=0))
     n_sets, n_blocks = lists.n_sets, int(first_block[-1])

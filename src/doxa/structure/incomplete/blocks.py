@@ -4,7 +4,8 @@ Given the graph and all other rows, two missing cells of a row are tied if a fam
 of missing cells joined by such ties; components of a row are independent of each other, and no family belongs to two of
 them.  The *affected* families of a component are those of its cells and of their children.  With the row out of their
 counts, a joint value of the cells weighs the product of the affected families' predictive probabilities, so a component
-of few joint values is drawn exactly, by listing them.
+of few joint values is drawn exactly, by listing them.  For a chain at an inverse temperature below 1 all of this holds
+with every predictive probability to that power: so the conditional distributions of the posterior to that power are.
 
 Functions are compiled, trust their arguments and work in place.  ``i`` is the number of an incomplete row.
 """
@@ -29,6 +30,7 @@ __all__ = [
     "row_work",
     "set_cell",
     "tie_cells",
+    "to_power",
     "weigh_block",
 ]
 
@@ -50,10 +52,11 @@ class RowWork(NamedTuple):
     offset: NDArray[np.int64]  # (width,); the width is MOST_JOINT, or the states of the column that has most
     weights: NDArray[np.float64]  # (width,)
     before: NDArray[np.int64]  # (n_nodes,): states of the component before a proposal
+    beta: float  # inverse temperature: cells are drawn from the posterior to this power
 
 
-def row_work(n_states: NDArray[np.int64]) -> RowWork:
-    """Fresh work space for columns with these numbers of states."""
+def row_work(n_states: NDArray[np.int64], beta: float = 1.0) -> RowWork:
+    """Fresh work space for columns with these numbers of states, at an inverse temperature."""
     n_nodes, width = len(n_states), max(MOST_JOINT, int(n_states.max()))
 
     def numbers(fill: int = 0) -> NDArray[np.int64]:
@@ -62,8 +65,14 @@ def row_work(n_states: NDArray[np.int64]) -> RowWork:
     digits = np.zeros((n_nodes, width), dtype=np.int64)
     return RowWork(
         numbers(), numbers(), numbers(-1), numbers(), numbers(), numbers(-1), numbers(), digits,
-        np.zeros(width, dtype=np.int64), np.zeros(width), numbers(),
+        np.zeros(width, dtype=np.int64), np.zeros(width), numbers(), float(beta),
     )  # fmt: skip
+
+
+@inlined
+def to_power(probability: float, beta: float) -> float:
+    """A probability to the power of the inverse temperature, which mostly is 1."""
+    return probability if beta == 1.0 else probability**beta
 
 
 @inlined
@@ -207,8 +216,8 @@ def _lay_out(begin: int, end: int, completion: Any, families: Any, work: Any) ->
 def weigh_block(i: int, begin: int, end: int, completion: Any, families: Any, work: Any) -> int:
     """Weigh the joint values of members ``begin`` to ``end``, given the rest of the row, which is out of the counts.
 
-    Returns the number of joint values; their weights, up to a factor, are in ``work.weights``, their states in
-    ``work.digits``.
+    Returns the number of joint values; their weights at ``work.beta``, up to a factor, are in ``work.weights``, their
+    states in ``work.digits``.
     """
     codes = completion.rows[i]
     joint, n_families = _lay_out(begin, end, completion, families, work)
@@ -229,7 +238,7 @@ def weigh_block(i: int, begin: int, end: int, completion: Any, families: Any, wo
         own, r, largest = work.place[node], completion.n_states[node], 0.0
         for c in range(joint):
             state = work.digits[own, c] if own >= 0 else int(codes[node])
-            work.weights[c] *= case_probability(node, base + work.offset[c], state, r, families)
+            work.weights[c] *= to_power(case_probability(node, base + work.offset[c], state, r, families), work.beta)
             largest = max(largest, work.weights[c])
         if largest < _SMALL:
             for c in range(joint):

@@ -9,10 +9,13 @@ the cells concerned are then offered together (`doxa.structure.incomplete.joint`
 An offer costs a thousand steps, and cells matter to few pairs of graphs: to those of which one completion says what
 another denies.  Where the log ratio of the two graphs' scores differs by less than ``least_spread`` over the reference
 completions, nothing is offered.  That rule treats the two graphs alike, so it changes no answer.
+
+At an inverse temperature below 1 the chain has the posterior to that power for target, and proposes from f to it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -49,6 +52,8 @@ class Excursions:
         Completions; families that are not listed are scored on the first.
     least_spread : float
         Nats; see the module's notes.
+    beta : float, default=1.0
+        Inverse temperature.
     """
 
     def __init__(
@@ -58,27 +63,26 @@ class Excursions:
         lists: FamilyLists,
         references: list[NDArray[np.int16]],
         least_spread: float,
+        beta: float = 1.0,
     ) -> None:
         n = data.n_nodes
         self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
+        self.beta = beta
         completion = completion_of(data.holes, references[0])
         self.scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
         self.cache = ScoreCache(n, 512 * 2**20)
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
         parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
-        weights = np.zeros((len(references), lists.n_sets))
-        for weight, cells in zip(weights[::-1], references[::-1], strict=True):
-            put_cells(completion, data.holes, cells)
-            weigh_lists(completion, self.scoring, lists, parents, weight)
+        weights = _weights_on(references, data, limits, lists)
         mean = weights.mean(axis=0)
         self.table = list_layout(lists)
-        arrange(self.table, lists, mean)
+        arrange(self.table, lists, beta * mean)
         self.number = np.lexsort((-mean, lists.node))  # in the lists, of each set in the order of the table
         self.weights = weights
         fill_cache(lists, mean, parents, self.cache.arrays)
         self.local = np.zeros(n)
-        self.work = joint_work(data)
+        self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
 
     def run(
@@ -98,17 +102,37 @@ class Excursions:
                 self.cache.grow()
             n_done = _run(
                 n_done, number, graph, self.local, self.limits, self.cache.arrays, self.scoring, self.table, shares,
-                log_q, self.number, self.weights, self.least_spread, standing, places, completion, self.lists,
-                self.data.rule, self.data.prior.arrays, self.work, self.done, np.empty(2), rng,
+                log_q, self.beta, self.number, self.weights, self.least_spread, standing, places, completion,
+                self.lists, self.data.rule, self.data.prior.arrays, self.work, self.done, np.empty(2), rng,
             )  # fmt: skip
         return working_graph(graph[1])
+
+
+def _weights_on(
+    references: list[NDArray[np.int16]], data: IncompleteData, limits: Limits, lists: FamilyLists
+) -> NDArray[np.float64]:
+    """Log weights of the listed families on each completion, shape (n_references, n_sets); made once a process."""
+
+    def weigh() -> NDArray[np.float64]:
+        completion = completion_of(data.holes, references[0])
+        scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
+        weights = np.zeros((len(references), lists.n_sets))
+        for weight, cells in zip(weights, references, strict=True):
+            put_cells(completion, data.holes, cells)
+            weigh_lists(completion, scoring, lists, np.zeros(lists.sets.shape[1], dtype=np.uint64), weight)
+        return weights
+
+    arrays: list[NDArray[Any]] = [lists.node, lists.sets, *references]
+    digest = hashlib.blake2b(b"".join(array.tobytes() for array in arrays))
+    found: NDArray[np.float64] = data.remember(f"weights of lists {digest.hexdigest()}", limits, weigh)
+    return found
 
 
 @hot
 def _run(
     first: int, number: int, graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, table: Any, shares: Any,
-    log_q: Any, number_of: Any, weights: Any, least_spread: float, standing: Any, places: Any, completion: Any,
-    lists: Any, rule: Any, prior: Any, work: Any, done: Any, proposed: Any, rng: np.random.Generator,
+    log_q: Any, beta: float, number_of: Any, weights: Any, least_spread: float, standing: Any, places: Any,
+    completion: Any, lists: Any, rule: Any, prior: Any, work: Any, done: Any, proposed: Any, rng: np.random.Generator,
 ) -> int:  # fmt: skip
     n_edges = 0
     for node in range(local.size):
@@ -119,13 +143,13 @@ def _run(
         if cache_is_full(cache):
             return step
         done[0] += 1
-        after = auto_step(graph, local, 1.0, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
+        after = auto_step(graph, local, beta, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
         if after < 0:
             continue
         taken = False
-        log_frozen = 0.0
+        log_frozen = 0.0  # of f to the power
         for node in range(local.size):
-            log_frozen += local[node] - standing[2][node]
+            log_frozen += beta * (local[node] - standing[2][node])
             places[0][node] = number_of[standing[3][node]] if standing[3][node] >= 0 else -1
             places[1][node] = number_of[table.where[node]] if table.where[node] >= 0 else -1
         here, there = (standing[0], places[0]), (graph[0], places[1])

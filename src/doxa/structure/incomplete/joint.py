@@ -18,6 +18,8 @@ product along the values that stand gives :math:`\hat\pi(G)`, and the ratio of j
 whatever the order, if that does not depend on z.  Where most rows are known the estimates are close to the sums, and
 the graph moves almost as if the cells were not there.
 
+At an inverse temperature below 1 all probabilities are to that power, and the ratio is that of the posterior to it.
+
 Rows with too many joint values of z keep them; they are told by graphs and holes alone, so the way back leaves out the
 same.  Functions are compiled, trust their arguments and work in place.
 """
@@ -30,7 +32,7 @@ import numpy as np
 
 from doxa._jit import hot, inlined
 from doxa.structure.families.scores import log_ratio
-from doxa.structure.incomplete.blocks import set_cell
+from doxa.structure.incomplete.blocks import set_cell, to_power
 from doxa.structure.incomplete.joint_counts import add_row, has_column, lay_out
 from doxa.structure.moves.changes import accepts
 from doxa.structure.priors import family_log_prior
@@ -86,7 +88,8 @@ def weigh_row(i: int, completion: Any, work: Any, side: Any) -> tuple[int, int, 
             side.open[n_open] = f
             n_open += 1
         else:
-            factor *= _probability(f, config, work.codes[node], completion.n_states[node], side)
+            known = _probability(f, config, work.codes[node], completion.n_states[node], side)
+            factor *= to_power(known, work.beta)
     total = 0.0
     for value in range(joint):
         write_value(value, size, completion.n_states, work)
@@ -97,7 +100,7 @@ def weigh_row(i: int, completion: Any, work: Any, side: Any) -> tuple[int, int, 
             config = 0
             for e in range(side.parent_first[f], side.parent_first[f + 1]):
                 config += side.stride[e] * work.codes[side.parent[e]]
-            weight *= _probability(f, config, work.codes[node], completion.n_states[node], side)
+            weight *= to_power(_probability(f, config, work.codes[node], completion.n_states[node], side), work.beta)
         work.weights[value] = weight
         total += weight
     return size, joint, total, factor
@@ -199,8 +202,9 @@ def offer(
     if n_rows < 0:
         return False
     shuffle(n_rows, work, rng)
-    ratio = log_estimate(after[0], completion.n_states, prior, work.there) - log_frozen
-    ratio -= log_estimate(before[0], completion.n_states, prior, work.here)
+    left_in = log_estimate(after[0], completion.n_states, prior, work.there)
+    left_in -= log_estimate(before[0], completion.n_states, prior, work.here)
+    ratio = work.beta * left_in - log_frozen
     there = forth(n_rows, completion, work, rng)
     here = back(n_rows, completion, work)
     if there == -np.inf or here == -np.inf:  # the way back meets the same two products

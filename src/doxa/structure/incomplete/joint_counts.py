@@ -50,10 +50,11 @@ class JointWork(NamedTuple):
     weights: NDArray[np.float64]  # (MOST_VALUES,)
     here: Side
     there: Side
+    beta: float  # inverse temperature: the target is the posterior to this power
 
 
-def joint_work(data: IncompleteData) -> JointWork:
-    """Fresh work space."""
+def joint_work(data: IncompleteData, beta: float = 1.0) -> JointWork:
+    """Fresh work space, at an inverse temperature."""
     n, n_incomplete = data.n_nodes, len(data.holes.first) - 1
 
     def whole(size: int) -> NDArray[np.int64]:
@@ -68,7 +69,7 @@ def joint_work(data: IncompleteData) -> JointWork:
     return JointWork(
         np.zeros(n_words(n), dtype=np.uint64), whole(n_incomplete),
         np.zeros(data.holes.missing_in.shape[1], dtype=np.uint64), whole(n), whole(n), whole(n_incomplete),
-        np.zeros(MOST_VALUES), side(), side(),
+        np.zeros(MOST_VALUES), side(), side(), float(beta),
     )  # fmt: skip
 
 

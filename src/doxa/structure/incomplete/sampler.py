@@ -55,7 +55,7 @@ class IncompleteSampler:
     limits : Limits
         The families that are possible.
     move : StructureMove, default=Auto()
-        Any move but `Tempered`.
+        Any move but `Tempered`, which `doxa.structure.incomplete.tempered.sampler_with_cells` takes.
     steps : int, optional
         Structure steps in a turn; 5 for each ordered pair of columns when left out.  Edges are held up by what they and
         the cells have agreed on, not by the graph's own moves, so many short turns do more than a few long ones.
@@ -72,6 +72,8 @@ class IncompleteSampler:
         Completions whose score tables say which parent sets are listed.
     keep_within : float, default=4.0
         How many nats below a subset's weight a set is still listed.
+    beta : float, default=1.0
+        Inverse temperature: the target is the joint posterior of graph and cells to this power.
 
     Raises
     ------
@@ -100,6 +102,7 @@ class IncompleteSampler:
     turns: int = 1
     n_references: int = 4
     keep_within: float = 4.0
+    beta: float = 1.0
 
     def __post_init__(self) -> None:
         if self.steps is None:
@@ -112,8 +115,8 @@ class IncompleteSampler:
         object.__setattr__(self, "excursions", check_whole("excursions", self.excursions, 0))
         if hasattr(self.move, "sampler"):
             raise ArgumentError(
-                f"sampler is {self.move!r}, which cannot be combined with missing cells; take Auto(), or leave out or "
-                "fill in what is missing"
+                f"move is {self.move!r}, which moves several graphs with their cells; give it to "
+                "doxa.structure.incomplete.tempered.sampler_with_cells"
             )
 
     @property
@@ -168,9 +171,9 @@ class IncompleteSampler:
         if self.move.uses_table or self.excursions:
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
             if self.excursions:
-                excursions = Excursions(self.data, self.limits, lists, completions, self.least_spread)
+                excursions = Excursions(self.data, self.limits, lists, completions, self.least_spread, self.beta)
         place = (state.position, state.block, state.memory)
-        chain = Turns(self.data, self.limits, self.move, lists, state.rows, state.cells, place, excursions)
+        chain = Turns(self.data, self.limits, self.move, lists, state.rows, state.cells, place, excursions, self.beta)
         for draw in range(kept):
             for _ in range(self.turns):
                 chain.turn(self.sweeps, self.excursions, self.steps, rng)

@@ -9,6 +9,10 @@ from their predictive probabilities, accepted with probability
 f running over the affected families whose own cell is observed: the factors of the cells' own families are those of the
 proposal.  Where there is no such family, as in a row of which nothing is known, the proposal is an exact draw.
 
+At an inverse temperature below 1 the target is the posterior to that power, and so are all these probabilities.  Those
+that a cell is proposed from then sum to some :math:`Z_c`, which depends on the values of its parents, and the fraction
+is multiplied by :math:`\prod_c Z_c(\text{new}) / Z_c(\text{old})`, c running over the cells.
+
 The states of a hidden column have no meaning of their own, and priors that weigh all cells of a family alike treat them
 alike; `swap_labels` exchanges two of them, which leaves the posterior as it is.
 """
@@ -28,11 +32,20 @@ from doxa.structure.incomplete.blocks import (
     n_joint,
     set_cell,
     tie_cells,
+    to_power,
     weigh_block,
 )
 from doxa.structure.incomplete.families import case_probability, config_of, recount
 
-__all__ = ["log_fixed", "redraw_block", "redraw_independently", "redraw_row", "swap_labels", "sweep_cells"]
+__all__ = [
+    "log_fixed",
+    "log_masses",
+    "redraw_block",
+    "redraw_independently",
+    "redraw_row",
+    "swap_labels",
+    "sweep_cells",
+]
 
 
 @hot
@@ -55,7 +68,7 @@ def redraw_row(i: int, completion: Any, families: Any, work: Any, info: Any, rng
             redraw_block(i, 0, size, completion, families, work, rng)
         else:
             begin = 0
-            while begin < size and n_affected > size:
+            while begin < size and (n_affected > size or work.beta != 1.0):
                 end = end_of_block(begin, size, completion, work)
                 redraw_block(i, begin, end, completion, families, work, rng)
                 begin = end
@@ -108,21 +121,39 @@ def log_fixed(i: int, size: int, n_affected: int, completion: Any, families: Any
 
 
 @hot
+def log_masses(i: int, size: int, completion: Any, families: Any, work: Any) -> float:
+    """Log of the product of what each member's probabilities, to the power, sum to, given the values that stand."""
+    if work.beta == 1.0:
+        return 0.0
+    codes = completion.rows[i]
+    total = 0.0
+    for k in range(size):
+        node = work.members[k]
+        config, r, mass = config_of(node, codes, families), completion.n_states[node], 0.0
+        for state in range(r):
+            mass += case_probability(node, config, state, r, families) ** work.beta
+        total += np.log(mass)
+    return total
+
+
+@hot
 def redraw_independently(
     i: int, size: int, n_affected: int, completion: Any, families: Any, work: Any, rng: np.random.Generator
 ) -> bool:
     """Offer the component new values drawn along the graph; True if they were accepted."""
     codes = completion.rows[i]
-    before = log_fixed(i, size, n_affected, completion, families, work)
+    fixed = log_fixed(i, size, n_affected, completion, families, work)
+    masses = log_masses(i, size, completion, families, work)
     for k in range(size):
         node = work.members[k]
         work.before[k] = codes[node]
         r = completion.n_states[node]
         config = config_of(node, codes, families)
         for state in range(r):
-            work.weights[state] = case_probability(node, config, state, r, families)
+            work.weights[state] = to_power(case_probability(node, config, state, r, families), work.beta)
         set_cell(i, node, _draw(work.weights, r, rng), completion)
-    log_ratio = log_fixed(i, size, n_affected, completion, families, work) - before
+    log_ratio = work.beta * (log_fixed(i, size, n_affected, completion, families, work) - fixed)
+    log_ratio += log_masses(i, size, completion, families, work) - masses
     if log_ratio >= 0.0 or np.log1p(-rng.random()) < log_ratio:
         return True
     for k in range(size):

@@ -5,10 +5,13 @@ A turn redraws all missing cells some times over, given the graph; it offers cha
 of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families are computed
 at the beginning of the structure part (`doxa.structure.incomplete.lists`), those of others when a move asks for them;
 both are forgotten when cells change.
+
+At an inverse temperature below 1 each of the three parts keeps the joint posterior to that power.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,8 @@ from doxa.structure.moves.sampler import StructureMove, Work
 
 __all__ = ["Turns"]
 
+_no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
+
 
 class Turns:
     """See the module's notes.
@@ -50,7 +55,9 @@ class Turns:
     place : tuple
         Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
     excursions : Excursions, optional
-        None for none.
+        None for none; at the same inverse temperature.
+    beta : float, default=1.0
+        Inverse temperature.
     """
 
     def __init__(
@@ -63,20 +70,22 @@ class Turns:
         cells: NDArray[np.integer[Any]],
         place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
         excursions: Excursions | None = None,
+        beta: float = 1.0,
     ) -> None:
         n, words = rows.shape
         self.data, self.limits, self.move, self.lists, self.excursions = data, limits, move, lists, excursions
+        self.beta = beta
         self.graph = working_graph(rows)
         self.completion = completion_of(data.holes, cells)
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
         self.local = np.zeros(n)
-        self.work = row_work(data.holes.n_states)
+        self.work = row_work(data.holes.n_states, beta)
         self.scoring = data.scoring(self.completion, counting_scratch(data.holes.base.shape[1]))
         self.cache = ScoreCache(n, 512 * 2**20)
         self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
         self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
-        self._layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
+        self._layout = _no_lists(n, words) if lists is None else list_layout(lists)
         self._weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
             while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
@@ -105,7 +114,7 @@ class Turns:
         self.cache.statistics[:] = 0
         if self.lists is not None:
             weigh_lists(self.completion, self.scoring, self.lists, self._spare[1], self._weight)
-            arrange(self._layout, self.lists, self._weight)
+            arrange(self._layout, self.lists, self.beta * self._weight)
             fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
         local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
 
@@ -115,8 +124,9 @@ class Turns:
         done = 0
         while True:
             work = Work(
-                self.graph, self.local, 1.0, self.limits, self.block, self.memory, self.position, self.cache.arrays,
-                self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2), self._spare,
+                self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position,
+                self.cache.arrays, self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2),
+                self._spare,
             )  # fmt: skip
             done = self.move.advance(work, done, steps, rng)
             if done == steps:

@@ -8,6 +8,9 @@ is accepted with probability
 
 Even and odd pairs take turns.  Every swap keeps the product of the rungs' targets, and only the draws of the first rung
 are kept.  A step moves every rung, so it costs as many times as much as there are rungs.
+
+Where cells of the table are missing, a rung holds a graph and a completion, which are swapped together; s is the log of
+their joint probability with the data (`doxa.structure.incomplete.tempered`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +31,7 @@ from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureSampler, StructureState
 
-__all__ = ["Tempered", "TemperedSampler", "TemperedState"]
+__all__ = ["Rung", "Tempered", "TemperedSampler", "TemperedState"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,25 @@ class Tempered:
         return TemperedSampler(rungs, thin, self.swap_every)
 
 
+class Rung(Protocol):
+    """A sampler at one temperature, as `TemperedSampler` runs it; its draws have a ``log_score``."""
+
+    @property
+    def beta(self) -> float:
+        """Inverse temperature."""
+
+    def start(self, chain: int, rng: np.random.Generator) -> Any:
+        """The start of a chain, a named tuple."""
+
+    def init(self, rng: np.random.Generator) -> Any:
+        """An over-dispersed start."""
+
+    def run(
+        self, state: Any, n_steps: int, rng: np.random.Generator
+    ) -> tuple[Any, dict[str, NDArray[Any]], dict[str, int]]:
+        """So many steps, a multiple of the steps between draws."""
+
+
 class TemperedState(NamedTuple):
     """The graphs of all rungs; fields as in `StructureState`, with a rung to a row."""
 
@@ -112,33 +134,18 @@ class TemperedState(NamedTuple):
     streams: NDArray[np.uint64]  # (n_rungs, 4): state and increment of each rung's own bit generator, high words first
     n_draws: int  # since the beginning, for the swaps
 
-    @classmethod
-    def of(cls, rungs: Sequence[StructureState], streams: Sequence[np.random.Generator], n_draws: int) -> TemperedState:
-        """Put the rungs together."""
-        return cls(
-            np.stack([rung.rows for rung in rungs]),
-            np.array([rung.position for rung in rungs], dtype=np.int64),
-            np.stack([rung.block for rung in rungs]),
-            np.stack([rung.memory for rung in rungs]),
-            np.stack([_words(stream) for stream in streams]),
-            n_draws,
-        )
 
-    def rung(self, k: int) -> StructureState:
-        """The state of one rung."""
-        return StructureState(self.rows[k], int(self.position[k]), self.block[k], self.memory[k])
-
-    def stream(self, k: int) -> np.random.Generator:
-        """The random stream of one rung: its own, so that the draws do not depend on where a block ends."""
-        state_high, state_low, increment_high, increment_low = self.streams[k].tolist()
-        generator = np.random.PCG64()
-        generator.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": state_high << 64 | state_low, "inc": increment_high << 64 | increment_low},
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
-        return np.random.Generator(generator)
+def _stream(words: NDArray[np.uint64]) -> np.random.Generator:
+    """The random stream of one rung: its own, so that the draws do not depend on where a block ends."""
+    state_high, state_low, increment_high, increment_low = words.tolist()
+    generator = np.random.PCG64()
+    generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state_high << 64 | state_low, "inc": increment_high << 64 | increment_low},
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    return np.random.Generator(generator)
 
 
 def _words(stream: np.random.Generator) -> NDArray[np.uint64]:
@@ -157,35 +164,40 @@ def _spawned(rng: np.random.Generator) -> np.random.Generator:
 class TemperedSampler:
     """Samplers at several temperatures, and the swaps between them."""
 
-    rungs: tuple[StructureSampler, ...]
+    rungs: tuple[Rung, ...]
     thin: int
     swap_every: int
 
-    def start(self, chain: int, rng: np.random.Generator) -> TemperedState:
+    together: ClassVar[Any] = TemperedState  # the fields of a rung's state with a rung to a row, and two of its own
+    one: ClassVar[Any] = StructureState  # the state of a rung
+    swapped: ClassVar[tuple[str, ...]] = ("rows",)  # of its fields, those that swaps exchange
+
+    def start(self, chain: int, rng: np.random.Generator) -> Any:
         """The first rung starts where a chain of its number does, the others at random graphs."""
         first = self.rungs[0].start(chain, rng)
         states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
-        return TemperedState.of(states, [_spawned(rng) for _ in states], 0)
+        return self._together(states, [_spawned(rng) for _ in states], 0)
 
-    def init(self, rng: np.random.Generator) -> TemperedState:
+    def init(self, rng: np.random.Generator) -> Any:
         """Random graphs."""
-        return TemperedState.of([rung.init(rng) for rung in self.rungs], [_spawned(rng) for _ in self.rungs], 0)
+        return self._together([rung.init(rng) for rung in self.rungs], [_spawned(rng) for _ in self.rungs], 0)
 
     def run(
-        self, state: TemperedState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[TemperedState, dict[str, NDArray[Any]], dict[str, int]]:
+        self, state: Any, n_steps: int, rng: np.random.Generator
+    ) -> tuple[Any, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` steps of every rung; the draws are those of the first.
 
         Returns
         -------
         state : TemperedState
         draws : dict
-            As `StructureSampler.run` has them.
+            As the first rung has them.
         info : dict
-            ``proposed`` and ``accepted`` steps of the first rung, ``swaps_k`` and ``swapped_k`` for rungs k and k + 1.
+            Counts of the first rung, among them ``proposed`` and ``accepted`` steps; ``swaps_k`` and ``swapped_k`` for
+            rungs k and k + 1.
         """
-        states = [state.rung(k) for k in range(len(self.rungs))]
-        streams = [state.stream(k) for k in range(len(self.rungs))]
+        states = [self._rung(state, k) for k in range(len(self.rungs))]
+        streams = [_stream(words) for words in state.streams]
         info: dict[str, int] = {"proposed": 0, "accepted": 0}
         for k in range(len(states) - 1):
             info |= {f"swaps_{k}": 0, f"swapped_{k}": 0}
@@ -199,28 +211,30 @@ class TemperedSampler:
                 scores[k] = draws["log_score"][-1]
                 if k == 0:
                     parts.append(draws)
-                    info["proposed"] += done["proposed"]
-                    info["accepted"] += done["accepted"]
+                    info |= {name: info.get(name, 0) + count for name, count in done.items()}
             n_draws += size
             if n_draws % self.swap_every == 0:
                 self._swap(states, scores, n_draws // self.swap_every % 2, rng, info)
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return TemperedState.of(states, streams, n_draws), joined, info
+        return self._together(states, streams, n_draws), joined, info
 
     def _swap(
-        self,
-        states: list[StructureState],
-        scores: NDArray[np.float64],
-        first: int,
-        rng: np.random.Generator,
-        info: dict[str, int],
+        self, states: list[Any], scores: NDArray[np.float64], first: int, rng: np.random.Generator, info: dict[str, int]
     ) -> None:
-        """Offer graphs between rungs first and first + 1, first + 2 and first + 3, ..., in place."""
+        """Offer states between rungs first and first + 1, first + 2 and first + 3, ..., in place."""
         for k in range(first, len(states) - 1, 2):
             log_ratio = (self.rungs[k].beta - self.rungs[k + 1].beta) * (scores[k + 1] - scores[k])
             info[f"swaps_{k}"] += 1
             if math.log1p(-rng.random()) < log_ratio:
                 here, there = states[k], states[k + 1]
-                states[k] = here._replace(rows=there.rows)
-                states[k + 1] = there._replace(rows=here.rows)
+                states[k] = here._replace(**{name: getattr(there, name) for name in self.swapped})
+                states[k + 1] = there._replace(**{name: getattr(here, name) for name in self.swapped})
                 info[f"swapped_{k}"] += 1
+
+    def _together(self, states: Sequence[Any], streams: Sequence[np.random.Generator], n_draws: int) -> Any:
+        fields = {name: np.stack([getattr(state, name) for state in states]) for name in self.one._fields}
+        return self.together(**fields, streams=np.stack([_words(stream) for stream in streams]), n_draws=n_draws)
+
+    def _rung(self, state: Any, k: int) -> Any:
+        fields = {name: getattr(state, name)[k] for name in self.one._fields}
+        return self.one(**fields)._replace(position=int(state.position[k]))

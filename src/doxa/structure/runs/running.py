@@ -25,8 +25,9 @@ from doxa.structure.answers.posterior import StructurePosterior
 from doxa.structure.counted import CountedScores
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import Score
-from doxa.structure.incomplete import IncompleteData, IncompleteSampler
+from doxa.structure.incomplete import IncompleteData
 from doxa.structure.incomplete.sampler import usual_steps
+from doxa.structure.incomplete.tempered import sampler_with_cells
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move, sampler_of
 from doxa.structure.moves.sampler import StructureMove
@@ -168,7 +169,7 @@ def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
         data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
         steps = usual_steps(data.n_nodes)
         steps = steps if plan.thin % steps == 0 else plan.thin
-        return IncompleteSampler(data, options.limits, plan.move, steps, turns=plan.thin // steps), None
+        return sampler_with_cells(data, options.limits, plan.move, steps=steps, turns=plan.thin // steps), None
     scores = _scores(plan)
     return sampler_of(plan.move, scores, options.limits, plan.thin), scores
 
