@@ -3,12 +3,14 @@
 The wheel is built from the source distribution, as an installer would.  The clean environment gets the
 run-time dependencies that the wheel's own metadata asks for, held to the versions of requirements/dev.lock,
 and nothing of this checkout: no pip, no development tool.  ``scripts/smoke.py`` then runs in it, from another folder.
+The source distribution must install the same files, to the last byte.
 
     python scripts/check_distributions.py
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -55,9 +57,10 @@ def main() -> None:
         constraints = write_constraints(folder / "constraints.txt")
         install(python, "--constraint", str(constraints), str(wheel))
         smoke_test(python, folder, f"{wheel.name}")
+        from_wheel = installed_files(python)
         install(python, "--force-reinstall", "--no-deps", str(sdist))
-        smoke_test(python, folder, f"{sdist.name}")
-    print(f"distributions: both install and work ({time.monotonic() - started:.0f} s)")
+        check_same(from_wheel, installed_files(python), sdist)
+    print(f"distributions: both install the same files, and they work ({time.monotonic() - started:.0f} s)")
 
 
 def build(target: Path) -> tuple[Path, Path]:
@@ -119,6 +122,25 @@ def install(python: Path, *arguments: str) -> None:
     """Install into the environment of ``python`` with the pip of ours."""
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
     run([*pip, "install", "--quiet", *arguments])
+
+
+def installed_files(python: Path) -> dict[str, str]:
+    """Name and hash of every file of the installed package, from its record."""
+    script = (
+        "import importlib.metadata, json\n"
+        "files = importlib.metadata.files('doxa')\n"
+        "print(json.dumps({str(f): f.hash.value for f in files if f.parts[0] == 'doxa' and f.hash is not None}))"
+    )
+    done = subprocess.run([str(python), "-I", "-c", script], check=True, text=True, capture_output=True)
+    return dict(json.loads(done.stdout))
+
+
+def check_same(from_wheel: dict[str, str], from_sdist: dict[str, str], sdist: Path) -> None:
+    """Both installed the same files."""
+    if not from_wheel:
+        raise SystemExit("the record of the installed package names no file")
+    if differ := {name for name, _ in from_wheel.items() ^ from_sdist.items()}:
+        raise SystemExit(f"{sdist.name} and the wheel install other contents of {listed(differ)}")
 
 
 def smoke_test(python: Path, folder: Path, what: str) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -16,7 +13,7 @@ from cli_cases import files_in
 
 import doxa
 from doxa.mcmc import fleet
-from support.run_files import draws_in, importing, signalled
+from support.run_files import draws_in, interrupted, signalled
 
 QUICK = ["--draws", "40", "--seed", "1"]
 
@@ -179,19 +176,8 @@ def test_a_full_disk_is_said_and_the_fit_goes_on_once_there_is_space(run, kept, 
 
 def test_an_interruption_of_a_fit_that_is_not_kept_writes_nothing(tmp_path):
     words = ["fit", "graph.txt", "table.csv", "--draws", "50000000", "--output", "summary.csv"]
-    with subprocess.Popen(
-        [sys.executable, "-c", "from doxa.cli import main; main()", *words],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=importing(),
-    ) as process:
-        time.sleep(5)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert out == ""
+    code, out, err = interrupted(tmp_path, *words)
+    assert (code, out) == (130, "")
     assert "Traceback" not in err
     assert err.startswith("doxa: interrupted")
     assert err.endswith("; nothing was written\n")

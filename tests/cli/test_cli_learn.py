@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from cli_cases import QUICK, files_in, two_columns
 
 import doxa
+from support.run_files import interrupted
 
 
 def test_learn_prints_edges_and_verdict(run, tmp_path):
@@ -132,18 +128,8 @@ def test_written_files_have_the_usual_permissions_and_links_stay_links(run, tmp_
 def test_an_interruption_says_what_was_done_and_writes_nothing(tmp_path):
     two_columns(tmp_path)
     words = ["learn", "two.csv", "--draws", "2000000", "--thin", "2000", "--output", "edges.csv"]
-    process = subprocess.Popen(
-        [Path(sys.executable).parent / "doxa", *words],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(8)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert out == ""
+    code, out, err = interrupted(tmp_path, *words)
+    assert (code, out) == (130, "")
     assert "Traceback" not in err
     assert "interrupted" in err
     assert err.rstrip().endswith("nothing was written")

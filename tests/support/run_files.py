@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -59,6 +60,34 @@ def commit_slowly(self):  # some seconds in all, on any machine
 fleet.Fleet.commit = commit_slowly
 cli.main()
 """
+
+
+STARTED = """
+import sys
+from doxa import cli
+from doxa.mcmc import fleet
+
+advance = fleet.Fleet._advance
+
+def advance_and_tell(self, *arguments, **options):
+    print("started", flush=True)
+    fleet.Fleet._advance = advance
+    return advance(self, *arguments, **options)
+
+fleet.Fleet._advance = advance_and_tell
+cli.main()
+"""
+
+
+def interrupted(folder, *words):
+    """Call the command line and press Ctrl-C once its chains run; returns exit status, standard output and error."""
+    command = [sys.executable, "-c", STARTED, *map(str, words)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=importing()) as process:
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 def signalled(path, *words, send=None, after=0, block=2**12, full=False):

@@ -25,6 +25,8 @@ __all__ = ["app", "check_kind", "interruptible", "main"]
 
 _KINDS = {"structure": ("a run over graphs", "learn"), "parameters": ("a fit of parameters", "fit")}
 
+_INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -57,6 +59,9 @@ def _run() -> int:
         sys.stdout.flush()  # so that a full disk is noticed here
     except DoxaError as error:
         return _fail(printable(str(error)))
+    except _InterruptedRun as interruption:
+        print(f"doxa: {interruption}", file=sys.stderr)
+        return _INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as head, has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -67,7 +72,13 @@ def _run() -> int:
             raise
         message = error.format_message().rstrip(".")
         return _fail(f"{message}; see doxa --help") if message else 2  # no words at all: the help was shown
+    if outcome == _INTERRUPTED:  # by Typer, where nothing of ours was running
+        print("doxa: interrupted", file=sys.stderr)
     return outcome if isinstance(outcome, int) else 0
+
+
+class _InterruptedRun(Exception):  # noqa: N818 (nothing is wrong)
+    """Says how far a run had come when it was interrupted."""
 
 
 @contextmanager
@@ -80,8 +91,7 @@ def interruptible(command: str, kept: Path | None = None) -> Iterator[None]:
         after = "nothing was written"
         if kept is not None and kept.exists():
             after = f"go on with it by: doxa {command} --resume {printable(str(kept))}"
-        print(f"doxa: {told[0]}; {after}", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise _InterruptedRun(f"{told[0]}; {after}") from None
 
 
 def check_kind(run: Path, kind: str) -> None:
