@@ -23,6 +23,7 @@ from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
 __all__ = ["IncompleteSampler", "IncompleteState", "usual_steps"]
 
 _STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 5, 20, 100
+_FEW_STEPS = 3000  # they take no longer than the rest of a turn
 
 
 class IncompleteState(NamedTuple):
@@ -37,7 +38,8 @@ class IncompleteState(NamedTuple):
 
 def usual_steps(n_nodes: int) -> int:
     """Structure steps in a turn: about as long as redrawing the cells and weighing the lists takes."""
-    return max(_LEAST_STEPS, _STEPS_A_PAIR * n_nodes**2)
+    pairs = n_nodes**2
+    return max(_LEAST_STEPS, _STEPS_A_PAIR * pairs, min(2 * _STEPS_A_PAIR * pairs, _FEW_STEPS))
 
 
 def usual_excursions(n_nodes: int) -> int:
@@ -57,8 +59,9 @@ class IncompleteSampler:
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.incomplete.tempered.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a turn; 5 for each ordered pair of columns when left out.  Edges are held up by what they and
-        the cells have agreed on, not by the graph's own moves, so many short turns do more than a few long ones.
+        Structure steps in a turn; when left out, 5 for each ordered pair of columns, and in small tables 10, up to 3000.
+        Edges are held up by what they and the cells have agreed on, not by the graph's own moves, so many short turns
+        do more than a few long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
     excursions : int, optional
