@@ -1,12 +1,15 @@
 """Logistic families: new families a second on one core, how well they are known, and what that leaves of edges.
 
-    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges]
+    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges | lists | holes]
 
 ``rate``    families a CPU second, counting included, kernels compiled beforehand; the goal is 2000 at 1000 rows and 3
             parents.  ``network`` rows are collapsed records of a random network, ``distinct`` rows are all different.
 ``kinds``   the same for tables that are tame, drawn from a wide prior, of rare outcomes, or separable.
 ``errors``  standard errors, nodes used, and differences from far more nodes.
 ``edges``   what scores known to the tolerance change in edge probabilities, by enumeration of 4 nodes.
+``lists``   score tables of 37 columns and 1000 rows: CPU seconds, size, what a family costs and what was estimated; a
+            sparse network, and ALARM with its columns made binary.
+``holes``   with missing cells: a sweep of offers, how many are accepted, and excursions of the graph.
 """
 
 # ruff: noqa: E402 (the cases of the tests are found first)
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import time
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +27,21 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tests" / part) for pa
 
 from logistic_score_cases import KINDS, binary_table, random_codes
 
-from doxa.data import Table
+from doxa.data import Table, datasets
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
+from doxa.structure.families.score_table import build_score_table
 from doxa.structure.families.shared_counts import subsets
+from doxa.structure.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
+from doxa.structure.incomplete.logistic_turns import LogisticTurns
+from doxa.structure.limits import capped
 from doxa.structure.logistic import FamilyMixture, Logistic
+from doxa.structure.logistic.costs import family_cost
 from doxa.structure.logistic.report import family_evidence
 from doxa.structure.sums.enumeration import all_dags
+from support.networks import load_network
 from support.tables import skewed_table
 
 
@@ -159,6 +169,64 @@ def edges() -> None:
         )
 
 
+def sparse_table(n_nodes: int = 37, n_rows: int = 1000) -> Table:
+    """Logistic, two parents a node."""
+    rng, codes = np.random.default_rng(1), np.zeros((n_rows, n_nodes), dtype=int)
+    for j in range(n_nodes):
+        logits = np.full(n_rows, 0.4 * rng.standard_normal())
+        for parent in rng.choice(j, min(j, 2), replace=False) if j else ():
+            logits += rng.choice([-1, 1]) * rng.uniform(0.7, 1.3) * (2 * codes[:, parent] - 1)
+        codes[:, j] = rng.random(n_rows) < 1 / (1 + np.exp(-logits))
+    return Table.from_codes([f"x{i}" for i in range(n_nodes)], [("n", "y")] * n_nodes, codes)
+
+
+def binary_alarm(n_rows: int = 1000) -> Table:
+    """Records of ALARM: the first state of every column against the rest."""
+    table = load_network("alarm").sample(n_rows, 1)
+    return Table.from_codes(table.names, [("first", "rest")] * 37, np.minimum(table.codes[table.row_index], 1))
+
+
+def lists() -> None:
+    for name, table in (("sparse", sparse_table()), ("alarm", binary_alarm())):
+        for score in (Logistic(), FamilyMixture()):
+            build_score_table(FamilyScores(sparse_table(5, 50), score), capped([4] * 5))  # compiles
+            scores, limits = FamilyScores(table, score), capped([36] * 37)
+            begin = time.process_time()
+            info = build_score_table(scores, limits, keep_within=8.0).info
+            seconds = time.process_time() - begin
+            listed = 37 * sum(comb(36, k) * family_cost(score, k, len(table.counts)) for k in range(4)) * 1e-6
+            print(
+                f"{name}, {score.name}: {seconds:.1f} s for {info.n_computed} families ({info.n_kept} kept), all to "
+                f"{info.complete_size} parents (estimate of these {listed:.1f} s), the largest {info.largest_size}",
+                flush=True,
+            )
+
+
+def holes() -> None:
+    blanked = binary_alarm()
+    codes = np.array(blanked.codes[blanked.row_index])
+    codes[np.random.default_rng(5).random(codes.shape) < 0.1] = -1
+    blanked = Table.from_codes(blanked.names, blanked.states, codes)
+    for name, table in (("house_votes", datasets.load("house_votes")), ("alarm, 10% missing", blanked)):
+        n, rng = len(table.names), np.random.default_rng(1)
+        data, limits = LogisticIncompleteData(table, Logistic()), capped([n - 1] * n)
+        sampler = LogisticCellsSampler(data, limits, steps=n * n)
+        state = sampler.run(sampler.start(1, rng), (20 if n < 20 else 4) * n * n, rng)[0]
+        chain = LogisticTurns(data, limits, sampler.move, sampler.excursion, state.rows, state.cells)
+        for block in (1, 16, 64):
+            begin, chain.blocks_done[:] = time.process_time(), 0
+            chain.redraw_cells(block, rng)
+            seconds, (made, taken) = time.process_time() - begin, chain.blocks_done
+            print(f"{name}: sweep in blocks of {block}: {1e3 * seconds:.0f} ms, {taken}/{made} accepted", flush=True)
+        for excursion in (1, 3, 10):
+            chain.excursion, begin, chain.graphs_done[:] = excursion, time.process_time(), 0
+            chain.move_graph(n * n, rng)
+            seconds, (made, taken) = time.process_time() - begin, chain.graphs_done
+            print(f"{name}: {n * n} steps, {excursion} at once: {seconds:.2f} s, {taken}/{made} accepted", flush=True)
+
+
+PARTS = {"rate": rate, "kinds": kinds, "errors": errors, "edges": edges, "lists": lists, "holes": holes}
+
 if __name__ == "__main__":
-    for part in sys.argv[1:] or ("rate", "kinds", "errors", "edges"):
-        {"rate": rate, "kinds": kinds, "errors": errors, "edges": edges}[part]()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

@@ -179,7 +179,7 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
             found[members[:, None], columns] = drawn
             is_parent[members[:, None], columns] = True
             own = draws.logistic_family(family)
-            of_type[members] = own.logistic_probability
+            of_type[members] = own.logistic_probabilities
             excess += len(members) * own.excess
     if np.isnan(found[:, 0]).all():
         raise ArgumentError(

@@ -121,6 +121,29 @@ class CompletedTable:
         occur = np.flatnonzero(counted)
         return np.stack(np.unravel_index(occur, sizes), axis=1).astype(np.int16), counted[occur].astype(np.int64)
 
+    def has_holes(self, family: Family) -> bool:
+        """Whether a cell of the family is missing."""
+        if not self.table.n_missing:
+            return False
+        return any(self.table.missing_by_column.get(self.table.names[j], 0) > 0 for j in (family[0], *family[1]))
+
+    def occurring_in(
+        self, family: Family, draws: NDArray[np.intp]
+    ) -> list[tuple[NDArray[np.int16], NDArray[np.int64]]]:
+        """As `occurring`, in the completed table of each draw; equal cells come in one order."""
+        columns = [family[0], *family[1]]
+        codes, times = self._cells(columns)
+        whole: NDArray[np.bool_] = np.all(codes >= 0, axis=1)
+        known, place = np.unique(codes[whole], axis=0, return_inverse=True)
+        of_known = np.bincount(place.ravel(), weights=times[whole], minlength=len(known)).astype(np.int64)
+        rows = np.flatnonzero(~whole[self.row_of])  # of the expanded table
+        drawn = np.stack([self.column(j, rows, draws) for j in columns], axis=-1)
+        found = []
+        for own in drawn:
+            cells, cases = np.unique(own, axis=0, return_counts=True)
+            found.append((np.concatenate([known, cells]).astype(np.int16), np.concatenate([of_known, cases])))
+        return found
+
     def _cells(self, columns: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
         """Cells of some columns, and how often they occur."""
         if not isinstance(self.table, CountedTable):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.averaging.counts import CompletedTable, Family
+from doxa.averaging.incomplete_families import IncompleteLogisticFamily
 from doxa.averaging.logistic_families import LogisticFamily
 from doxa.averaging.priors import ParameterPrior, cell_prior, check_prior, log_dirichlet, parameter_prior
 from doxa.checks import check_whole
@@ -100,7 +101,7 @@ class NetworkDraws:
         self.reference_ess = reference_ess
         self._drawn: dict[Family, Floats] = {}
         self._means: dict[Family, Floats] = {}
-        self._logistic: dict[Family, LogisticFamily] = {}
+        self._logistic: dict[Family, LogisticFamily | IncompleteLogisticFamily] = {}
 
     def __len__(self) -> int:
         """Number of networks."""
@@ -162,7 +163,7 @@ class NetworkDraws:
                 means = np.log(weights) - np.log(weights.sum(axis=-1, keepdims=True))
             else:
                 self._check_size(family)
-                means = self.logistic_family(family).log_means()
+                means = self.logistic_family(family).log_mean_tables()
             self._means[family] = self._shaped(family, means)
         return self._means[family]
 
@@ -171,13 +172,17 @@ class NetworkDraws:
         """Whether all families are tables, each configuration of parents with a Dirichlet distribution of its own."""
         return isinstance(self.prior, (BDeu, K2))
 
-    def logistic_family(self, family: Family) -> LogisticFamily:
+    def logistic_family(self, family: Family) -> LogisticFamily | IncompleteLogisticFamily:
         """The posterior of a family under a prior that knows logistic regressions."""
         if family not in self._logistic:
             assert isinstance(self.prior, (Logistic, FamilyMixture))
             sizes = [self.n_states[j] for j in (family[0], *family[1])]
-            cells = self.completed.occurring(family)
-            self._logistic[family] = LogisticFamily(self.prior, *cells, sizes, partial(self._stream, family))
+            stream = partial(self._stream, family)
+            if self.completed.has_holes(family):
+                drawn = self.completed.occurring_in(family, self.draws[self.users[family]])
+                self._logistic[family] = IncompleteLogisticFamily(self.prior, drawn, sizes, stream)
+            else:
+                self._logistic[family] = LogisticFamily(self.prior, *self.completed.occurring(family), sizes, stream)
         return self._logistic[family]
 
     def drawn_coefficients(self, family: Family) -> Floats:

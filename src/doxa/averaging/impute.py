@@ -7,7 +7,8 @@ state given the graph, the table and all other missing cells: it has the same me
           \frac{N_{i, cell(s)} + a_i}{N_{i, config(s)} + r_i a_i},
 
 parameters integrated out and the cell's own row taken out of the counts N.  For i = j the denominator is the same for
-all s.
+all s.  Families that may be logistic have no such formula: there it is the probability given the drawn parameters, too,
+:math:`p(x_j = s \mid G, \theta, \text{rest})`, the product of the families' own.
 """
 
 from __future__ import annotations
@@ -129,15 +130,17 @@ def _log_terms(
     completed, own = draws.completed, draws.draws[members]
     columns = [*family[1], family[0]]
     sizes = [draws.n_states[i] for i in columns]
-    counts = draws.counts(family)
-    assert isinstance(draws.prior, (BDeu, K2)), "cells are missing, and families that may be logistic have none"
-    prior = cell_prior(draws.prior, *counts.shape[1:])
     at = columns.index(j)
     codes = [completed.column(i, rows, own) for i in columns]
     now = codes[at]
     codes[at] = np.zeros_like(now)
     stride = int(np.prod(sizes[at + 1 :]))
     cells = cell_index(codes, sizes)[..., None] + stride * np.arange(sizes[at])
+    if not isinstance(draws.prior, (BDeu, K2)):
+        tables = draws.drawn_tables(family).reshape(len(own), -1)
+        return np.asarray(np.take_along_axis(tables, cells.reshape(len(own), -1), axis=1).reshape(cells.shape))
+    counts = draws.counts(family)
+    prior = cell_prior(draws.prior, *counts.shape[1:])
     is_own = now[..., None] == np.arange(sizes[at])  # where the row itself was counted
     which = np.arange(len(own))[:, None, None]
     found = np.log(counts.reshape(len(counts), -1)[which, cells] - is_own + prior)

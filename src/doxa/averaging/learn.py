@@ -75,8 +75,9 @@ def learn(
         are counted where the data live; see the notes.
     family : str, default="categorical"
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
-        without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  The last
-        two need complete tables, and a logistic family has at most 63 parents.
+        without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  A logistic
+        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"`` and
+        ``"single_edge"``, and no hidden columns.
     score : str or score, default="bdeu"
         Of tables: ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from
         `doxa.structure`.  BIC is no probability, and refused where cells are missing.
@@ -121,8 +122,9 @@ def learn(
         in the log score and the number of edges.
     thin : int, optional
         Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns, but at
-        least 200.  With missing cells 20 n^2, in four turns after each of which these are redrawn; another number is
-        one turn, unless 5 n^2 divides it.
+        least 200.  With missing cells two turns, in each of which these are redrawn, of 5 n^2 steps, and in small
+        tables of up to twice as many; another number is one turn, unless a turn's divides it.  Where families may be
+        logistic and cells are missing, a turn has n^2 steps instead.
     until : Until, optional
         The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.
     seed : int, optional

@@ -159,6 +159,15 @@ class LogisticFamily:
             means += w * np.stack([1.0 - second, second], axis=-1)
         return np.log(means)
 
+    def log_mean_tables(self) -> Floats:
+        """`log_means` of the one table there is, shape (1, n_configurations, n_states)."""
+        return self.log_means()[None]
+
+    @property
+    def logistic_probabilities(self) -> Floats:
+        """`logistic_probability` of the one table there is, shape (1,)."""
+        return np.array([self.logistic_probability])
+
     @property
     def _table_weights(self) -> Floats:
         assert isinstance(self.score, FamilyMixture)

@@ -58,15 +58,9 @@ def parameter_prior(score: Score, prior: ParameterPrior | None = None) -> Parame
 
 
 def check_prior(prior: ParameterPrior, table: Table) -> None:
-    """Raise `ArgumentError` if the table has missing cells, or states, that logistic families cannot have."""
-    if isinstance(prior, (BDeu, K2)):
-        return
-    if table.n_missing:
-        raise ArgumentError(
-            f"prior is the {prior.text}, which needs a complete table, and {table.n_missing} cells are missing; give "
-            "a prior of tables, as in prior=BDeu(1.0)"
-        )
-    prior.check_states(table.names, table.n_states)
+    """Raise `ArgumentError` if the table has states that logistic families cannot have."""
+    if not isinstance(prior, (BDeu, K2)):
+        prior.check_states(table.names, table.n_states)
 
 
 def cell_prior(prior: BDeu | K2, n_configurations: int, n_states: int) -> float:

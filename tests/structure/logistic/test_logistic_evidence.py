@@ -11,10 +11,13 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.logistic import Logistic
 from doxa.structure.logistic.box import Box
+from doxa.structure.logistic.cells import gather_cells
+from doxa.structure.logistic.likelihood import add_log_likelihood
 from doxa.structure.logistic.nodes import LEVELS, REPLICATES, nodes_for
 from doxa.structure.logistic.one_logit import log_one_logit
 from doxa.structure.logistic.report import family_evidence
 from doxa.structure.logistic.softplus import exponentials, subtract_softplus
+from doxa.structure.logistic.work import logistic_work
 from support.checks import SEED, z_limit
 
 
@@ -26,12 +29,29 @@ def evidence_of(codes, scale=2.0, tolerance=0.01):
 def test_arithmetic_alone_gives_log_one_plus_exp_and_exp():
     h = np.concatenate([np.linspace(-60.0, 60.0, 20001), [-1e6, -800.0, 0.0, 800.0, 1e6]])
     total = np.zeros_like(h)
-    subtract_softplus(h, 0.0, -1.0, total)
+    subtract_softplus(h, -1.0, total)
     np.testing.assert_allclose(total, np.logaddexp(0.0, h), rtol=1e-14, atol=2e-12)
     factors = np.full(12001, 3.0)
     exponents = np.linspace(-60.0, 60.0, 12001)
     exponentials(exponents, factors)
     np.testing.assert_allclose(factors, 3.0 * np.exp(exponents), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n_rows", "size"), [(12, 0.3), (300, 0.3), (300, 2.5), (300, 40.0), (40_000, 1.0)])
+def test_likelihoods_by_products_are_those_by_sums(n_rows, size):
+    """Few cases a cell and many, tame logits and logits whose exponentials would not fit."""
+    rng = np.random.default_rng(n_rows)
+    columns = rng.integers(0, 2, (7, n_rows)).astype(np.int16)
+    columns[0] = rng.random(n_rows) < 0.1
+    work, n, scale = logistic_work(n_rows, 7), 100, 2.0
+    data = (columns, np.ones(n_rows, dtype=np.int64), np.full(7, 2))
+    n_cells, n_parents = gather_cells(0, np.array([0b1111110], dtype=np.uint64), data, work)
+    work.moved[:7, :n] = size * rng.standard_normal((7, n))
+    work.exponents[:n] = before = rng.standard_normal(n)
+    add_log_likelihood(n, n_cells, n_parents, scale, columns, work)
+    logits = scale * (np.column_stack([np.ones(n_rows), 2.0 * columns[1:].T - 1.0]) @ work.moved[:7, :n])
+    right = before + columns[0] @ logits - np.logaddexp(0.0, logits).sum(axis=0)
+    np.testing.assert_allclose(work.exponents[:n], right, rtol=1e-12, atol=1e-8)
 
 
 def test_single_logits_are_exact_and_their_error_is_a_bound():

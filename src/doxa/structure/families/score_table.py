@@ -2,8 +2,8 @@ r"""Score tables: for every node the parent sets that matter, with their log wei
 
 Moves that redraw a whole parent set (`doxa.structure.moves.parent_sets`) need a list to draw from.  The list of a node
 holds all legal sets up to a few parents, and larger ones where the data ask for them, without those that a smaller set
-beats by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in the
-log prior.
+beats by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in
+the log prior.
 
 **Sets left out.**  A set P is left out when a proper subset Q of it weighs :math:`k` nats more (``keep_within``).  Take
 the graphs that give node i the parents P, and give it Q in each of them.  Removing edges closes no cycle, different
@@ -23,7 +23,7 @@ No sampler relies on it: other moves reach all families, and a draw from a part 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -38,14 +38,17 @@ from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, 
 from doxa.structure.families.pruned_sets import PrunedSets, add_sets, list_sets, more_sets
 from doxa.structure.families.shared_counts import subsets
 from doxa.structure.limits import Limits
+from doxa.structure.logistic.costs import family_cost
+from doxa.structure.logistic.score import FamilyMixture, Logistic
 
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
-_LOGISTIC_FAMILIES = 150_000  # ten seconds on one core, at some 60 microseconds each
+_LOGISTIC_WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
 _MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
+_LOGISTIC_SHARE = 4  # likewise, of work: sets that are extended are as good as any
 
 
 class ScoreTableInfo(NamedTuple):
@@ -97,6 +100,9 @@ def build_score_table(
         from candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is
         then shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some
         ten seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
+        Logistic families are scored one by one, each at the cost of its cells and rows: by default their bound is one
+        of work (`doxa.structure.logistic.costs`), again some ten seconds; 38 nodes and 1000 rows are then complete up
+        to three parents, and all of it is used for candidates.
     keep_within : float, default=16.0
         A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.
     extend_within : float, default=10.0
@@ -124,13 +130,28 @@ def build_score_table(
     """
     max_size = check_whole("max_size", max_size, 0)
     keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
-    if max_families is None:
-        max_families = _ROW_VISITS // max(2000, len(scores.data[1]))
-        if scores.score.is_logistic:
-            max_families = min(max_families, _LOGISTIC_FAMILIES)
-    max_families = check_whole("max_families", max_families, 1)
+    budget = _budget(scores, None if max_families is None else check_whole("max_families", max_families, 1))
     with ThreadPoolExecutor(check_whole("workers", workers, 1)) as pool:
-        return _Builder(scores, limits, max_size, max_families, keep_within, extend_within, pool).build()
+        return _Builder(scores, limits, max_size, budget, keep_within, extend_within, pool).build()
+
+
+class _Budget(NamedTuple):
+    """How much may be computed, and what a family costs, in the same unit."""
+
+    most: int
+    cost: Callable[[int], float]  # of a family with so many parents
+    shared: int  # families that one counted set serves; 1 if each is scored by itself
+
+
+def _budget(scores: FamilyScores, max_families: int | None) -> _Budget:
+    n_rows = len(scores.data[1])
+    score = scores.score
+    if not isinstance(score, (Logistic, FamilyMixture)):
+        most = _ROW_VISITS // max(2000, n_rows) if max_families is None else max_families
+        return _Budget(most, lambda _: 1.0, _FAMILIES_A_SET)
+    if max_families is not None:
+        return _Budget(max_families, lambda _: 1.0, 1)
+    return _Budget(_LOGISTIC_WORK, lambda n_parents: family_cost(score, n_parents, n_rows), 1)
 
 
 def _nats(name: str, value: float) -> float:
@@ -147,12 +168,12 @@ class _Builder:
         scores: FamilyScores,
         limits: Limits,
         max_size: int,
-        max_families: int,
+        budget: _Budget,
         keep_within: float,
         extend_within: float,
         pool: ThreadPoolExecutor,
     ) -> None:
-        self.max_size, self.max_families, self.pool = max_size, max_families, pool
+        self.max_size, self.budget, self.pool = max_size, budget, pool
         self.keep_within, self.extend_within = keep_within, extend_within
         self.weights = FamilyWeights(scores, max_size, pool)
         self.nodes = list_nodes(limits, max_size)
@@ -177,30 +198,39 @@ class _Builder:
 
     def _complete_size(self) -> int:
         """Largest number of free parents for which all sets over all nodes are computed."""
-        families = [sum(self._n_sets(node, len(node.free), f) for node in self.nodes) for f in range(self.max_size + 1)]
-        if sum(families) <= self.max_families:
+        sizes = range(self.max_size + 1)
+        work = [sum(self._work(node, len(node.free), f) for node in self.nodes) for f in sizes]
+        if sum(work) <= self.budget.most:
             return self.max_size
         n = len(self.nodes)
-        counted = np.cumsum([min(number, math.comb(n, f + 1)) for f, number in enumerate(families)])
-        affordable = counted <= self.max_families // (2 * _FAMILIES_A_SET)
+        if self.budget.shared > 1:
+            work = [min(number, float(math.comb(n, f + 1))) for f, number in enumerate(work)]
+        affordable = np.cumsum(work) <= self.budget.most // (2 * self.budget.shared)
         return max(min(1, self.max_size), int(affordable[:-1].cumprod().sum()) - 1)
 
-    @staticmethod
-    def _n_sets(node: NodeFamilies, n_free: int, size: int) -> int:
-        return math.comb(n_free, size) if size <= node.n_listed else 0
+    def _work(self, node: NodeFamilies, n_free: int, size: int) -> float:
+        """Of all sets of one size over so many free parents."""
+        if size > node.n_listed:
+            return 0.0
+        return math.comb(n_free, size) * self.budget.cost(size + len(node.required))
 
     def _choose_candidates(self, complete: int) -> None:
         """The most candidates a node that are affordable; those whose best set so far weighs most."""
-        budget = self.max_families // _FAMILIES_A_SET - self.weights.counts.n_counted
+        if self.budget.shared > 1:
+            left = float(self.budget.most // self.budget.shared - self.weights.counts.n_counted)
+        else:
+            done = (self._work(node, len(node.free), size) for node in self.nodes for size in range(complete + 1))
+            left = self.budget.most - 2.0 * math.fsum(done)  # those are weighed once more, for the choice
         sizes = range(complete + 1, self.max_size + 1)
         number = 0
         while number < len(self.nodes):
             cost = sum(
-                self._n_sets(node, min(number + 1, len(node.free)), size) * (1 if size == complete + 1 else 2)
+                self._work(node, min(number + 1, len(node.free)), size)
+                * (1 if size == complete + 1 or self.budget.shared == 1 else 2)
                 for node in self.nodes
                 for size in sizes
             )
-            if cost > budget:
+            if cost > left:
                 break
             number += 1
 
@@ -222,13 +252,15 @@ class _Builder:
 
     def _extend(self, lists: list[PrunedSets]) -> None:
         """Add sets with more parents to the lists whose largest sets are among their best."""
-        budget = self.max_families // _EXTENDED_SHARE
+        share = _EXTENDED_SHARE if self.budget.shared > 1 else _LOGISTIC_SHARE
+        left = float(self.budget.most // share)
         active = list(range(len(lists)))
         while active:
-            most = min(_MOST_EXTENDED, budget // max(1, sum(len(self.nodes[i].candidates) for i in active)))
+            round_cost = math.fsum(len(self.nodes[i].candidates) * self._next_cost(i, lists) for i in active)
+            most = min(_MOST_EXTENDED, int(left // max(1.0, round_cost)))
             new = [(i, more_sets(self.weights, self.nodes[i], lists[i], most, self.extend_within)) for i in active]
             new = [(i, free) for i, free in new if len(free)]
-            budget -= sum(len(free) for _, free in new)
+            left -= math.fsum(len(free) * self._next_cost(i, lists) for i, free in new)
             self.weights.count([(self.nodes[i], free) for i, free in new])
 
             def task(job: tuple[int, NDArray[np.int64]]) -> None:
@@ -237,6 +269,10 @@ class _Builder:
 
             list(self.pool.map(task, new))
             active = [i for i, _ in new]
+
+    def _next_cost(self, i: int, lists: list[PrunedSets]) -> float:
+        """Of a family of the node with one parent more than the largest computed."""
+        return self.budget.cost(lists[i].largest + 1 + len(self.nodes[i].required))
 
     def _table(self, lists: Sequence[PrunedSets], complete: int) -> ScoreTable:
         n = len(lists)

@@ -67,8 +67,8 @@ class IncompleteData:
             )
         if not isinstance(self.score, (BDeu, K2)):
             raise ArgumentError(
-                f"the score is {self.score.text}, whose families are scored on complete tables alone; take "
-                "family='categorical' for a table with missing cells, or leave out the columns that have them"
+                f"the score is {self.score.text}, whose families may be logistic: take `LogisticIncompleteData`, or "
+                "family='categorical'"
             )
         self.holes = find_holes(self.table, self.hidden)
         if self.prior is None:

@@ -59,9 +59,9 @@ class IncompleteSampler:
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.incomplete.tempered.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a turn; when left out, 5 for each ordered pair of columns, and in small tables 10, up to 3000.
-        Edges are held up by what they and the cells have agreed on, not by the graph's own moves, so many short turns
-        do more than a few long ones.
+        Structure steps in a turn; when left out, 5 for each ordered pair of columns, and in small tables 10, up to
+        3000.  Edges are held up by what they and the cells have agreed on, not by the graph's own moves, so many short
+        turns do more than a few long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
     excursions : int, optional

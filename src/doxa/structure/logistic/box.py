@@ -120,11 +120,14 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> 
         carray(_at(a[34]), d, np.float64),
         carray(_at(a[35]), d, np.float64),
         carray(_at(a[36]), (d, 128), np.float64),
-        carray(_at(a[37]), 128, np.float64),
+        carray(_at(a[37]), (d, 128), np.float64),
         carray(_at(a[38]), 128, np.float64),
         carray(_at(a[39]), 128, np.float64),
-        carray(_at(a[40]), 16, np.float64),
-        carray(_at(a[41]), 6, np.float64),
+        carray(_at(a[40]), 128, np.float64),
+        carray(_at(a[41]), 128, np.float64),
+        carray(_at(a[42]), 128, np.float64),
+        carray(_at(a[43]), 16, np.float64),
+        carray(_at(a[44]), 6, np.float64),
     )
     value = logistic_log_marginal(child, parents, data, rule, work)
     return log_mixture(of_table, value, rule) if rule.kind == MIXTURE_RULE else value

@@ -9,7 +9,8 @@ z standard normal: Laplace's approximation times the mean of importance weights.
 (\sqrt{1 + z_j^2} - 1)` is smooth and stretches the two sides of an axis differently.  The mean is over the nodes of
 `doxa.structure.logistic.nodes`; levels are added until the standard error of its logarithm, from sixteen
 shifted lattices, is at most the tolerance.  Where 2048 nodes do not get there and the evidence is not small, as it is
-not for separable data under a wide prior, the prior itself is tried as the law of the nodes.  Families without
+not for separable data under a wide prior, the prior itself is tried as the law of as many nodes, and the law with the
+smaller error goes on.  Families without
 parents, and with one, need no nodes: theirs are integrals over single logits (`doxa.structure.logistic.one_logit`).
 """
 
@@ -22,16 +23,17 @@ import numpy as np
 
 from doxa._jit import hot
 from doxa.structure.logistic.cells import gather_cells
+from doxa.structure.logistic.likelihood import add_log_likelihood
 from doxa.structure.logistic.mode import axis_scales, choose_frame, find_mode
 from doxa.structure.logistic.one_logit import log_one_logit
-from doxa.structure.logistic.softplus import exponentials, subtract_softplus
+from doxa.structure.logistic.softplus import exponentials
 
 __all__ = ["choose_law", "log_evidence", "weigh"]
 
 _CHUNK = 128
-_FEW_LEVELS, _ALL_LEVELS = 3, 64
+_FEW_LEVELS, _ALL_LEVELS = 4, 64  # the fourth has 2048 nodes
 _LIKELY = -6.0  # nats: one point of the prior in four hundred carries the likelihood
-_MOST_WORK = 4e7  # cells times nodes after which no further level is begun: a tenth of a second
+_MOST_WORK = 2e7  # four times cells times nodes: no level goes beyond, which is some ten milliseconds
 
 
 @hot
@@ -69,32 +71,35 @@ def choose_law(
 
     After `gather_cells`.  The law of the nodes that was used is left in ``work`` (mean, frame, centre, tilt).
     """
-    of_laplace = _by_laplace(n_cells, n_parents, scale, tolerance, _FEW_LEVELS, columns, work)
-    if of_laplace[1] <= tolerance:
-        return of_laplace
-    of_prior = (0.0, math.inf, 0, 0.0)
-    if of_laplace[0] > _LIKELY:
+    peak, log_determinant = _laplace_frame(n_cells, n_parents, scale, columns, work)
+    arguments = (n_cells, n_parents, scale, peak, tolerance, columns, work)
+    value, error, n_nodes = _log_mean_weight(0, _FEW_LEVELS, arguments)
+    value += peak + log_determinant
+    if error <= tolerance:
+        return value, error, n_nodes, peak
+    first = _FEW_LEVELS
+    if value > _LIKELY:
         _prior_frame(n_parents + 1, work)
-        value, error, n_nodes = _log_mean_weight(n_cells, n_parents, scale, 0.0, tolerance, _ALL_LEVELS, columns, work)
-        of_prior = (value, error, n_nodes, 0.0)
-        if error <= tolerance:
-            return of_prior
-    of_laplace = _by_laplace(n_cells, n_parents, scale, tolerance, _ALL_LEVELS, columns, work)
-    if of_prior[1] < of_laplace[1]:
-        _prior_frame(n_parents + 1, work)
-        return of_prior
-    return of_laplace
+        of_prior = (n_cells, n_parents, scale, 0.0, tolerance, columns, work)
+        value, other_error, n_nodes = _log_mean_weight(0, _FEW_LEVELS, of_prior)
+        if other_error <= tolerance:
+            return value, other_error, n_nodes, 0.0
+        if other_error < error:
+            value, error, n_nodes = _log_mean_weight(_FEW_LEVELS, _ALL_LEVELS, of_prior)
+            return value, error, n_nodes, 0.0
+        _laplace_frame(n_cells, n_parents, scale, columns, work)
+        first = 0
+    value, error, n_nodes = _log_mean_weight(first, _ALL_LEVELS, arguments)
+    return value + peak + log_determinant, error, n_nodes, peak
 
 
 @hot
-def _by_laplace(
-    n_cells: int, n_parents: int, scale: float, tolerance: float, n_levels: int, columns: Any, work: Any
-) -> tuple[float, float, int, float]:
+def _laplace_frame(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> tuple[float, float]:
+    """Laplace's Gaussian as the law of the nodes, its axes stretched; the peak and the log of its determinant."""
     peak = find_mode(n_cells, n_parents, scale, columns, work)
     log_determinant = choose_frame(n_cells, n_parents, scale, columns, work)
     axis_scales(n_cells, n_parents, scale, columns, work)
-    correction, error, n_nodes = _log_mean_weight(n_cells, n_parents, scale, peak, tolerance, n_levels, columns, work)
-    return peak + log_determinant + correction, error, n_nodes, peak
+    return peak, log_determinant
 
 
 @hot
@@ -108,19 +113,32 @@ def _prior_frame(d: int, work: Any) -> None:
 
 
 @hot
-def _log_mean_weight(
-    n_cells: int, n_parents: int, scale: float, peak: float, tolerance: float, n_levels: int, columns: Any, work: Any
-) -> tuple[float, float, int]:
+def _log_mean_weight(begin: int, end: int, arguments: Any) -> tuple[float, float, int]:
+    """Levels ``begin`` to ``end``, as far as they are needed: log of the mean weight, its error, the nodes.
+
+    What the levels before ``begin`` gave is still in ``work.sums``.
+    """
+    n_cells, n_parents, scale, peak, tolerance, columns, work = arguments
     levels, sums = work.nodes.levels, work.sums
     n_sums = sums.size
-    sums[:] = 0.0
     log_mean, error, first = 0.0, 0.0, 0
-    for level in range(min(n_levels, levels.size)):
+    if begin == 0:
+        sums[:] = 0.0
+    else:
+        first = levels[begin - 1]
+        log_mean, error = _mean_and_error(sums, first)
+    for level in range(begin, min(end, levels.size)):
         n_nodes = levels[level]
-        if level > 0:  # what were sixteen parts of the nodes are now four
-            for part in range(n_sums // 4):
-                sums[part] = sums[4 * part] + sums[4 * part + 1] + sums[4 * part + 2] + sums[4 * part + 3]
-            sums[n_sums // 4 :] = 0.0
+        if 4.0 * n_nodes * n_cells > _MOST_WORK and first > 0:
+            break
+        if level > 0:  # what were sixteen parts of the nodes are now four, or eight
+            more = n_nodes // levels[level - 1]
+            for part in range(n_sums):
+                total = 0.0
+                if part < n_sums // more:
+                    for k in range(more):
+                        total += sums[more * part + k]
+                sums[part] = total
         while first < n_nodes:
             last = min(first + _CHUNK, n_nodes)
             weigh(first, last, n_cells, n_parents, scale, peak, columns, work, 0.0)
@@ -128,7 +146,7 @@ def _log_mean_weight(
                 sums[(first + p) * n_sums // n_nodes] += work.weights[p]
             first = last
         log_mean, error = _mean_and_error(sums, n_nodes)
-        if error <= tolerance or 4.0 * n_nodes * n_cells > _MOST_WORK:
+        if error <= tolerance:
             break
     return log_mean, error, first
 
@@ -179,17 +197,7 @@ def weigh(
         target = moved[i]
         for p in range(n):
             exponents[p] -= 0.5 * target[p] * target[p]
-    for cell in range(n_cells):
-        row = work.row[cell]
-        target = moved[0]
-        for p in range(n):
-            logits[p] = scale * target[p]
-        for j in range(n_parents):
-            sign = scale if columns[work.parents[j], row] != 0 else -scale
-            target = moved[j + 1]
-            for p in range(n):
-                logits[p] += sign * target[p]
-        subtract_softplus(logits, work.successes[cell], work.cases[cell], exponents)
+    add_log_likelihood(n, n_cells, n_parents, scale, columns, work)
     if freedom > 0.0:
         for p in range(n):
             logits[p] = 0.0

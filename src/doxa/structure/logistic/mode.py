@@ -230,27 +230,39 @@ def axis_scales(n_cells: int, n_parents: int, scale: float, columns: Any, work: 
     """
     d = n_parents + 1
     mean, along = work.mean, work.along
+    for cell in range(n_cells):
+        along[cell] = 0.0
+    here = _cost(0.0, n_cells, work)
     for axis in range(d):
         ray = work.frame[axis]
         length, drift = 0.0, 0.0
         for i in range(d):
             length += ray[i] * ray[i]
             drift += ray[i] * mean[i]
+        successes = 0.0
         for cell in range(n_cells):
             along[cell] = scale * logit_of(cell, n_parents, ray, columns, work)
+            successes += work.successes[cell] * along[cell]
         sides = (0.0, 0.0)
         for side in range(2):
             widest = 0.0
             for distance in (1.0, 2.5, 5.0):
                 signed = distance if side == 1 else -distance
-                fall = signed * drift + 0.5 * signed * signed * length
-                for cell in range(n_cells):
-                    h = work.logit[cell] + signed * along[cell]
-                    here = softplus(work.logit[cell])
-                    fall -= work.successes[cell] * (h - work.logit[cell])
-                    fall += work.cases[cell] * (softplus(h) - here)
                 least = 0.5 * signed * signed * length
+                fall = signed * (drift - successes) + least + _cost(signed, n_cells, work) - here
                 widest = max(widest, _WIDER * distance / math.sqrt(2.0 * max(fall, least)))
             sides = (widest, 0.0) if side == 0 else (sides[0], widest)
         work.centre[axis] = 0.5 * (sides[0] + sides[1])
         work.tilt[axis] = 0.5 * (sides[1] - sides[0])
+
+
+@hot
+def _cost(distance: float, n_cells: int, work: Any) -> float:
+    """Sum over the cells of cases times softplus, so far along an axis; ``work.left`` is work space."""
+    logit, along, cases, each = work.logit, work.along, work.cases, work.left
+    for cell in range(n_cells):  # apart from the sum: vector instructions
+        each[cell] = cases[cell] * softplus(logit[cell] + distance * along[cell])
+    total = 0.0
+    for cell in range(n_cells):
+        total += each[cell]
+    return total

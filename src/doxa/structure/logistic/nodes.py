@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 __all__ = ["LEVELS", "REPLICATES", "Nodes", "nodes_for"]
 
 REPLICATES = 16
-LEVELS = (128, 512, 2048, 8192, 32768)
+LEVELS = (128, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 _SHIFT_SEED = 2001
 # Chosen component by component among 160 random odd numbers: the least of the largest, over the levels, of the
 # worst-case error in the Korobov space of smoothness 2 with weights 1 / j, relative to the median of the candidates.
@@ -41,7 +41,7 @@ class Nodes(NamedTuple):
 
     value: NDArray[np.float64]  # (d, n): standard normals z
     bend: NDArray[np.float64]  # (d, n): sqrt(1 + z^2) - 1
-    levels: NDArray[np.int64]  # (n_levels,): numbers of nodes, each four times the one before
+    levels: NDArray[np.int64]  # (n_levels,): numbers of nodes, each twice or four times the one before
 
 
 def nodes_for(n_dimensions: int) -> Nodes:

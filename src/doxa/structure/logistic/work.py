@@ -43,6 +43,9 @@ class LogisticWork(NamedTuple):
     centre: _Floats  # (d,): scale of an axis
     tilt: _Floats  # (d,): half the difference of its scales to the right and to the left
     moved: _Floats  # (d, CHUNK)
+    growth: _Floats  # (d, CHUNK): exponentials of logits, see `doxa.structure.logistic.likelihood`
+    product: _Floats  # (CHUNK,)
+    weighted: _Floats  # (CHUNK,)
     logits: _Floats  # (CHUNK,)
     exponents: _Floats  # (CHUNK,)
     weights: _Floats  # (CHUNK,)
@@ -78,6 +81,9 @@ def logistic_work(n_rows: int, n_nodes: int) -> LogisticWork:
         centre=np.zeros(d),
         tilt=np.zeros(d),
         moved=np.zeros((d, CHUNK)),
+        growth=np.zeros((d, CHUNK)),
+        product=np.zeros(CHUNK),
+        weighted=np.zeros(CHUNK),
         logits=np.zeros(CHUNK),
         exponents=np.zeros(CHUNK),
         weights=np.zeros(CHUNK),

@@ -26,9 +26,11 @@ from doxa.structure.counted import CountedScores
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import Score
 from doxa.structure.incomplete import IncompleteData
+from doxa.structure.incomplete.logistic_sampler import logistic_sampler
 from doxa.structure.incomplete.sampler import usual_steps
 from doxa.structure.incomplete.tempered import sampler_with_cells
 from doxa.structure.limits import Limits
+from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.moves.by_name import check_move, sampler_of
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.priors import StructurePrior
@@ -166,6 +168,8 @@ def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
     options = plan.options
     if plan.table.n_missing:
         hidden = [name for name, _ in options.hidden]
+        if isinstance(options.score, (Logistic, FamilyMixture)):
+            return logistic_sampler(plan.table, options, plan.move, plan.thin), None
         data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
         steps = usual_steps(data.n_nodes)
         steps = steps if plan.thin % steps == 0 else plan.thin
