@@ -27,20 +27,19 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.models.bits import n_words, pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import CountingScratch
 from doxa.structure.families.scores import BDeu
+from doxa.structure.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.holes import Completion, find_holes
-from doxa.structure.incomplete.references import observed_cells, reference_completions
-from doxa.structure.incomplete.sampler import IncompleteState, usual_steps
+from doxa.structure.incomplete.references import reference_completions
+from doxa.structure.incomplete.sampler import usual_steps
 from doxa.structure.limits import Limits
 from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.moves.single_edge import SingleEdge
-from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
 from doxa.structure.priors import uniform_prior
 
 __all__ = ["LogisticCellsSampler", "LogisticIncompleteData", "logistic_sampler"]
@@ -106,7 +105,7 @@ class LogisticIncompleteData(IncompleteData):
 
 
 @dataclass(frozen=True)
-class LogisticCellsSampler:
+class LogisticCellsSampler(CellsSampler):
     """Graphs and missing cells in turn; see the module's notes.
 
     Parameters
@@ -153,30 +152,9 @@ class LogisticCellsSampler:
                 "Auto() or SingleEdge(), or family='categorical'"
             )
 
-    @property
-    def thin(self) -> int:
-        """Structure steps between kept draws."""
-        return self.steps * self.turns
-
-    def start(self, chain: int, rng: np.random.Generator) -> IncompleteState:
-        """Starts far apart: as `StructureSampler.start`, 0 and 1 with likely values in the missing cells."""
-        if chain > 1:
-            return self.init(rng)
-        cells = observed_cells(self.data.holes, rng)
-        if chain == 0:
-            return self.start_at(smallest_graph(self.limits), cells)
-        return self.start_at(greedy_graph(self.data.reference(self.limits), self.limits), cells)
-
-    def init(self, rng: np.random.Generator) -> IncompleteState:
-        """An over-dispersed start: a random graph, and any values in the missing cells."""
-        holes = self.data.holes
-        cells = (rng.random(holes.n_missing) * holes.n_states[holes.column]).astype(np.int16)
-        return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
-
-    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16]) -> IncompleteState:
-        """The state of a chain that starts at a graph, given by its adjacency rows, and a completion."""
-        words = n_words(len(rows))
-        return IncompleteState(rows, cells, 0, np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64))
+    def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:  # noqa: ARG002
+        """The stale scores, which are made in any case."""
+        return self.data.reference(self.limits)
 
     def run(
         self, state: IncompleteState, n_steps: int, rng: np.random.Generator
@@ -191,21 +169,13 @@ class LogisticCellsSampler:
 
         kept = n_steps // self.thin
         chain = LogisticTurns(self.data, self.limits, self.move, self.excursion, state.rows, state.cells)
-        draws: dict[str, NDArray[Any]] = {
-            "rows": np.empty((kept, *state.rows.shape), dtype=np.uint64),
-            "log_score": np.empty(kept),
-            "n_edges": np.empty(kept, dtype=np.int32),
-            "cells": np.empty((kept, len(state.cells)), dtype=self.data.holes.dtype),
-        }
+        draws = no_draws(kept, state, self.data.holes.dtype)
         for draw in range(kept):
             for _ in range(self.turns):
                 chain.redraw_cells(self.block, rng)
                 chain.move_afresh(self.fresh, rng)
                 chain.move_graph(self.steps, rng)
-            draws["rows"][draw] = chain.rows
-            draws["log_score"][draw] = chain.local.sum()
-            draws["n_edges"][draw] = np.bitwise_count(chain.rows).sum()
-            draws["cells"][draw] = chain.cells
+            keep_draw(draws, draw, chain.rows, chain.local, chain.cells)
         info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
         info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
         info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.models.bits import n_words, pack_rows
+from doxa.structure.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.excursions import Excursions
-from doxa.structure.incomplete.references import observed_cells, shared_lists
+from doxa.structure.incomplete.references import shared_lists
 from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureMove
-from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
 
-__all__ = ["IncompleteSampler", "IncompleteState", "usual_steps"]
+__all__ = ["IncompleteSampler", "usual_steps"]
 
 _STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 5, 20, 100
 _FEW_STEPS = 3000  # they take no longer than the rest of a turn
-
-
-class IncompleteState(NamedTuple):
-    """Where a chain stands: all that the next step needs."""
-
-    rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
-    cells: NDArray[np.int16]  # (n_missing,): values of the missing cells, in the order of `Holes`
-    position: int  # as in `doxa.structure.moves.sampler.StructureState`, for the move
-    block: NDArray[np.uint64]
-    memory: NDArray[np.int64]
 
 
 def usual_steps(n_nodes: int) -> int:
@@ -48,7 +37,7 @@ def usual_excursions(n_nodes: int) -> int:
 
 
 @dataclass(frozen=True)
-class IncompleteSampler:
+class IncompleteSampler(CellsSampler):
     """Graphs and missing cells in turn; see `doxa.structure.incomplete.turns`.
 
     Parameters
@@ -122,31 +111,6 @@ class IncompleteSampler:
                 "doxa.structure.incomplete.tempered.sampler_with_cells"
             )
 
-    @property
-    def thin(self) -> int:
-        """Structure steps between kept draws."""
-        return self.steps * self.turns
-
-    def start(self, chain: int, rng: np.random.Generator) -> IncompleteState:
-        """Starts far apart: as `StructureSampler.start`, 0 and 1 with likely values in the missing cells."""
-        if chain > 1:
-            return self.init(rng)
-        cells = observed_cells(self.data.holes, rng)
-        if chain == 0:
-            return self.start_at(smallest_graph(self.limits), cells)
-        return self.start_at(greedy_graph(self.data.completed(cells), self.limits), cells)
-
-    def init(self, rng: np.random.Generator) -> IncompleteState:
-        """An over-dispersed start: a random graph, and any values in the missing cells."""
-        holes = self.data.holes
-        cells = (rng.random(holes.n_missing) * holes.n_states[holes.column]).astype(np.int16)
-        return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
-
-    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16]) -> IncompleteState:
-        """The state of a chain that starts at a graph, given by its adjacency rows, and a completion."""
-        words = n_words(len(rows))
-        return IncompleteState(rows, cells, 0, np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64))
-
     def run(
         self, state: IncompleteState, n_steps: int, rng: np.random.Generator
     ) -> tuple[IncompleteState, dict[str, NDArray[Any]], dict[str, int]]:
@@ -164,12 +128,7 @@ class IncompleteSampler:
             proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
         """
         kept = n_steps // self.thin
-        draws: dict[str, NDArray[Any]] = {
-            "rows": np.empty((kept, *state.rows.shape), dtype=np.uint64),
-            "log_score": np.empty(kept),
-            "n_edges": np.empty(kept, dtype=np.int32),
-            "cells": np.empty((kept, len(state.cells)), dtype=self.data.holes.dtype),
-        }
+        draws = no_draws(kept, state, self.data.holes.dtype)
         lists, excursions = None, None
         if self.move.uses_table or self.excursions:
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
@@ -180,10 +139,7 @@ class IncompleteSampler:
         for draw in range(kept):
             for _ in range(self.turns):
                 chain.turn(self.sweeps, self.excursions, self.steps, rng)
-            draws["rows"][draw] = chain.graph[1]
-            draws["log_score"][draw] = chain.local.sum()
-            draws["n_edges"][draw] = np.bitwise_count(chain.graph[1]).sum()
-            draws["cells"][draw] = chain.cells
+            keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
         after = IncompleteState(chain.graph[1], chain.cells, chain.position, chain.block, chain.memory)
         info = {
             "proposed": int(chain.steps_done[0]),

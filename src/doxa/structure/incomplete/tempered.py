@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.mcmc.fleet import Sampler
+from doxa.structure.incomplete.cells_sampler import IncompleteState
 from doxa.structure.incomplete.data import IncompleteData
-from doxa.structure.incomplete.sampler import IncompleteSampler, IncompleteState
+from doxa.structure.incomplete.sampler import IncompleteSampler
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.moves.tempered import Tempered, TemperedSampler
