@@ -109,7 +109,7 @@ def test_sums_are_those_of_the_counts(score):
     table = mixed_table([3, 2, 4, 1, 3], 70, seed=5)
     columns = range(5)
     with ThreadPoolExecutor(1) as pool:
-        counts = SharedCounts(FamilyScores(table, score), 4, pool)
+        counts = SharedCounts(FamilyScores(table, score).data, score.rule(table.n_rows), 4, pool)
         for size in range(1, 5):
             if size == 3:  # in two parts that overlap
                 counts.count(3, [np.array([7, 2]), np.array([2, 3])])

@@ -23,7 +23,8 @@ from doxa.structure.counted.families import predicted_cost
 from doxa.structure.counted.sums import CountedSums
 from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
 from doxa.structure.families.counting import CountingScratch, counting_scratch
-from doxa.structure.families.scores import Rule, family_log_marginal
+from doxa.structure.families.rules import Rule
+from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
@@ -74,7 +75,7 @@ class CountedScores(FamilyScores):
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums for score tables, from the counts."""
-        return CountedSums(self.table.sizes, self, most_columns, pool)
+        return CountedSums(self.table.sizes, self.data, self.rule, most_columns, pool)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_all": self._all}  # the cache cannot be made again from anything smaller

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.data.large.table import SizedCounts
-from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.shared_counts import SharedCounts, sum_terms
+from doxa.structure.families.rules import Rule
+from doxa.structure.families.shared_counts import Data, SharedCounts, sum_terms
 
 __all__ = ["CountedSums"]
 
@@ -27,10 +27,10 @@ class CountedSums(SharedCounts):
     """
 
     def __init__(
-        self, sizes: Mapping[int, SizedCounts], scores: FamilyScores, most_columns: int, pool: ThreadPoolExecutor
+        self, sizes: Mapping[int, SizedCounts], data: Data, rule: Rule, most_columns: int, pool: ThreadPoolExecutor
     ) -> None:
         self._sizes = sizes
-        super().__init__(scores, most_columns, pool)
+        super().__init__(data, rule, most_columns, pool)
 
     def _count(self, size: int, sums: NDArray[np.float64], keys: NDArray[np.int64] | None) -> None:
         sums[:] = np.nan

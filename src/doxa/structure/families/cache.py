@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,12 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, counting_scratch
-from doxa.structure.families.scores import BDeu, Rule, Score, family_log_marginal
+from doxa.structure.families.rules import Rule
+from doxa.structure.families.scores import BDeu, Score, family_log_marginal
+from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
-
-if TYPE_CHECKING:
-    from doxa.structure.families.shared_counts import SharedCounts
 
 __all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
 
@@ -199,9 +198,7 @@ class FamilyScores:
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums of sets of up to so many columns, for score tables."""
-        from doxa.structure.families.shared_counts import SharedCounts
-
-        return SharedCounts(self, most_columns, pool)
+        return SharedCounts(self.data, self.rule, most_columns, pool)
 
     def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
         cache = ScoreCache(self.n_nodes, self.max_bytes)

@@ -21,7 +21,8 @@ from doxa._jit import hot
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
-from doxa.structure.families.scores import BIC_RULE, CONSTANT_RULE, family_log_marginal
+from doxa.structure.families.rules import BIC_RULE, CONSTANT_RULE
+from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts, subsets
 from doxa.structure.limits import Limits
 from doxa.structure.priors import family_log_prior

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,20 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.structure.families.counting import group_family
+from doxa.structure.families.rules import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule
 from doxa.structure.logistic.call import call_scorer
 from doxa.structure.logistic.score import LOGISTIC_RULE, MIXTURE_RULE, FamilyMixture, Logistic
 
-__all__ = ["BIC", "K2", "SCORES", "BDeu", "Rule", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
-
-BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
-
-
-class Rule(NamedTuple):
-    """A score as compiled loops take it."""
-
-    kind: int
-    log_weight: float  # of the prior: in a family for BDeu, in a cell for K2
-    log_cases: float  # in the table
+__all__ = ["BIC", "K2", "SCORES", "BDeu", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
 
 
 @dataclass(frozen=True)

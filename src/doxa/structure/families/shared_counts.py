@@ -25,11 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import relabel
-from doxa.structure.families.scores import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, log_ratio
+from doxa.structure.families.rules import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule
+from doxa.structure.families.scores import log_ratio
 
-__all__ = ["SharedCounts", "binomials", "set_number", "subsets", "sum_terms"]
+__all__ = ["Data", "SharedCounts", "binomials", "set_number", "subsets", "sum_terms"]
+
+Data = tuple[NDArray[Any], ...]  # columns, counts, n_states, as in `FamilyScores.data`
 
 _LARGEST_NUMBER = 2**62
 _MOST_PRODUCTS, _MOST_TERMS = 4096, 2**21  # distinct a with a table; tabulated terms of all (16 MiB)
@@ -70,20 +72,23 @@ class SharedCounts:
 
     Parameters
     ----------
-    scores : FamilyScores
+    data : tuple of ndarray
+        Columns, counts and numbers of states, as `FamilyScores.data` has them.
+    rule : Rule
+        Of BDeu, K2 or BIC.
     most_columns : int
         Largest sets that will be asked for; see `countable`.
     pool : ThreadPoolExecutor
         Where to count.
     """
 
-    def __init__(self, scores: FamilyScores, most_columns: int, pool: ThreadPoolExecutor) -> None:
-        columns, counts, n_states = scores.data
+    def __init__(self, data: Data, rule: Rule, most_columns: int, pool: ThreadPoolExecutor) -> None:
+        columns, counts, n_states = data
         n_rows = int(counts.sum())
         weights = counts.astype(np.int32 if n_rows < 2**31 else np.int64)
         self.n_nodes, self.n_rows = len(n_states), n_rows
         self.binom = binomials(self.n_nodes, most_columns)
-        self.rule = scores.rule
+        self.rule = rule
         self.radices, self.radix_of = np.unique(n_states, return_inverse=True)
         self._data = (columns, weights, n_states)
         self._most, self._pool = most_columns, pool

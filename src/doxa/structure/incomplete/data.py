@@ -14,7 +14,8 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import CountingScratch
-from doxa.structure.families.scores import BIC, K2, BDeu, Rule, Score
+from doxa.structure.families.rules import Rule
+from doxa.structure.families.scores import BIC, K2, BDeu, Score
 from doxa.structure.incomplete.holes import Completion, Holes, completed_table, find_holes
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, uniform_prior

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.structure.families.scores import CONSTANT_RULE, Rule
+from doxa.structure.families.rules import CONSTANT_RULE, Rule
 from doxa.structure.incomplete.holes import Completion
 
 __all__ = [

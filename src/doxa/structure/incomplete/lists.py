@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
 from doxa.structure.families.cache import store_score
-from doxa.structure.families.scores import CONSTANT_RULE, family_log_marginal, log_ratio
+from doxa.structure.families.rules import CONSTANT_RULE
+from doxa.structure.families.scores import family_log_marginal, log_ratio
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.priors import family_log_prior
 

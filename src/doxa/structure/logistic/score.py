@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.families.rules import Rule
 from doxa.structure.logistic.work import MOST_PARENTS
 
 if TYPE_CHECKING:
-    from doxa.structure.families.scores import Rule
     from doxa.structure.limits import Limits
 
 __all__ = [
@@ -53,7 +53,7 @@ _SCALES = (1e-3, 1e3)
 
 
 class LogisticRule(NamedTuple):
-    """What the scorer takes; the first three fields are those of `doxa.structure.families.scores.Rule`."""
+    """What the scorer takes; the first three fields are those of `doxa.structure.families.rules.Rule`."""
 
     kind: int
     log_weight: float
@@ -207,8 +207,6 @@ class FamilyMixture:
 
 
 def _rule(rule: LogisticRule) -> Rule:
-    from doxa.structure.families.scores import Rule  # which imports this module
-
     return Rule(rule.kind, rule.log_weight, rule.log_cases)
 
 
