@@ -33,7 +33,7 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.score_table import build_score_table
-from doxa.structure.families.shared_counts import subsets
+from doxa.structure.families.set_numbers import subsets
 from doxa.structure.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
 from doxa.structure.incomplete.logistic_turns import LogisticTurns
 from doxa.structure.limits import capped

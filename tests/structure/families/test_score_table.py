@@ -18,7 +18,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import count_family
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.families.scores import BIC, K2, BDeu
-from doxa.structure.families.shared_counts import SharedCounts, subsets
+from doxa.structure.families.set_numbers import subsets
+from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import capped, is_legal_family, make_limits
 from doxa.structure.priors import make_prior
 from doxa.structure.sums.enumeration import enumerate_posterior

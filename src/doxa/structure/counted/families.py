@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.structure.families.family_weights import list_nodes
-from doxa.structure.families.shared_counts import subsets
+from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
 
 __all__ = ["FamilyCost", "fits", "needed_sets", "predicted_cost"]

@@ -23,7 +23,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.rules import BIC_RULE, CONSTANT_RULE
 from doxa.structure.families.scores import family_log_marginal
-from doxa.structure.families.shared_counts import SharedCounts, subsets
+from doxa.structure.families.set_numbers import subsets
+from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.priors import family_log_prior
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
-from doxa.structure.families.shared_counts import set_number, subsets
+from doxa.structure.families.set_numbers import set_number, subsets
 
 __all__ = ["PrunedSets", "add_sets", "list_sets", "more_sets"]
 

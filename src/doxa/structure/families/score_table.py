@@ -36,7 +36,7 @@ from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
 from doxa.structure.families.pruned_sets import PrunedSets, add_sets, list_sets, more_sets
-from doxa.structure.families.shared_counts import subsets
+from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
 from doxa.structure.logistic.costs import family_cost
 from doxa.structure.logistic.score import FamilyMixture, Logistic

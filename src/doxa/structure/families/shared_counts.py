@@ -9,9 +9,9 @@ with f(N) = ln Gamma(a + N) - ln Gamma(a) for BDeu (a = alpha / the number of po
 f(N) = N ln N for BIC.  A set of four columns, counted once, so serves four families of three parents.  Only for K2 has
 the second sum another a than the first: the prior count times the number of states of the child, a few values.
 
-A set is named by its number in colexicographic order, sum_k binomial(c_k, k) for members c_1 < c_2 < ..., so that lists
-of sets are sorted arrays of integers.  In that order neighbours share all but their smallest members: the labels of the
-rows under the shared members are built once.  What the counts are for is in `doxa.structure.families.score_table`.
+A set is named by its number (`doxa.structure.families.set_numbers`).  In the order of numbers neighbours share all but
+their smallest members: the labels of the rows under the shared members are built once.  What the counts are for is in
+`doxa.structure.families.score_table`.
 """
 
 from __future__ import annotations
@@ -28,43 +28,15 @@ from doxa._jit import hot
 from doxa.structure.families.counting import relabel
 from doxa.structure.families.rules import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule
 from doxa.structure.families.scores import log_ratio
+from doxa.structure.families.set_numbers import LARGEST_NUMBER, binomials, largest_member, set_numbers
 
-__all__ = ["Data", "SharedCounts", "binomials", "set_number", "subsets", "sum_terms"]
+__all__ = ["Data", "SharedCounts", "sum_terms"]
 
 Data = tuple[NDArray[Any], ...]  # columns, counts, n_states, as in `FamilyScores.data`
 
-_LARGEST_NUMBER = 2**62
 _MOST_PRODUCTS, _MOST_TERMS = 4096, 2**21  # distinct a with a table; tabulated terms of all (16 MiB)
 _FEWEST_CELLS, _MOST_CELLS = 2**18, 2**23  # of a table of counts, one a thread; more are renumbered by occurrence
 _CHUNK = 4096  # sets that one thread counts at a time
-
-
-def binomials(n: int, k: int) -> NDArray[np.int64]:
-    """binomial(i, j) for i up to n and j up to k, at most 2^62.
-
-    Examples
-    --------
-    >>> binomials(4, 2)[4]
-    array([1, 4, 6])
-    """
-    table = np.zeros((n + 1, k + 1), dtype=np.int64)
-    table[:, 0] = 1
-    for i in range(1, n + 1):
-        table[i, 1:] = np.minimum(table[i - 1, :-1] + table[i - 1, 1:], _LARGEST_NUMBER)
-    return table
-
-
-def subsets(n: int, size: int) -> NDArray[np.int64]:
-    """All subsets of 0..n-1 of one size, their members rising, in colexicographic order.
-
-    Examples
-    --------
-    >>> subsets(4, 2).tolist()
-    [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]
-    """
-    found = np.empty((math.comb(n, size), size), dtype=np.int64)
-    _fill_subsets(found)
-    return found
 
 
 class SharedCounts:
@@ -100,13 +72,13 @@ class SharedCounts:
     @staticmethod
     def countable(n_nodes: int, size: int) -> bool:
         """Whether the sets of so many columns have numbers that a machine word holds."""
-        return math.comb(n_nodes, size) < _LARGEST_NUMBER
+        return math.comb(n_nodes, size) < LARGEST_NUMBER
 
     def numbers(self, members: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of the sets of columns in the rows of ``members``, which rise, each joined with ``base``."""
         numbers = np.empty(len(members), dtype=np.int64)
         merged = np.empty(members.shape[1] + len(base), dtype=np.int64)
-        _set_numbers(members, np.sort(base), self.binom, merged, numbers)
+        set_numbers(members, np.sort(base), self.binom, merged, numbers)
         return numbers
 
     def has_all(self, size: int) -> bool:
@@ -247,59 +219,6 @@ def _fill(tables: Any, likelihood: bool, log_alphas: Any) -> None:
 
 
 @hot
-def set_number(members: Any, size: int, binom: Any) -> int:
-    """Number of the set of the first ``size`` members, which rise."""
-    number = 0
-    for k in range(size):
-        number += binom[members[k], k + 1]
-    return number
-
-
-@hot
-def _fill_subsets(found: Any) -> None:
-    size = found.shape[1]
-    for row in range(found.shape[0]):
-        if row == 0:
-            for k in range(size):
-                found[0, k] = k
-            continue
-        k = 0  # the smallest member that can rise does, those below it start again
-        while k + 1 < size and found[row - 1, k] + 1 == found[row - 1, k + 1]:
-            k += 1
-        for j in range(size):
-            found[row, j] = j if j < k else found[row - 1, j]
-        found[row, k] = found[row - 1, k] + 1
-
-
-@hot
-def _set_numbers(members: Any, base: Any, binom: Any, merged: Any, numbers: Any) -> None:
-    size, n_base = members.shape[1], base.size
-    for row in range(members.shape[0]):
-        i, j = 0, 0
-        while i < size or j < n_base:
-            if j == n_base or (i < size and members[row, i] < base[j]):
-                merged[i + j] = members[row, i]
-                i += 1
-            else:
-                merged[i + j] = base[j]
-                j += 1
-        numbers[row] = set_number(merged, size + n_base, binom)
-
-
-@hot
-def _largest_member(number: int, size: int, below: int, binom: Any) -> int:
-    """Largest c < ``below`` with binomial(c, size) <= number."""
-    low, high = size - 1, below - 1
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if binom[middle, size] <= number:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-@hot
 def _count_sets(keys: Any, size: int, binom: Any, data: Any, terms: Any, work: Any, sums: Any) -> None:
     """Sums of the sets of ``size`` columns with the sorted numbers ``keys``, into ``sums``."""
     n_states = data[2]
@@ -309,7 +228,7 @@ def _count_sets(keys: Any, size: int, binom: Any, data: Any, terms: Any, work: A
         rest = keys[at]
         below = n_states.size
         for level in range(size - 1):
-            member = _largest_member(rest, size - level, below, binom)
+            member = largest_member(rest, size - level, below, binom)
             rest -= binom[member, size - level]
             below = member
             if level >= n_built or members[level] != member:
