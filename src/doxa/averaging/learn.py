@@ -42,7 +42,7 @@ def learn(
     score: str | Score = "bdeu",
     equivalent_sample_size: float = 1.0,
     prior_scale: float | None = None,
-    prior: str = "uniform",
+    prior: str = "sparse",
     edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None,
     sampler: str | StructureMove = "auto",
     max_parents: int | Mapping[str, int] | None = None,
@@ -86,8 +86,12 @@ def learn(
     prior_scale : float, optional
         Standard deviation of the normal prior of logistic coefficients, states coded -1 and +1; 2 when left out, which
         says as much as one case (`doxa.structure.logistic`).
-    prior : str, default="uniform"
-        ``"uniform"`` over graphs, or ``"in_degree"``: uniform over the number of parents of each node, then over sets.
+    prior : str, default="sparse"
+        ``"sparse"``: about one edge is expected in the whole graph before the data speak, and the parents of a node
+        have no more configurations than the table has rows (their tables would say nothing of most of them; required
+        parents and logistic families are exempt).  ``"uniform"``: over all graphs, as in the papers, with any number of
+        configurations; in tables with few rows or many states it favours dense graphs.  ``"in_degree"``: uniform over
+        the number of parents of each node, then over sets.  See `doxa.structure.priors`.
     edge_log_odds : number, mapping or array, optional
         Soft knowledge, added to the log prior for each edge: one number for all (negative: a penalty), a mapping from
         (source, target), or an array of shape (n_columns, n_columns), ``[i, j]`` for i -> j.
@@ -235,7 +239,16 @@ def learn_from(
     """
     indicator = tuple(indicator)
     data = uncounted(table) if isinstance(table, CountedSource) else declared(table, indicator, hidden)
-    limits = make_limits(data.names, max_parents=max_parents, required=required, forbidden=forbidden, tiers=tiers)
+    most = data.n_rows if prior == "sparse" and not isinstance(score, Logistic) else None
+    limits = make_limits(
+        data.names,
+        max_parents=max_parents,
+        required=required,
+        forbidden=forbidden,
+        tiers=tiers,
+        n_states=data.n_states,
+        max_configurations=most,
+    )
     if not isinstance(table, CountedSource):
         limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(
@@ -246,6 +259,7 @@ def learn_from(
         limits=limits,
         indicator=indicator,
         hidden=hidden,
+        max_configurations=most,
         **running,
     )
     if isinstance(score, Logistic):

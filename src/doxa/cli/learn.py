@@ -50,7 +50,7 @@ def learn(
     score: own.Score = "bdeu",
     equivalent_sample_size: own.EquivalentSampleSize = 1.0,
     prior_scale: own.PriorScale = None,
-    prior: own.Prior = "uniform",
+    prior: own.Prior = "sparse",
     edge_log_odds: own.EdgeLogOdds = None,
     required: own.Required = None,
     forbidden: own.Forbidden = None,

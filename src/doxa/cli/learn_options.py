@@ -72,7 +72,7 @@ EquivalentSampleSize = Annotated[float, typer.Option(help="Weight of the BDeu pr
 PriorScale = Annotated[
     float | None, typer.Option(help="Standard deviation of logistic coefficients a priori.", show_default="2")
 ]
-Prior = Annotated[str, typer.Option(help="uniform over graphs, or over the in_degree of each node.")]
+Prior = Annotated[str, typer.Option(help="sparse, uniform over graphs, or uniform over the in_degree of each node.")]
 EdgeLogOdds = Annotated[
     list[str] | None,
     typer.Option(

@@ -52,7 +52,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     max_parents : int or None, default=3
         Largest number of parents of every node; any number if None.  With few rows and many states BDeu takes sets of
         parents so large that every row has its own configuration for better than none.
-    prior : {"uniform", "in_degree"}, default="uniform"
+    prior : {"uniform", "sparse", "in_degree"}, default="uniform"
         Of graphs, as for `doxa.learn`.
     edge_log_odds : float, default=0.0
         Added to the log prior of a graph for each of its edges; negative for sparser graphs.

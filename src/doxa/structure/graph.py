@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa.structure.limits import may_add
 
 __all__ = [
     "ADD",
@@ -88,7 +89,7 @@ def candidate_kind(graph: Any, limits: Any, i: int, j: int) -> int:
     parents, children, ancestors = graph[0], graph[1], graph[2]
     if has_bit(children, i, j):
         return ILLEGAL if has_bit(limits.required, j, i) else DELETE
-    if not has_bit(limits.allowed, j, i) or count_bits(parents, j) >= limits.max_parents[j]:
+    if not may_add(limits, parents, j, i):
         return ILLEGAL
     if has_bit(children, j, i):
         # j -> i can turn round unless another path leads from j to i: through a child of j that is an ancestor of i.

@@ -1,24 +1,30 @@
-"""`Limits`: which families a graph may have.  Required and forbidden edges, tiers, and caps on the number of parents.
+"""`Limits`: which families a graph may have.  Required and forbidden edges, tiers, and caps on the parents of a node.
 
 This is hard knowledge: a graph that breaks it has posterior probability 0, whatever the data say.  Soft knowledge is a
-prior (`doxa.structure.priors`).  Everything is brought into one form, two bit sets and a cap for each node, which every
+prior (`doxa.structure.priors`).  Everything is brought into one form, two bit sets and two caps for each node, which every
 move, every start and every exact sum obeys.
+
+The second cap is on the number of *configurations* that a set of parents can take, the product of their numbers of
+states: a table with more configurations than there are rows says nothing of most of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, popcount
+from doxa._jit import hot, lowest_bit, popcount
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 
-__all__ = ["Limits", "capped", "find_cycle", "forbid_more", "is_legal_family", "make_limits"]
+__all__ = ["Limits", "capped", "find_cycle", "forbid_more", "is_legal_family", "make_limits", "may_add"]
+
+_ROUNDING = 1e-9  # nats, of a sum of logarithms of numbers of states
 
 
 class Limits(NamedTuple):
@@ -27,6 +33,8 @@ class Limits(NamedTuple):
     max_parents: NDArray[np.int64]  # (n_nodes,)
     allowed: NDArray[np.uint64]  # (n_nodes, n_words): nodes that may be parents
     required: NDArray[np.uint64]  # (n_nodes, n_words): nodes that must be
+    log_states: NDArray[np.float64]  # (n_nodes,): log of the number of states; 0 where it does not matter
+    max_log_configs: NDArray[np.float64]  # (n_nodes,): log of the most configurations of the parents; infinite: any
 
     @property
     def allowed_edges(self) -> NDArray[np.bool_]:
@@ -42,7 +50,20 @@ class Limits(NamedTuple):
     def only_caps(self) -> bool:
         """Whether nothing but the number of parents is limited."""
         n = len(self.max_parents)
-        return not self.required.any() and bool(self.allowed_edges.sum() == n * (n - 1))
+        whole = bool(np.isinf(self.max_log_configs).all())
+        return whole and not self.required.any() and bool(self.allowed_edges.sum() == n * (n - 1))
+
+    @property
+    def most_parents(self) -> NDArray[np.int64]:
+        """The largest number of parents that some legal family of each node has, shape (n_nodes,)."""
+        most = np.minimum(self.max_parents, self.allowed_edges.sum(axis=0))
+        for node in np.flatnonzero(np.isfinite(self.max_log_configs)).tolist():
+            needed = self.required_edges[:, node]
+            free = np.sort(self.log_states[self.allowed_edges[:, node] & ~needed])
+            logs = self.log_states[needed].sum() + np.cumsum(free)
+            fitting = int(needed.sum() + (logs <= self.max_log_configs[node]).sum())
+            most[node] = min(most[node], fitting)
+        return np.asarray(most)
 
 
 def capped(max_parents: Sequence[int] | NDArray[Any]) -> Limits:
@@ -55,7 +76,7 @@ def capped(max_parents: Sequence[int] | NDArray[Any]) -> Limits:
     """
     caps = np.array(max_parents, dtype=np.int64)
     n = len(caps)
-    return _packed(caps, ~np.eye(n, dtype=np.bool_), np.zeros((n, n), dtype=np.bool_))
+    return _packed(caps, ~np.eye(n, dtype=np.bool_), np.zeros((n, n), dtype=np.bool_), np.zeros(n), np.full(n, np.inf))
 
 
 def make_limits(
@@ -65,6 +86,8 @@ def make_limits(
     required: Iterable[tuple[str, str]] = (),
     forbidden: Iterable[tuple[str, str]] = (),
     tiers: Sequence[Sequence[str]] | None = None,
+    n_states: Sequence[int] | NDArray[Any] | None = None,
+    max_configurations: int | None = None,
 ) -> Limits:
     """Check hard knowledge and bring it into one form.
 
@@ -79,6 +102,11 @@ def make_limits(
     tiers : sequence of sequences of str, optional
         Groups of nodes in the order of time: no edge leads from a later group to an earlier one.  Nodes that
         no group names are free.
+    n_states : sequence of int, optional
+        Numbers of states of the nodes; needed with ``max_configurations``.
+    max_configurations : int, optional
+        Most configurations of a node's parents, the product of their numbers of states; any number when left out.
+        Required parents are allowed whatever their number of configurations.
 
     Raises
     ------
@@ -123,7 +151,14 @@ def make_limits(
     if cycle:
         path = " -> ".join(repr(names[i]) for i in [*cycle, cycle[0]])
         raise ArgumentError(f"the required edges form a cycle: {path}; a graph has none, so take one of them away")
-    return _packed(caps, ~(banned | later | np.eye(n, dtype=np.bool_)), needed)
+    log_states, most = np.zeros(n), np.full(n, np.inf)
+    if max_configurations is not None:
+        if n_states is None:
+            raise ArgumentError(f"max_configurations is {max_configurations}, but n_states is not given; give both")
+        log_states = np.log(np.asarray(n_states, dtype=np.float64))
+        cap = math.log(check_whole("max_configurations", max_configurations, 1))
+        most = np.maximum(cap, log_states @ needed) + _ROUNDING
+    return _packed(caps, ~(banned | later | np.eye(n, dtype=np.bool_)), needed, log_states, most)
 
 
 def forbid_more(limits: Limits, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> Limits:
@@ -138,7 +173,8 @@ def forbid_more(limits: Limits, names: Sequence[str], edges: Iterable[tuple[str,
     """
     banned = _edge_matrix("edges", edges, {name: number for number, name in enumerate(names)})
     needed = limits.required_edges
-    return _packed(limits.max_parents, limits.allowed_edges & ~(banned & ~needed), needed)
+    allowed = limits.allowed_edges & ~(banned & ~needed)
+    return _packed(limits.max_parents, allowed, needed, limits.log_states, limits.max_log_configs)
 
 
 def find_cycle(edges: NDArray[np.bool_]) -> list[int]:
@@ -177,11 +213,47 @@ def is_legal_family(limits: Any, child: int, parents: Any) -> bool:
         if word & ~limits.allowed[child, w] or limits.required[child, w] & ~word:
             return False
         count += popcount(word)
-    return bool(count <= limits.max_parents[child])
+    if count > limits.max_parents[child]:
+        return False
+    return bool(_log_configs(limits, parents) <= limits.max_log_configs[child])
 
 
-def _packed(caps: NDArray[np.int64], allowed: NDArray[np.bool_], required: NDArray[np.bool_]) -> Limits:
-    return Limits(np.minimum(caps, len(caps) - 1), pack_rows(allowed.T), pack_rows(required.T))
+@hot
+def may_add(limits: Any, parents: Any, child: int, other: int) -> bool:
+    """Whether ``other``, which is none of them, may join the parents of ``child``, row ``child`` of ``parents``."""
+    if not (limits.allowed[child, other >> 6] >> np.uint64(other & 63)) & np.uint64(1):
+        return False
+    count = 0
+    for w in range(parents.shape[1]):
+        count += popcount(parents[child, w])
+    if count >= limits.max_parents[child]:
+        return False
+    if limits.max_log_configs[child] == np.inf:
+        return True
+    return bool(_log_configs(limits, parents[child]) + limits.log_states[other] <= limits.max_log_configs[child])
+
+
+@hot
+def _log_configs(limits: Any, members: Any) -> float:
+    """Log of the number of configurations of a set of nodes."""
+    total = 0.0
+    for w in range(members.size):
+        word = members[w]
+        while word != np.uint64(0):
+            total += limits.log_states[64 * w + lowest_bit(word)]
+            word &= word - np.uint64(1)
+    return total
+
+
+def _packed(
+    caps: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+    required: NDArray[np.bool_],
+    log_states: NDArray[np.float64],
+    max_log_configs: NDArray[np.float64],
+) -> Limits:
+    caps = np.minimum(caps, len(caps) - 1)
+    return Limits(caps, pack_rows(allowed.T), pack_rows(required.T), log_states, max_log_configs)
 
 
 def _edge_matrix(argument: str, edges: Iterable[tuple[str, str]], place: Mapping[str, int]) -> NDArray[np.bool_]:

@@ -5,6 +5,11 @@ samplers nothing:
 
 .. math:: \log P(G) = \text{const} + \sum_j \Big[ f_j(|pa(j)|) + \sum_{i \in pa(j)} \lambda_{ij} \Big].
 
+With :math:`f(k) = -\log \binom{n - 1}{k} - k \log n` it is *sparse*, the default: a node has k parents with a probability
+proportional to :math:`n^{-k}`, but for the ban on cycles, whichever they are, so that some one edge is expected
+beforehand in the whole graph, however many columns there are (a complexity prior: Castillo & van der Vaart 2012).
+Among a table's many pairs of columns chance alone makes some look dependent; this is what their number costs.
+
 With f = 0 and :math:`\lambda = 0` it is uniform over graphs.  A constant :math:`\lambda < 0` is a penalty on
 edges; single values :math:`\lambda_{ij}` are log odds of single edges, before the ban on cycles.  With
 :math:`f(k) = -\log \binom{n - 1}{k}` a node's number of parents is uniform a priori, again but for the ban on cycles
@@ -26,7 +31,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["PRIORS", "StructurePrior", "family_log_prior", "make_prior", "uniform_prior"]
 
-PRIORS = ("uniform", "in_degree")
+PRIORS = ("sparse", "uniform", "in_degree")
 
 
 class StructurePrior(NamedTuple):
@@ -54,7 +59,7 @@ def uniform_prior(n_nodes: int) -> StructurePrior:
 
 def make_prior(
     names: Sequence[str],
-    kind: str = "uniform",
+    kind: str = "sparse",
     edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None,
 ) -> StructurePrior:
     """Check a prior and bring it into one form.
@@ -63,9 +68,9 @@ def make_prior(
     ----------
     names : sequence of str
         The nodes.
-    kind : str, default="uniform"
-        ``"uniform"`` over graphs, or ``"in_degree"``: uniform over the number of parents of each node, then over the
-        sets of that size.
+    kind : str, default="sparse"
+        ``"sparse"``; ``"uniform"`` over graphs; or ``"in_degree"``: uniform over the number of parents of each node,
+        then over the sets of that size.  See the module's notes.
     edge_log_odds : number, mapping or array, optional
         Added for each edge of the graph: one number for all (negative: a penalty), a mapping from (source, target) to
         numbers, or an array of shape (n_nodes, n_nodes), ``[i, j]`` for i -> j.
@@ -77,7 +82,7 @@ def make_prior(
 
     Examples
     --------
-    >>> make_prior(["a", "b"], edge_log_odds={("a", "b"): 2.0}).edge_log_odds
+    >>> make_prior(["a", "b"], "uniform", edge_log_odds={("a", "b"): 2.0}).edge_log_odds
     array([[0., 2.],
            [0., 0.]])
     """
@@ -85,8 +90,10 @@ def make_prior(
     if kind not in PRIORS:
         raise ArgumentError(f"prior is {kind!r}; it must be one of {', '.join(map(repr, PRIORS))}")
     by_in_degree = np.zeros(n)
-    if kind == "in_degree":
+    if kind != "uniform":
         by_in_degree = np.array([-math.log(math.comb(n - 1, k)) for k in range(n)])
+    if kind == "sparse":
+        by_in_degree -= np.arange(n) * math.log(n)
     return StructurePrior(kind, by_in_degree, _log_odds(names, edge_log_odds))
 
 

@@ -187,13 +187,13 @@ class ExactStructurePosterior(StructurePosterior):
 def worth_it(options: RunOptions) -> bool:
     """Whether the sum over all graphs is within the budget."""
     n = len(options.names)
-    if options.score.is_logistic and n > _MOST_LOGISTIC and max(options.max_parents) > _MOST_LOGISTIC_PARENTS:
+    if options.score.is_logistic and n > _MOST_LOGISTIC and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS:
         return False  # a family of many parents takes milliseconds
     return n <= MOST_NODES and fits(_cost(options), BUDGET)
 
 
 def _cost(options: RunOptions) -> ExactCost:
-    return predicted_cost(len(options.names), max(options.max_parents))
+    return predicted_cost(len(options.names), int(options.limits.most_parents.max()))
 
 
 def sum_over_graphs(

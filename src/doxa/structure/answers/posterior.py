@@ -235,7 +235,7 @@ class StructurePosterior:
         Returns
         -------
         tuple of SampledGraph
-            By log score, highest first (the prior is uniform); equal scores in order of appearance.
+            By log score, highest first (the prior included); equal scores in order of appearance.
         """
         return most_probable_graphs(self, most)
 

@@ -86,11 +86,17 @@ def cache_text(posterior: GraphSample) -> str:
     return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
 
 
+PRIOR_TEXTS = {
+    "sparse": "sparse prior over graphs",
+    "uniform": "uniform prior over graphs",
+    "in_degree": "uniform prior over numbers of parents",
+}
+
+
 def prior_text(posterior: GraphSample) -> str:
     """The prior over graphs, and hard knowledge, in words."""
     options = posterior.options
-    over = "graphs" if options.prior == "uniform" else "numbers of parents"
-    parts = [f"uniform prior over {over}"]
+    parts = [PRIOR_TEXTS[options.prior]]
     if options.edge_log_odds:
         n_edges = len(options.edge_log_odds)
         values = {value for _, _, value in options.edge_log_odds}
@@ -104,9 +110,13 @@ def prior_text(posterior: GraphSample) -> str:
 
 def cap_text(posterior: GraphSample) -> str:
     """The in-degree cap in force, in words."""
-    caps = np.array(posterior.options.max_parents)
+    options = posterior.options
+    caps = np.array(options.max_parents)
     if (caps >= len(posterior.names) - 1).all():
-        return "any number of parents"
-    if (caps == caps[0]).all():
-        return f"at most {caps[0]} {'parent' if caps[0] == 1 else 'parents'}"
-    return f"at most {caps.min()} to {caps.max()} parents"
+        text = "any number of parents"
+    elif (caps == caps[0]).all():
+        text = f"at most {caps[0]} {'parent' if caps[0] == 1 else 'parents'}"
+    else:
+        text = f"at most {caps.min()} to {caps.max()} parents"
+    most = options.max_configurations
+    return text if most is None else f"{text} with at most {most} configurations"

@@ -43,17 +43,26 @@ class NodeFamilies:
     most_free: int  # the cap less the required
     n_listed: int  # sizes 0 to this, in free parents, are listed in full
     candidates: NDArray[np.int64]  # of the free: what larger sets are made from
+    log_room: float  # log of the configurations that free parents may have; infinite: any number
+
+    def legal(self, free: NDArray[np.int64], log_states: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which sets of free parents, one a row, have no more configurations than the limits allow."""
+        if math.isinf(self.log_room):
+            return np.ones(len(free), dtype=np.bool_)
+        return np.asarray(log_states[free].sum(axis=1) <= self.log_room)
 
 
 def list_nodes(limits: Limits, max_size: int) -> list[NodeFamilies]:
     """The families of every node that ``limits`` allow, listed up to ``max_size`` parents; all free are candidates."""
     allowed, required = limits.allowed_edges, limits.required_edges
     nodes = []
-    for child, cap in enumerate(limits.max_parents.tolist()):
+    for child, most in enumerate(limits.most_parents.tolist()):
         needed = np.flatnonzero(required[:, child])
         free = np.flatnonzero(allowed[:, child] & ~required[:, child])
-        most_free = min(cap - len(needed), len(free))
-        nodes.append(NodeFamilies(child, needed, free, most_free, max(0, min(max_size - len(needed), most_free)), free))
+        most_free = most - len(needed)
+        listed = max(0, min(max_size - len(needed), most_free))
+        room = float(limits.max_log_configs[child] - limits.log_states[needed].sum())
+        nodes.append(NodeFamilies(child, needed, free, most_free, listed, free, room))
     return nodes
 
 
@@ -78,6 +87,7 @@ class FamilyWeights:
         while columns < min(n, max_size + _MORE_COLUMNS) and SharedCounts.countable(n, columns + 1):
             columns += 1
         self.most_columns = columns
+        self.log_states = np.log(scores.data[2].astype(np.float64))
         self.counts = scores.shared_counts(columns, pool)
 
     def count_level(self, size: int, pools: Sequence[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:

@@ -18,7 +18,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
 from doxa.structure.families.set_numbers import set_number, subsets
 
-__all__ = ["PrunedSets", "add_sets", "list_sets", "more_sets"]
+__all__ = ["PrunedSets", "add_sets", "heaviest", "list_sets", "more_sets"]
 
 
 class PrunedSets(NamedTuple):
@@ -47,13 +47,15 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
     """
     level: _Level | None = None
     sets, logs, sizes, kept, left_out, gaps = [], [], [], [], [], []
-    n_computed, largest = 0, 0
+    n_computed, n_legal, largest = 0, 0, 0
     for size in range(node.n_listed + 1):
         pool = node.free if size <= complete else node.candidates
         free = pool[subsets(len(pool), size)]
-        weight = weights.weigh(node, free)
+        legal = node.legal(free, weights.log_states)
+        weight = np.full(len(free), -np.inf)  # those of too many configurations are numbered, and not listed
+        weight[legal] = weights.weigh(node, free[legal])
         above, which = _heaviest_proper_subset(free, level, weights.counts.binom)
-        keep = _is_kept(weight, above, keep_within)
+        keep = legal & _is_kept(weight, above, keep_within)
         own = np.arange(n_computed, n_computed + len(free))
         place = np.full(weights.scores.n_nodes, -1, dtype=np.int64)
         place[pool] = np.arange(len(pool))
@@ -62,9 +64,11 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
         logs.append(weight[keep])
         sizes.append(np.full(int(keep.sum()), size, dtype=np.int64))
         kept.append(own[keep])
-        left_out.append(which[~keep])
-        gaps.append(weight[~keep] - above[~keep])
+        pruned = legal & ~keep
+        left_out.append(which[pruned])
+        gaps.append(weight[pruned] - above[pruned])
         n_computed += len(free)
+        n_legal += int(legal.sum())
         largest = size if len(free) else largest
     replaced = np.bincount(np.concatenate(left_out), np.exp(np.concatenate(gaps)), minlength=n_computed)
     found = PrunedSets(
@@ -72,7 +76,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
         np.concatenate(logs),
         np.concatenate(sizes),
         replaced[np.concatenate(kept)].astype(np.float64),
-        n_computed,
+        n_legal,
         largest,
     )
     return _heaviest_first(found)
@@ -96,7 +100,8 @@ def more_sets(
     words = pack_rows(members)
     words = words[np.lexsort(words.T)]
     new = np.append(True, (words[1:] != words[:-1]).any(axis=1))[: len(words)]
-    return np.nonzero(unpack_rows(words[new], weights.scores.n_nodes))[1].reshape(-1, size + 1)
+    free = np.nonzero(unpack_rows(words[new], weights.scores.n_nodes))[1].reshape(-1, size + 1)
+    return free[node.legal(free, weights.log_states)]
 
 
 def add_sets(
@@ -120,6 +125,18 @@ def add_sets(
             found.n_computed + len(free),
             free.shape[1],
         )
+    )
+
+
+def heaviest(found: PrunedSets, most: int, size: int) -> PrunedSets:
+    """The list with all its sets of up to ``size`` free parents, and at most ``most`` larger ones, the heaviest."""
+    large = found.n_free > size
+    keep = ~large | (np.cumsum(large) <= most)
+    return found._replace(
+        sets=found.sets[keep],
+        log_weight=found.log_weight[keep],
+        n_free=found.n_free[keep],
+        replaced=found.replaced[keep],
     )
 
 

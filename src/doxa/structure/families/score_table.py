@@ -1,8 +1,9 @@
 r"""Score tables: for every node the parent sets that matter, with their log weights, heaviest first.
 
 Moves that redraw a whole parent set (`doxa.structure.moves.parent_sets`) need a list to draw from.  The list of a node
-holds all legal sets up to a few parents, and larger ones where the data ask for them, without those that a smaller set
-beats by far.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in
+holds all legal sets, whatever their size, where these are few enough to be computed (some 20 columns, more where the
+limits are narrow); else all up to three parents or more, and larger ones where the data ask for them.  Sets that a
+smaller one beats by far are left out.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in
 the log prior.
 
 **Sets left out.**  A set P is left out when a proper subset Q of it weighs :math:`k` nats more (``keep_within``).  Take
@@ -35,7 +36,7 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
-from doxa.structure.families.pruned_sets import PrunedSets, add_sets, list_sets, more_sets
+from doxa.structure.families.pruned_sets import PrunedSets, add_sets, heaviest, list_sets, more_sets
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
 from doxa.structure.logistic.costs import family_cost
@@ -49,6 +50,9 @@ _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
 _MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
 _LOGISTIC_SHARE = 4  # likewise, of work: sets that are extended are as good as any
+_USUAL_SIZE = 3  # parents, where not more can be computed
+_MOST_FAMILIES = 12_000_000  # of all sizes together: 20 columns and any parents, some four seconds on one core
+_MOST_VISITS = 1_200_000_000  # counted sets times distinct rows: as long
 
 
 class ScoreTableInfo(NamedTuple):
@@ -80,10 +84,11 @@ def build_score_table(
     scores: FamilyScores,
     limits: Limits,
     *,
-    max_size: int = 3,
+    max_size: int | None = None,
     max_families: int | None = None,
     keep_within: float = 16.0,
     extend_within: float = 10.0,
+    most_large: int | None = None,
     workers: int = 1,
 ) -> ScoreTable:
     """List the parent sets of every node, without those that a subset beats by far.
@@ -93,8 +98,10 @@ def build_score_table(
     scores : FamilyScores
     limits : Limits
         Families that they forbid are not listed.
-    max_size : int, default=3
-        All sets up to so many parents are computed.  A node with more required parents starts from these.
+    max_size : int, optional
+        All sets up to so many parents are computed.  A node with more required parents starts from these.  When left
+        out, as many as some seconds allow, and at least 3: all families of 20 columns and 1000 rows, up to 4 parents of
+        37 columns.  Logistic families have 3.
     max_families : int, optional
         Where there are more families than this, sets with more parents than ``info.complete_size`` are made
         from candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is
@@ -108,6 +115,8 @@ def build_score_table(
     extend_within : float, default=10.0
         The largest sets of a node, where they are within so many nats of its best, also get one more parent, and
         so on while anything is kept, up to ``max_size`` + 7; at most 64 sets of a node in each round.
+    most_large : int, optional
+        Of the sets of more than three parents besides the required ones, each node keeps at most so many, the heaviest.
     workers : int, default=1
         Threads.  The table does not depend on them.
 
@@ -128,11 +137,32 @@ def build_score_table(
     >>> table.info.n_computed, table.info.n_kept
     (156, 46)
     """
-    max_size = check_whole("max_size", max_size, 0)
+    max_size = _usual_size(scores, limits) if max_size is None else check_whole("max_size", max_size, 0)
+    most_large = None if most_large is None else check_whole("most_large", most_large, 0)
     keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
     budget = _budget(scores, None if max_families is None else check_whole("max_families", max_families, 1))
     with ThreadPoolExecutor(check_whole("workers", workers, 1)) as pool:
-        return _Builder(scores, limits, max_size, budget, keep_within, extend_within, pool).build()
+        return _Builder(scores, limits, max_size, budget, keep_within, extend_within, most_large, pool).build()
+
+
+def _usual_size(scores: FamilyScores, limits: Limits) -> int:
+    """The largest number of parents up to which all families are computed in some seconds."""
+    if scores.score.is_logistic:
+        return _USUAL_SIZE
+    n, n_rows = scores.n_nodes, len(scores.data[1])
+    nodes = list_nodes(limits, n)
+    largest = max(len(node.required) + node.most_free for node in nodes)
+    size = min(_USUAL_SIZE, largest)
+    families = sets = 0
+    for more in range(largest + 1):
+        for node in nodes:
+            free = more - len(node.required)
+            families += math.comb(len(node.free), free) if 0 <= free <= node.most_free else 0
+        sets += math.comb(n, more)
+        if families > _MOST_FAMILIES or (sets + math.comb(n, more + 1)) * max(n_rows, 100) > _MOST_VISITS:
+            break
+        size = max(size, more)
+    return size
 
 
 class _Budget(NamedTuple):
@@ -171,9 +201,10 @@ class _Builder:
         budget: _Budget,
         keep_within: float,
         extend_within: float,
+        most_large: int | None,
         pool: ThreadPoolExecutor,
     ) -> None:
-        self.max_size, self.budget, self.pool = max_size, budget, pool
+        self.max_size, self.budget, self.pool, self.most_large = max_size, budget, pool, most_large
         self.keep_within, self.extend_within = keep_within, extend_within
         self.weights = FamilyWeights(scores, max_size, pool)
         self.nodes = list_nodes(limits, max_size)
@@ -192,6 +223,8 @@ class _Builder:
 
         lists = list(self.pool.map(task, self.nodes))
         self._extend(lists)
+        if self.most_large is not None:
+            lists = [heaviest(found, self.most_large, _USUAL_SIZE) for found in lists]
         return self._table(lists, complete)
 
     # -- what to compute ---------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ class Logistic:
 
     def check_parents(self, names: tuple[str, ...], limits: Limits) -> None:
         """Raise `ArgumentError` if a node may have more than 63 parents."""
-        most = np.minimum(limits.max_parents, limits.allowed_edges.sum(axis=0))
+        most = limits.most_parents
         node = int(most.argmax())
         if most[node] > MOST_PARENTS:
             raise ArgumentError(

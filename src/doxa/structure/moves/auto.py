@@ -30,6 +30,7 @@ from doxa.structure.graph import (
     rebuild,
     toggle_bit,
 )
+from doxa.structure.limits import may_add
 from doxa.structure.moves.changes import accepts, cache_is_full, record, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
 from doxa.structure.moves.parent_set_gibbs import parent_set_step
@@ -115,7 +116,7 @@ def _kind(graph: Any, limits: Any, i: int, j: int, below: Any) -> int:
     parents, children = graph[0], graph[1]
     if has_bit(children, i, j):
         return ILLEGAL if has_bit(limits.required, j, i) else DELETE
-    if not has_bit(limits.allowed, j, i) or count_bits(parents, j) >= limits.max_parents[j]:
+    if not may_add(limits, parents, j, i):
         return ILLEGAL
     kind = ADD
     if has_bit(children, j, i):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
-from doxa.structure.limits import Limits
+from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import score_change
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
@@ -47,9 +47,9 @@ def covered_arc_proposals(rows: NDArray[np.uint64], limits: Limits) -> Iterator[
 @hot
 def _is_turnable(parents: Any, limits: Any, i: int, j: int) -> bool:
     """Whether the arc i -> j has pa(j) = pa(i) + {i} and may be turned round."""
-    if has_bit(limits.required, j, i) or not has_bit(limits.allowed, i, j):
+    if has_bit(limits.required, j, i):
         return False
-    return is_covered(parents, i, j) and bool(count_bits(parents, i) < limits.max_parents[i])
+    return is_covered(parents, i, j) and bool(may_add(limits, parents, i, j))
 
 
 @hot

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from doxa.structure.limits import Limits
 
 __all__ = [
+    "MOST_LARGE",
     "ParentSets",
     "bound_log_sum",
     "draw_set",
@@ -44,6 +45,7 @@ __all__ = [
 _LEVEL = 64.0  # nats
 _NEXT = math.exp(-_LEVEL)
 _KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
+MOST_LARGE = 10_000  # sets of more than three parents that a node's list holds: a walk along more takes too long
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
 
@@ -78,7 +80,7 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 
     def scale() -> ParentSets:
         table: ScoreTable = scores.remember(
-            "score table", limits, lambda: build_score_table(scores, limits, keep_within=_KEEP)
+            "score table", limits, lambda: build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE)
         )
         return scaled(table.first, table.sets, table.log_weight, beta)
 

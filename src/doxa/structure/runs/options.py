@@ -41,6 +41,8 @@ class RunOptions:
     n_missing: int = 0  # cells, those of hidden columns included
     indicator: tuple[str, ...] = ()  # columns whose absence is a column of its own
     hidden: tuple[tuple[str, int], ...] = ()  # columns that nobody observed, with their numbers of states
+    n_states: tuple[int, ...] = ()  # of each node; files of older versions do not say
+    max_configurations: int | None = None  # of the parents of a node; None: any number
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class RunOptions:
         limits: Limits,
         indicator: Iterable[str] = (),
         hidden: Mapping[str, int] | None = None,
+        max_configurations: int | None = None,
     ) -> RunOptions:
         """What a table, a score, a prior, limits and declared columns amount to."""
         names = table.names
@@ -70,13 +73,22 @@ class RunOptions:
             table.n_missing,
             tuple(indicator),
             tuple((hidden or {}).items()),
+            tuple(table.n_states.tolist()),
+            max_configurations,
         )
 
     @property
     def limits(self) -> Limits:
         """The families that are possible."""
         caps = dict(zip(self.names, self.max_parents, strict=True))
-        return make_limits(self.names, max_parents=caps, required=self.required, forbidden=self.forbidden)
+        return make_limits(
+            self.names,
+            max_parents=caps,
+            required=self.required,
+            forbidden=self.forbidden,
+            n_states=self.n_states,
+            max_configurations=self.max_configurations,
+        )
 
     @property
     def structure_prior(self) -> StructurePrior:
@@ -97,6 +109,8 @@ class RunOptions:
             "n_missing": self.n_missing,
             "indicator": list(self.indicator),
             "hidden": [list(entry) for entry in self.hidden],
+            "n_states": list(self.n_states),
+            "max_configurations": self.max_configurations,
         }
 
     @classmethod
@@ -110,15 +124,22 @@ class RunOptions:
         """
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
-            "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list,
+            "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
+            "max_configurations": (int, type(None)),
         }  # fmt: skip
-        stored = {"n_missing": 0, "indicator": [], "hidden": [], **stored}  # which older files do not have
+        # which older files do not have
+        stored = {
+            "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, **stored
+        }  # fmt: skip
         for name, form in forms.items():
-            if not isinstance(stored.get(name), form):
+            if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
                 raise ArgumentError(f"its option {name!r} has no such form")
         nodes, caps = stored["nodes"], stored["max_parents"]
         if not (len(nodes) == len(caps) >= 2 and all(isinstance(node, str) for node in nodes)):
             raise ArgumentError("its nodes and max_parents do not agree")
+        n_states, most = stored["n_states"], stored["max_configurations"]
+        if (n_states or most is not None) and len(n_states) != len(nodes):
+            raise ArgumentError("its nodes and n_states do not agree")
         if len(set(nodes)) < len(nodes):
             raise ArgumentError("its nodes have equal names")
         settings = {name: value for name, value in stored["score"].items() if name != "name"}
@@ -137,6 +158,8 @@ class RunOptions:
                 check_whole("n_missing", stored["n_missing"], 0),
                 tuple(map(str, stored["indicator"])),
                 tuple((str(name), check_whole("hidden", count, 2)) for name, count in stored["hidden"]),
+                tuple(check_whole("n_states", count, 1) for count in n_states),
+                None if most is None else check_whole("max_configurations", most, 1),
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:

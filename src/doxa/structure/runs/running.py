@@ -90,6 +90,7 @@ def make_plan(
     seed: int | None,
     indicator: Iterable[str] = (),
     hidden: Mapping[str, int] | None = None,
+    max_configurations: int | None = None,
 ) -> RunPlan:
     """Check the options of `doxa.learn` and fill in what was left out.
 
@@ -100,7 +101,7 @@ def make_plan(
     n = len(table.names)
     return RunPlan(
         table,
-        RunOptions.of(table, score, prior, limits, indicator, hidden),
+        RunOptions.of(table, score, prior, limits, indicator, hidden, max_configurations),
         move,
         _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
         schedule,

@@ -121,8 +121,9 @@ def _legal_parent_sets(child: int, limits: Limits) -> NDArray[np.int64]:
     allowed, required = int(limits.allowed[child, 0]), int(limits.required[child, 0])
     free = [1 << node for node in range(len(limits.max_parents)) if (allowed & ~required) >> node & 1]
     sizes = range(min(int(limits.max_parents[child]) - required.bit_count(), len(free)) + 1)
-    masks = [required | sum(chosen) for size in sizes for chosen in combinations(free, size)]
-    return np.array(masks, dtype=np.int64)
+    masks = np.array([required | sum(chosen) for size in sizes for chosen in combinations(free, size)], dtype=np.int64)
+    members = (masks[:, None] >> np.arange(len(limits.max_parents))) & 1
+    return masks[members @ limits.log_states <= limits.max_log_configs[child]]
 
 
 def enumerate_posterior(scores: FamilyScores, limits: Limits | None = None) -> GraphPosterior:
@@ -178,7 +179,7 @@ def exact_posterior(scores: FamilyScores, limits: Limits | None = None, workers:
 
 def _all_weights(scores: FamilyScores, limits: Limits) -> list[tuple[NDArray[Any], NDArray[np.float64]]]:
     """The lists of `family_score_lists`, by shared counting: many times faster."""
-    largest = int(limits.max_parents.max())
+    largest = int(limits.most_parents.max())
     if largest == 0:
         return family_score_lists(scores, limits)
     table = build_score_table(scores, limits, max_size=largest, max_families=2**62, keep_within=np.inf)
