@@ -30,6 +30,7 @@ from doxa.structure.priors import family_log_prior
 
 __all__ = ["FamilyWeights", "NodeFamilies", "list_nodes", "score_families"]
 
+_ALL_COUNTED = 3  # free parents: where limits cap configurations, larger sets are counted only if they are legal
 _MORE_COLUMNS = 8  # beyond max_size: no larger sets are counted
 
 
@@ -100,11 +101,17 @@ class FamilyWeights:
             for columns in (len(node.required) + size, len(node.required) + size + 1):
                 totals[columns] = totals.get(columns, 0) + math.comb(len(pool), size)
         n = self.scores.n_nodes
+        few = size > _ALL_COUNTED and any(np.isfinite(node.log_room) for node, _ in wanted)
         for columns, total in totals.items():
-            if columns <= self.most_columns and math.comb(n, columns) <= total:
+            if columns <= self.most_columns and math.comb(n, columns) <= total and not few:
                 self.counts.count_all(columns)
+
+        def legal(node: NodeFamilies, pool: NDArray[np.int64]) -> tuple[NodeFamilies, NDArray[np.int64]]:
+            free = pool[subsets(len(pool), size)]
+            return node, free[node.legal(free, self.log_states)]
+
         self.count(
-            (node, pool[subsets(len(pool), size)])
+            legal(node, pool)
             for node, pool in wanted
             if not all(self.counts.has_all(len(node.required) + size + k) for k in (0, 1))
         )

@@ -1,0 +1,191 @@
+r"""Search over orders: a graph that no move of the samplers would come to, for starts and for audits.
+
+Given an order of the nodes, the best graph that respects it takes for each node the heaviest of its listed sets within
+the nodes before it (`doxa.structure.families.score_table`: no list lacks the best set that was computed, whatever the
+order).  The search takes one node out of the order and puts it where the whole gains most, node after node, until none
+gains (Teyssier & Koller 2005, with insertions in place of swaps of neighbours).  One such step changes the parents of
+many nodes together, which single edges, whole parent sets and reversals cannot.
+
+It starts from given graphs and from random orders, then again and again from the best order with a few nodes exchanged
+(iterated local search), and stops when its walks along the lists have been as many as was allowed: counted work, so
+that what it finds depends on the table and the seed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.models.bits import n_words, unpack_rows
+from doxa.structure.moves.parent_sets import ParentSets, draw_set
+
+__all__ = ["FoundGraph", "search_orders"]
+
+_GAIN = 1e-9  # nats: smaller differences are rounding
+_WALKS = 12_000_000  # along lists: half a second on one core
+_RANDOM_ORDERS = 24
+_LARGEST_KICK = 6
+
+
+class FoundGraph(NamedTuple):
+    """The best graph that a search has found."""
+
+    rows: NDArray[np.uint64]  # (n_nodes, n_words): adjacency rows as bit sets
+    log_score: float  # nats, the log prior included, times the lists' inverse temperature
+
+
+def search_orders(
+    table: ParentSets,
+    rng: np.random.Generator,
+    graphs: Iterable[NDArray[np.uint64]] = (),
+    *,
+    random_orders: int = _RANDOM_ORDERS,
+    walks: int = _WALKS,
+) -> FoundGraph | None:
+    """The best graph that insertions in orders reach.
+
+    Parameters
+    ----------
+    table : ParentSets
+        Lists of parent sets with their weights; their work space is used.
+    rng : numpy.random.Generator
+    graphs : iterable of ndarray of uint64, each of shape (n_nodes, n_words)
+        Adjacency rows of graphs whose orders to start from.
+    random_orders : int
+        Further starts.
+    walks : int
+        Walks along lists, some 3 n^2 for each pass over the nodes.
+
+    Returns
+    -------
+    FoundGraph or None
+        None if no order lets every node have one of its listed sets, as when the limits require long chains of edges
+        and no graph was given.
+    """
+    n = len(table.first) - 1
+    work = (np.zeros(n_words(n), dtype=np.uint64), np.empty((3, n + 1)), np.empty(n, dtype=np.int64))
+    best, best_score = np.arange(n, dtype=np.int64), -np.inf
+    starts = [_order_of(rows, rng) for rows in graphs]
+    starts += [rng.permutation(n) for _ in range(random_orders)]
+    passes = max(len(starts), walks // (3 * n * n))
+    while passes > 0:
+        order = starts.pop() if starts else _kicked(best, rng)
+        score = -np.inf
+        while passes > 0:
+            after = _pass(table, order, rng.permutation(n), *work)
+            passes -= 1
+            if not after > score + _GAIN:
+                break
+            score = after
+        if score > best_score + _GAIN:
+            best, best_score = order, score
+    if best_score == -np.inf:
+        return None
+    rows = np.zeros((n, n_words(n)), dtype=np.uint64)
+    _graph_of(table, best, work[0], rows)
+    return FoundGraph(rows, float(best_score))
+
+
+def _kicked(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """An order in which a few nodes, somewhere, stand in another one."""
+    kicked = order.copy()
+    size = min(len(order), 3 + int(rng.integers(_LARGEST_KICK)))
+    where = rng.choice(len(order), size, replace=False)
+    kicked[where] = kicked[rng.permutation(where)]
+    return kicked
+
+
+def _order_of(rows: NDArray[np.uint64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """A random order of the nodes in which every edge leads forward."""
+    edges = unpack_rows(rows, len(rows))
+    waiting = edges.sum(axis=0)
+    left, order = rng.permutation(len(rows)).tolist(), []
+    while left:
+        node = next(node for node in left if waiting[node] == 0)
+        left.remove(node)
+        order.append(node)
+        waiting = waiting - edges[node]
+    return np.array(order, dtype=np.int64)
+
+
+@hot
+def _best(table: Any, node: int, avoid: Any) -> int:
+    """Number of the heaviest listed set of the node without a node of ``avoid``; -1 if there is none."""
+    return int(draw_set(table, node, avoid, -1, 0.0, np.inf)[0])
+
+
+@hot
+def _weight(table: Any, node: int, avoid: Any) -> float:
+    number = _best(table, node, avoid)
+    return table.weight[number] if number >= 0 else -np.inf  # type: ignore[no-any-return]
+
+
+@hot
+def _flip(avoid: Any, node: int) -> None:
+    avoid[node >> 6] ^= np.uint64(1) << np.uint64(node & 63)
+
+
+@hot
+def _forbid_all(avoid: Any, n: int) -> None:
+    avoid[:] = np.uint64(0)
+    for node in range(n):
+        _flip(avoid, node)
+
+
+@hot
+def _pass(table: Any, order: Any, nodes: Any, avoid: Any, sums: Any, rest: Any) -> float:
+    """Take out each of ``nodes`` and put it in the best place of ``order``; return the score of the whole after that.
+
+    ``sums[0, k]`` is what the node has at place k, ``sums[1]`` and ``sums[2]`` are the others' weights where the node
+    comes after them, added up from the beginning, and where it comes before them, from the end.
+    """
+    n = order.size
+    score = -np.inf
+    for turn in range(n):
+        moved = nodes[turn]
+        k = 0
+        for place in range(n):
+            if order[place] != moved:
+                rest[k] = order[place]
+                k += 1
+        _forbid_all(avoid, n)
+        sums[0, 0] = _weight(table, moved, avoid)
+        sums[1, 0] = 0.0
+        for k in range(n - 1):
+            sums[1, k + 1] = sums[1, k] + _weight(table, rest[k], avoid)
+            _flip(avoid, rest[k])
+            sums[0, k + 1] = _weight(table, moved, avoid)
+        _flip(avoid, moved)  # now it comes before the others
+        sums[2, n - 1] = 0.0
+        for k in range(n - 2, -1, -1):
+            _flip(avoid, rest[k])
+            sums[2, k] = sums[2, k + 1] + _weight(table, rest[k], avoid)
+        best, score = n - 1, -np.inf
+        for k in range(n):
+            total = sums[0, k] + sums[1, k] + sums[2, k]
+            if total > score:
+                best, score = k, total
+        for k in range(best):
+            order[k] = rest[k]
+        order[best] = moved
+        for k in range(best, n - 1):
+            order[k + 1] = rest[k]
+    return score
+
+
+@hot
+def _graph_of(table: Any, order: Any, avoid: Any, rows: Any) -> None:
+    """Write the adjacency rows of the best graph of an order."""
+    n = order.size
+    _forbid_all(avoid, n)
+    for place in range(n):
+        node = order[place]
+        number = _best(table, node, avoid)
+        for parent in range(n):
+            if (table.sets[number, parent >> 6] >> np.uint64(parent & 63)) & np.uint64(1):
+                rows[parent, node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+        _flip(avoid, node)
