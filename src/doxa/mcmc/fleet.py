@@ -37,7 +37,12 @@ _LEAST_DRAWS = 4  # with fewer there is no error to give
 
 
 class Sampler(Protocol[State]):
-    """What the driver asks of a sampler (a frozen dataclass of settings)."""
+    """What the driver asks of a sampler (a frozen dataclass of settings).
+
+    One that has a ``start(chain, rng)`` chooses each chain's start by its number.  One that has a ``revise(states,
+    trace, *, settled, epoch)`` is asked after each epoch of a warm-up that goes on until the chains agree; where it
+    returns other states, the chains go on from those, for another epoch at least.
+    """
 
     @property
     def thin(self) -> int:
@@ -173,16 +178,29 @@ class Fleet:
         """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed."""
         self.plan = ""
         epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
+        revise = getattr(self.sampler, "revise", None)
         while not self.warmed_up:
             self.report.extend(len(self.chains) * epoch)
             self.in_epoch = True
             if not self._advance(epoch, "warm-up", keep=True):
                 return  # time is up
-            self.warmed_up = settled is None or settled(self.trace()) or epoch >= _LONGEST_EPOCH
+            agree = settled is None or settled(self.trace())
+            self.warmed_up = agree or epoch >= _LONGEST_EPOCH
+            if revise is not None and epoch < _LONGEST_EPOCH:
+                number = (epoch // FIRST_LOOK).bit_length() - 1
+                self.warmed_up = not self._revised(revise, settled=agree, epoch=number) and self.warmed_up
             self._forget()
             self.in_epoch = False  # only now, when it is known what the epoch says, may an interruption store it
             self.commit()
             epoch *= 2
+
+    def _revised(self, revise: Callable[..., list[Any] | None], **what: Any) -> bool:
+        """Let the sampler put chains elsewhere after an epoch of the warm-up; whether it did."""
+        states = revise([chain.state for chain in self.chains], self.trace(), **what)
+        if states is None:
+            return False
+        self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
+        return True
 
     def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
         """Run draws to be kept: so many, or as many as it takes."""

@@ -15,6 +15,7 @@ from doxa.structure.moves.combined import Cycle
 from doxa.structure.moves.edge_gibbs import EdgeGibbs
 from doxa.structure.moves.edge_reversal import EdgeReversal
 from doxa.structure.moves.emc3 import EMC3
+from doxa.structure.moves.escalation import EscalatingSampler
 from doxa.structure.moves.markov_blanket import MarkovBlanket
 from doxa.structure.moves.parent_set_gibbs import ParentSetGibbs
 from doxa.structure.moves.sampler import StructureMove, StructureSampler
@@ -72,7 +73,8 @@ def sampler_of(move: StructureMove, scores: FamilyScores, limits: Limits, thin: 
     """The sampler that runs a move on data."""
     if isinstance(move, Tempered):
         return move.sampler(scores, limits, thin)
-    return StructureSampler(move, scores, limits, thin)
+    sampler = StructureSampler(move, scores, limits, thin)
+    return EscalatingSampler((sampler,), thin, 1) if isinstance(move, Auto) else sampler
 
 
 def move_settings(move: StructureMove) -> dict[str, Any]:

@@ -19,7 +19,10 @@ from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
-from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
+
+_SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
 __all__ = ["StructureMove", "StructureSampler", "StructureState", "Work"]
 
@@ -98,10 +101,23 @@ class StructureSampler:
     beta: float = 1.0
 
     def start(self, chain: int, rng: np.random.Generator) -> StructureState:
-        """Starts far apart: chain 0 at the smallest graph, chain 1 at the greedy optimum, the others at random ones."""
+        """Starts far apart: at the smallest graph, at the best one that a search finds, at a dense one, at random ones.
+
+        The search is over orders for moves that have lists of parent sets, by single edges for others.
+        """
         if chain == 0:
             return self.start_at(smallest_graph(self.limits))
-        return self.start_at(greedy_graph(self.scores, self.limits)) if chain == 1 else self.init(rng)
+        if chain == 1:
+            return self.start_at(self._searched())
+        return self.start_at(pack_rows(dense_dag(rng, self.limits))) if chain == 2 else self.init(rng)
+
+    def _searched(self) -> NDArray[np.uint64]:
+        greedy = greedy_graph(self.scores, self.limits)
+        if not self.move.uses_table:
+            return greedy
+        table = parent_sets(self.scores, self.limits, 1.0)
+        found = search_orders(table, np.random.default_rng(_SEED), [greedy])
+        return greedy if found is None else found.rows
 
     def init(self, rng: np.random.Generator) -> StructureState:
         """An over-dispersed start: a random graph of random density."""

@@ -1,4 +1,4 @@
-"""Where chains start: at the smallest graph, at random graphs, and at a greedy optimum.
+"""Where chains start: at the smallest graph, at a dense graph, at random graphs, and at a greedy optimum.
 
 Chains that start far apart and come to agree are the evidence that a run has converged; a chain from a greedy optimum
 also shows whether the others have found graphs that score as well.  Every start obeys the limits.
@@ -6,6 +6,7 @@ also shows whether the others have found graphs that score as well.  Every start
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,29 @@ from doxa.structure.graph import ILLEGAL, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, local_scores, score_change
 
-__all__ = ["greedy_graph", "random_dag", "smallest_graph"]
+__all__ = ["dense_dag", "greedy_graph", "random_dag", "smallest_graph"]
 
+_DENSE_PARENTS = 12
 _GAIN = 1e-9  # nats: smaller differences between equivalent graphs are rounding
 
 
 def smallest_graph(limits: Limits) -> NDArray[np.uint64]:
     """Adjacency rows of the graph with the required edges alone; the empty graph when there are none."""
     return pack_rows(limits.required_edges)
+
+
+def dense_dag(rng: np.random.Generator, limits: Limits) -> NDArray[np.bool_]:
+    """A graph in a random order in which every node has as many parents as it may, up to 12, chosen at random.
+
+    A chain that starts there comes to large parent sets none of whose parts are good: the side from which no other
+    start comes.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_nodes, n_nodes)
+        Adjacency matrix, within ``limits``.
+    """
+    return _drawn_dag(rng, limits, lambda place: min(1.0, _DENSE_PARENTS / max(1, place)))
 
 
 def random_dag(rng: np.random.Generator, limits: Limits) -> NDArray[np.bool_]:
@@ -36,14 +52,18 @@ def random_dag(rng: np.random.Generator, limits: Limits) -> NDArray[np.bool_]:
     ndarray of bool, shape (n_nodes, n_nodes)
         Adjacency matrix, within ``limits``.
     """
+    density = min(1.0, 2.0 * rng.random() * 2.0 / max(1, len(limits.max_parents) - 1))
+    return _drawn_dag(rng, limits, lambda _: density)
+
+
+def _drawn_dag(rng: np.random.Generator, limits: Limits, density_at: Callable[[int], float]) -> NDArray[np.bool_]:
+    """A graph in a random order: the nodes before a node are its parents with a probability that depends on its place."""
     adjacency = np.array(limits.required_edges)
     allowed = limits.allowed_edges
-    n = len(adjacency)
-    density = min(1.0, 2.0 * rng.random() * 2.0 / max(1, n - 1))
     order = _random_order(rng, adjacency)
     for place, node in enumerate(order):
         before = rng.permutation(order[:place])
-        chosen = before[rng.random(place) < density]
+        chosen = before[rng.random(place) < density_at(place)]
         chosen = chosen[allowed[chosen, node] & ~adjacency[chosen, node]]
         room = limits.max_parents[node] - adjacency[:, node].sum()
         adjacency[_that_fit(chosen[:room], adjacency[:, node], node, limits), node] = True

@@ -31,7 +31,7 @@ from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureSampler, StructureState
 
-__all__ = ["Rung", "Tempered", "TemperedSampler", "TemperedState"]
+__all__ = ["Rung", "Tempered", "TemperedSampler", "TemperedState", "spawned", "stream_of", "words_of"]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class TemperedState(NamedTuple):
     n_draws: int  # since the beginning, for the swaps
 
 
-def _stream(words: NDArray[np.uint64]) -> np.random.Generator:
+def stream_of(words: NDArray[np.uint64]) -> np.random.Generator:
     """The random stream of one rung: its own, so that the draws do not depend on where a block ends."""
     state_high, state_low, increment_high, increment_low = words.tolist()
     generator = np.random.PCG64()
@@ -148,7 +148,7 @@ def _stream(words: NDArray[np.uint64]) -> np.random.Generator:
     return np.random.Generator(generator)
 
 
-def _words(stream: np.random.Generator) -> NDArray[np.uint64]:
+def words_of(stream: np.random.Generator) -> NDArray[np.uint64]:
     state: Any = stream.bit_generator.state["state"]
     low = 2**64 - 1
     return np.array(
@@ -156,7 +156,7 @@ def _words(stream: np.random.Generator) -> NDArray[np.uint64]:
     )
 
 
-def _spawned(rng: np.random.Generator) -> np.random.Generator:
+def spawned(rng: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(rng.integers(2**63, size=4).tolist()))
 
 
@@ -176,11 +176,11 @@ class TemperedSampler:
         """The first rung starts where a chain of its number does, the others at random graphs."""
         first = self.rungs[0].start(chain, rng)
         states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
-        return self._together(states, [_spawned(rng) for _ in states], 0)
+        return self._together(states, [spawned(rng) for _ in states], 0)
 
     def init(self, rng: np.random.Generator) -> Any:
         """Random graphs."""
-        return self._together([rung.init(rng) for rung in self.rungs], [_spawned(rng) for _ in self.rungs], 0)
+        return self._together([rung.init(rng) for rung in self.rungs], [spawned(rng) for _ in self.rungs], 0)
 
     def run(
         self, state: Any, n_steps: int, rng: np.random.Generator
@@ -196,17 +196,19 @@ class TemperedSampler:
             Counts of the first rung, among them ``proposed`` and ``accepted`` steps; ``swaps_k`` and ``swapped_k`` for
             rungs k and k + 1.
         """
-        states = [self._rung(state, k) for k in range(len(self.rungs))]
-        streams = [_stream(words) for words in state.streams]
+        rungs = self.rungs_of(state)
+        states = [self._rung(state, k) for k in range(len(rungs))]
+        streams = [stream_of(words) for words in state.streams]
         info: dict[str, int] = {"proposed": 0, "accepted": 0}
         for k in range(len(states) - 1):
             info |= {f"swaps_{k}": 0, f"swapped_{k}": 0}
         parts = []
         n_draws, end = state.n_draws, state.n_draws + n_steps // self.thin
         while n_draws < end:
-            size = min(end, (n_draws // self.swap_every + 1) * self.swap_every) - n_draws
+            to_swap = (n_draws // self.swap_every + 1) * self.swap_every if len(rungs) > 1 else end
+            size = min(end, to_swap) - n_draws
             scores = np.empty(len(states))
-            for k, rung in enumerate(self.rungs):
+            for k, rung in enumerate(rungs):
                 states[k], draws, done = rung.run(states[k], size * self.thin, streams[k])
                 scores[k] = draws["log_score"][-1]
                 if k == 0:
@@ -214,16 +216,26 @@ class TemperedSampler:
                     info |= {name: info.get(name, 0) + count for name, count in done.items()}
             n_draws += size
             if n_draws % self.swap_every == 0:
-                self._swap(states, scores, n_draws // self.swap_every % 2, rng, info)
+                self._swap(rungs, states, scores, n_draws // self.swap_every % 2, rng, info)
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return self._together(states, streams, n_draws), joined, info
 
+    def rungs_of(self, state: Any) -> tuple[Rung, ...]:  # noqa: ARG002
+        """The rungs that a chain has: here every chain has all of them."""
+        return self.rungs
+
     def _swap(
-        self, states: list[Any], scores: NDArray[np.float64], first: int, rng: np.random.Generator, info: dict[str, int]
+        self,
+        rungs: Sequence[Rung],
+        states: list[Any],
+        scores: NDArray[np.float64],
+        first: int,
+        rng: np.random.Generator,
+        info: dict[str, int],
     ) -> None:
         """Offer states between rungs first and first + 1, first + 2 and first + 3, ..., in place."""
         for k in range(first, len(states) - 1, 2):
-            log_ratio = (self.rungs[k].beta - self.rungs[k + 1].beta) * (scores[k + 1] - scores[k])
+            log_ratio = (rungs[k].beta - rungs[k + 1].beta) * (scores[k + 1] - scores[k])
             info[f"swaps_{k}"] += 1
             if math.log1p(-rng.random()) < log_ratio:
                 here, there = states[k], states[k + 1]
@@ -233,7 +245,7 @@ class TemperedSampler:
 
     def _together(self, states: Sequence[Any], streams: Sequence[np.random.Generator], n_draws: int) -> Any:
         fields = {name: np.stack([getattr(state, name) for state in states]) for name in self.one._fields}
-        return self.together(**fields, streams=np.stack([_words(stream) for stream in streams]), n_draws=n_draws)
+        return self.together(**fields, streams=np.stack([words_of(stream) for stream in streams]), n_draws=n_draws)
 
     def _rung(self, state: Any, k: int) -> Any:
         fields = {name: getattr(state, name)[k] for name in self.one._fields}

@@ -1,0 +1,155 @@
+r"""`EscalatingSampler`: the default sampler, which helps its chains while they warm up.
+
+It begins as the move alone.  After each epoch of the warm-up (`doxa.mcmc.fleet`) it looks at what the chains did, and
+
+- where a search over orders (`doxa.structure.moves.order_search`) finds a graph that scores more than any chain has
+  seen, half of the chains go on from there: a mode that no chain knew is known from then on;
+- where the chains have not settled, and sit nats apart or have had two epochs, every chain becomes several, at
+  temperatures of its own, which trade places (`doxa.structure.moves.tempered`).  The hot ones begin where the other
+  chains stand.
+
+All this is in the warm-up, which is thrown away, and follows from the draws and the seed alone.  What the state holds
+says how many temperatures there are, so a run that is gone on with goes on as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.trace import Trace
+from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.sampler import StructureSampler, StructureState
+from doxa.structure.moves.tempered import Rung, TemperedSampler, spawned, stream_of, words_of
+
+__all__ = ["EscalatingSampler", "EscalatingState", "betas_for"]
+
+_APART = 5.0  # nats between the mean log scores of chains: more is another mode
+_LEAST_BETA, _WIDEST_STEP, _MOST_RUNGS = 0.35, 0.3, 8
+_SPREADS = 1.2  # standard deviations of the log score that two neighbouring temperatures may lie apart
+_GAIN = 1.0  # nats above all that the chains have seen: less is the fine structure of a mode that they know
+_SEED = 20261  # of the searches: they follow from the table and the epoch
+
+
+class EscalatingState(NamedTuple):
+    """The graphs of all rungs of a chain; one rung to begin with."""
+
+    rows: NDArray[np.uint64]  # (n_rungs, n_nodes, n_words)
+    position: NDArray[np.int64]  # (n_rungs,)
+    block: NDArray[np.uint64]  # (n_rungs, n_words)
+    memory: NDArray[np.int64]  # (n_rungs, 1)
+    streams: NDArray[np.uint64]  # (n_rungs, 4): as in `doxa.structure.moves.tempered.TemperedState`
+    n_draws: int
+    betas: NDArray[np.float64]  # (n_rungs,): inverse temperatures, 1 first
+
+
+@dataclass(frozen=True)
+class EscalatingSampler(TemperedSampler):
+    """See the module's notes; ``rungs`` is the sampler at temperature 1 alone."""
+
+    def start(self, chain: int, rng: np.random.Generator) -> EscalatingState:
+        """One rung, at the start of a chain of this number."""
+        return self._beginning(self.rungs[0].start(chain, rng), rng)
+
+    def init(self, rng: np.random.Generator) -> EscalatingState:
+        """One rung, at a random graph."""
+        return self._beginning(self.rungs[0].init(rng), rng)
+
+    def rungs_of(self, state: EscalatingState) -> tuple[Rung, ...]:
+        """The sampler at each of the chain's temperatures."""
+        return tuple(replace(self.base, beta=beta) for beta in state.betas.tolist())
+
+    def run(
+        self, state: EscalatingState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[EscalatingState, dict[str, NDArray[Any]], dict[str, int]]:
+        """As `TemperedSampler.run`."""
+        after, draws, info = super().run(state, n_steps, rng)
+        return EscalatingState(*after, betas=state.betas), draws, info
+
+    def revise(
+        self, states: Sequence[EscalatingState], trace: Trace, *, settled: bool, epoch: int
+    ) -> list[EscalatingState] | None:
+        """States to go on from after an epoch of warm-up; None if the chains are to be left alone.
+
+        Parameters
+        ----------
+        states : sequence of EscalatingState
+            Of all chains.
+        trace : Trace
+            The draws of the epoch.
+        settled : bool
+            Whether the chains agree.
+        epoch : int
+            Its number, from 0.
+        """
+        planted = self._planted(list(states), trace, epoch)
+        if settled:
+            return planted
+        log_score = trace["log_score"]
+        late = log_score[:, log_score.shape[1] // 2 :]
+        apart = np.ptp(late.mean(axis=1)) > _APART
+        states = list(states) if planted is None else planted
+        if len(states[0].betas) == 1 and (apart or epoch > 0):
+            betas = betas_for(float(np.median(late.std(axis=1))))
+            return [_heated(states, chain, betas) for chain in range(len(states))]
+        return planted
+
+    @property
+    def base(self) -> StructureSampler:
+        """The sampler at temperature 1."""
+        sampler = self.rungs[0]
+        assert isinstance(sampler, StructureSampler)
+        return sampler
+
+    def _beginning(self, state: StructureState, rng: np.random.Generator) -> EscalatingState:
+        together = self._together([state], [spawned(rng)], 0)
+        return EscalatingState(*together, betas=np.ones(1))
+
+    def _planted(self, states: list[EscalatingState], trace: Trace, epoch: int) -> list[EscalatingState] | None:
+        """Half of the chains at a graph that beats all that was seen; None if the search finds none."""
+        table = parent_sets(self.base.scores, self.base.limits, 1.0)
+        rng = np.random.default_rng([_SEED, epoch])
+        found = search_orders(table, rng, [state.rows[0] for state in states])
+        if found is None or found.log_score <= float(trace["log_score"].max()) + _GAIN:
+            return None
+        for chain in range(1, len(states), 2):
+            rows = states[chain].rows.copy()
+            rows[0] = found.rows
+            states[chain] = states[chain]._replace(rows=rows)
+        return states
+
+
+def betas_for(spread: float) -> NDArray[np.float64]:
+    """Inverse temperatures of rungs that trade places, for a log score of this standard deviation.
+
+    Examples
+    --------
+    >>> betas_for(2.0).round(3)
+    array([1.   , 0.7  , 0.49 , 0.343])
+    """
+    ratio = 1.0 - min(_WIDEST_STEP, _SPREADS / max(spread, 1e-3))
+    n_rungs = min(_MOST_RUNGS, 1 + int(np.ceil(np.log(_LEAST_BETA) / np.log(ratio) - 0.1)))
+    return np.asarray(ratio ** np.arange(n_rungs))
+
+
+def _heated(states: Sequence[EscalatingState], chain: int, betas: NDArray[np.float64]) -> EscalatingState:
+    """A chain with a rung for each temperature, the hot ones where the next chains stand."""
+    own = states[chain]
+    others = [states[(chain + k) % len(states)] for k in range(len(betas))]
+    seeds = [int(word) for word in own.streams[0]]
+    streams = [stream_of(own.streams[0])]
+    streams += [np.random.Generator(np.random.PCG64([*seeds, k])) for k in range(1, len(betas))]
+    return EscalatingState(
+        np.stack([other.rows[0] for other in others]),
+        np.array([other.position[0] for other in others]),
+        np.stack([other.block[0] for other in others]),
+        np.stack([other.memory[0] for other in others]),
+        np.stack([words_of(stream) for stream in streams]),
+        own.n_draws,
+        betas,
+    )
