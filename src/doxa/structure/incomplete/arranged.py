@@ -35,6 +35,7 @@ def list_layout(lists: FamilyLists) -> ParentSets:
         np.zeros(n_sets), np.cumsum([0, *held.ravel()]), np.zeros(int(held.sum())), first_block,
         np.zeros((n_blocks, n), dtype=np.uint64), np.zeros((n_blocks, words), dtype=np.uint64), np.empty(longest),
         np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64), np.zeros((3, words), dtype=np.uint64),
+        np.zeros((4, n), dtype=np.int64),
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class Excursions:
         """So many steps from a graph, given by its adjacency rows, and a completion, which is changed in place."""
         graph = working_graph(rows)
         auto = Auto()
-        shares = (auto.single_edge, auto.single_edge + auto.edge_reversal)
+        shares = auto.shares
         log_q = log_proposals(len(self.local))
         standing = (graph[0].copy(), graph[1].copy(), np.zeros(len(self.local)), self.table.where.copy())
         places = (np.zeros(len(self.local), dtype=np.int64), np.zeros(len(self.local), dtype=np.int64))

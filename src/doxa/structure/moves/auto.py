@@ -1,9 +1,11 @@
-r"""`Auto`: the default sampler, three moves mixed at every step.
+r"""`Auto`: the default sampler, four moves mixed at every step.
 
-Each step is a single-edge move, a parent-set Gibbs move or an edge reversal, at fixed probabilities whatever the graph.
+Each step is a single-edge move, an edge reversal, a shift in an order or a parent-set Gibbs move, at fixed probabilities
+whatever the graph.
 Each move keeps the posterior, so the mixture does.  Single-edge moves reach every graph, turn edges round within an
 equivalence class, and are the only ones that see families outside the lists; reversals and whole parent sets cross
-the valleys between modes that stop single-edge moves for ever.  The modules of the three describe them.
+the valleys between modes that stop single-edge moves for ever, and shifts in an order those between graphs that differ
+in many nodes.  The modules of the four describe them.
 
 Here no closure of the graph is kept: whether an edge would close a cycle is found by walking from one end, which for
 sparse graphs costs less than mending closures after moves that change many edges.
@@ -33,6 +35,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import may_add
 from doxa.structure.moves.changes import accepts, cache_is_full, record, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
+from doxa.structure.moves.order_shift import order_shift_step
 from doxa.structure.moves.parent_set_gibbs import parent_set_step
 from doxa.structure.moves.parent_sets import find_set
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals
@@ -42,30 +45,34 @@ __all__ = ["Auto", "auto_step"]
 
 @dataclass(frozen=True)
 class Auto:
-    """doxa's own choice: single-edge moves, parent-set Gibbs and edge reversals; see the module's notes.
+    """doxa's own choice: single-edge moves, parent-set Gibbs, edge reversals and shifts; see the module's notes.
 
     Parameters
     ----------
     single_edge : float, default=0.2
         Share of single-edge moves, above 0: they alone reach every graph.
     edge_reversal : float, default=0.3
-        Share of edge reversals; the rest are parent-set Gibbs moves.
+        Share of edge reversals.
+    order_shift : float, default=0.02
+        Share of shifts in an order, which take some twenty times as long as the others; the rest are parent-set Gibbs
+        moves.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If a share is no number from 0 to 1, both together exceed 1, or ``single_edge`` is 0.
+        If a share is no number from 0 to 1, all together exceed 1, or ``single_edge`` is 0.
     """
 
     single_edge: float = 0.2
     edge_reversal: float = 0.3
+    order_shift: float = 0.02
 
     name: ClassVar[str] = "auto"
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("single_edge", "edge_reversal"):
+        for name in ("single_edge", "edge_reversal", "order_shift"):
             value: float = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise ArgumentTypeError(f"{name} is {value!r}; it must be a number from 0 to 1")
@@ -73,11 +80,16 @@ class Auto:
                 above = ", above 0" if name == "single_edge" else ""
                 raise ArgumentError(f"{name} is {value!r}; it is a share from 0 to 1{above}")
             object.__setattr__(self, name, float(value))
-        if self.single_edge + self.edge_reversal > 1.0:
+        if sum(self.shares) > 1.0:
             raise ArgumentError(
-                f"single_edge and edge_reversal are {self.single_edge!r} and {self.edge_reversal!r}; "
-                "they are shares, of at most 1 together"
+                f"single_edge, edge_reversal and order_shift are {self.single_edge!r}, {self.edge_reversal!r} and "
+                f"{self.order_shift!r}; they are shares, of at most 1 together"
             )
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Shares of single-edge moves, edge reversals and shifts."""
+        return self.single_edge, self.edge_reversal, self.order_shift
 
     def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
         """Steps after which the kernel repeats itself: it is the same at every step."""
@@ -85,8 +97,7 @@ class Auto:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        shares = (self.single_edge, self.single_edge + self.edge_reversal)
-        kernel_arguments: tuple[Any, ...] = (*work, shares, log_proposals(len(work.local)), first, n_steps, rng)
+        kernel_arguments: tuple[Any, ...] = (*work, self.shares, log_proposals(len(work.local)), first, n_steps, rng)
         return int(_advance(*kernel_arguments))
 
 
@@ -166,8 +177,10 @@ def auto_step(
     if u < shares[0]:
         change = _single_edge_step(graph, local, beta, limits, cache, scoring, table, proposed, log_q, n_edges, rng)
         return n_edges + change if change > -2 else -1
-    if u < shares[1]:
+    if u < shares[0] + shares[1]:
         return int(edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng))
+    if u < shares[0] + shares[1] + shares[2]:
+        return int(order_shift_step(graph, local, n_edges, cache, scoring, table, rng))
     node = int(rng.random() * local.size)
     before = count_bits(graph[0], node)
     if parent_set_step(graph, local, node, cache, scoring, table, rng):

@@ -67,6 +67,7 @@ class ParentSets(NamedTuple):
     chosen: NDArray[np.int64]  # work space
     where: NDArray[np.int64]  # (n_nodes,): work space: number of each node's set, -1 if it is not listed
     reached: NDArray[np.uint64]  # (3, n_words): work space
+    order: NDArray[np.int64]  # (4, n_nodes): work space
 
 
 def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
@@ -85,7 +86,7 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
         return scaled(table.first, table.sets, table.log_weight, beta)
 
     shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
-    own = ("cumulative", "chosen", "where", "reached")
+    own = ("cumulative", "chosen", "where", "reached", "order")
     return shared._replace(**{name: getattr(shared, name).copy() for name in own})
 
 
@@ -111,7 +112,7 @@ def scaled(
         np.cumsum([0, *map(len, lists)]), np.concatenate([*with_left, np.zeros(0)]),
         np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
         np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
-        np.zeros((3, sets.shape[1]), dtype=np.uint64),
+        np.zeros((3, sets.shape[1]), dtype=np.uint64), np.zeros((4, n), dtype=np.int64),
     )  # fmt: skip
 
 
