@@ -15,7 +15,7 @@ from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import cycle, mixture
-from doxa.mcmc.kernels.flip import Flip
+from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Walkers, start_at
@@ -26,9 +26,9 @@ from doxa.mcmc.student import Student
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.ladder import WALKERS, Rung, climb, independently, tuning_walkers
-from doxa.parameters.pilot import Pilot, run_pilot
+from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE
-from doxa.parameters.reach import Reach, grown, prior_of, reach_of
+from doxa.parameters.reach import LONG, Reach, grown, prior_of, reach_of
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.gaussian import Gaussian
 
@@ -39,6 +39,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _MOMENTS = 4000  # draws that tell how wide all modes are together
 _RUNGS, _MORE_RUNGS, _LEAST_POWER = 12, 8, 0.02  # of the ladder of powers, which ends with 0; more for a coordinate
 _TAILS = 0.1  # of the updates of blocks have the noise of a t distribution
+_FLIP_TAILS = 0.3  # of flips where the posterior goes on beyond the Gaussian
 _WIDE = 0.2  # of an adaptive sampler's proposals go on being drawn from the start, with its tails and its prior
 _BLOCK = 5  # coefficients, as in de Freitas et al. 2001, section 5.1
 
@@ -155,7 +156,15 @@ def _locally(found: Approximated, method: str, rng: np.random.Generator) -> Rung
 
 
 def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
-    return _with_jumps(found, "flip", Flip(Defensive(_gaussian(found))), rng)
+    """Flips of the Gaussian with tails; with more of them where the posterior goes on beyond it."""
+    rung, gaussian = _independence(found, rng), _gaussian(found)
+    assert rung.reach is not None
+    long = rung.reach.beyond > LONG
+    symmetric = Defensive(gaussian, tails=_FLIP_TAILS, width=2.0) if long else Defensive(gaussian)
+    pairs = judge_pilot(draw_pairs(found.target, symmetric, PILOT_DRAWS, rng).log_weights)
+    doubt = "" if pairs.fair else f"the weights of flips vary too much ({pairs})"
+    why = f"asked for: {pairs}"
+    return rung._replace(method="flip", kernel=Flip(symmetric), start=symmetric, why=why, doubt=doubt)
 
 
 def _block(found: Approximated, rng: np.random.Generator) -> Rung:

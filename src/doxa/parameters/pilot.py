@@ -24,7 +24,8 @@ PILOT_DRAWS = 512
 _GOOD_EFFICIENCY = 0.3  # a chain of independent proposals then moves in more than half of its steps
 _FAIR_EFFICIENCY = 0.15  # a draw in seven; each still costs less than a tenth of a Hamiltonian step
 _EXCELLENT = 0.95  # weights so nearly equal that a heavy tail of what is left over one does not matter
-_NEARLY_ALL, _GOOD_WITH_TAILS = 0.9, 0.5  # of a Gaussian with tails, a tenth of whose draws are there for safety
+_NEARLY_ALL, _GOOD_WITH_TAILS = 0.9, 0.5  # of a Gaussian with tails, some of whose draws are there for safety
+_MOST = 0.8  # of one with more tails
 _FAIR_TAIL = 0.7  # beyond it even their mean is hardly known (Vehtari et al. 2024)
 _GOOD_TAIL = 0.5  # below it the weights have a variance
 _LONGER = 8  # times as many draws where weights differ: the tail of a few dozen is known to +/- 0.15 only
@@ -56,7 +57,7 @@ class Pilot(NamedTuple):
 
         As some proposals come from the tails, the pilot has seen there what there is to see, if there is little.
         """
-        if self.efficiency >= _NEARLY_ALL:
+        if self.efficiency >= (_MOST if long else _NEARLY_ALL):
             return True
         return not long and self.efficiency >= _GOOD_WITH_TAILS and self.tail <= _GOOD_TAIL
 

@@ -25,7 +25,16 @@ from doxa.mcmc.targets import Target, values_at
 from doxa.parameters.pilot import Pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE, grow_mixture
 
-__all__ = ["LARGE", "LONG", "Reach", "bounded", "grown", "line_tails", "prior_of", "reach_of"]
+__all__ = [
+    "LARGE",
+    "LONG",
+    "Reach",
+    "bounded",
+    "grown",
+    "line_tails",
+    "prior_of",
+    "reach_of",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,6 +42,7 @@ LARGE = 250  # coefficients from which pilots and tuning make do with less: each
 LONG = 2e-4  # of a line's mass: between 5e-5, the most of posteriors that are well approximated, and .002
 
 _FARTHEST, _POINTS, _BEYOND = 12.0, 33, 4.4  # standard deviations along a line, at every .75
+_MORE_TAILS, _WIDER, _MORE_PRIOR = 0.1, 2.0, 0.02  # largest weights of small samples: 3 to 5, with fewer tails 9 to 20
 _MOST_GROWN = 12  # dimensions in which a mixture can be fitted by some thousand draws
 _GROWN_DF, _LEAST_DRAWS, _DRAWS_EACH, _MOST_COMPONENTS = 8.0, 500, 60, 8
 _JOINT_DF = 5.0  # a learned root's logit has an exponential tail, which no Gaussian bounds
@@ -77,15 +87,16 @@ def prior_of(target: Target) -> Student | None:
     return Student(mean, cholesky, np.inf if getattr(target, "has_gaussian_prior", False) else _JOINT_DF)
 
 
-def bounded(target: Target, gaussian: GaussianProposal) -> Defensive:
-    """The Gaussian with tails and a share of the prior."""
-    return Defensive(gaussian, prior_of(target))
+def bounded(target: Target, gaussian: GaussianProposal, *, long: bool = False) -> Defensive:
+    """The Gaussian with tails and a share of the prior; more of both where the target goes on beyond it."""
+    prior = prior_of(target)
+    return Defensive(gaussian, prior, _MORE_TAILS, _WIDER, _MORE_PRIOR) if long else Defensive(gaussian, prior)
 
 
 def reach_of(target: Target, gaussian: GaussianProposal, rng: np.random.Generator) -> Reach:
     """The Gaussian with tails, its pilot, and how far the target goes on along lines."""
-    proposal = bounded(target, gaussian)
-    beyond = line_tails(target, gaussian, proposal.prior) if target.n_dimensions < LARGE else np.nan
+    beyond = line_tails(target, gaussian, prior_of(target)) if target.n_dimensions < LARGE else np.nan
+    proposal = bounded(target, gaussian, long=beyond > LONG)
     return Reach(proposal, run_pilot(target, proposal, rng), beyond, proposal.share, gaussian_alone=True)
 
 
