@@ -61,7 +61,7 @@ class Defensive:
     >>> q = Defensive(narrow, Student(np.zeros(1), 10 * np.eye(1), np.inf))
     >>> far = np.array([[0.0], [30.0]])
     >>> narrow.log_density(far).round(1), q.log_density(far).round(1)
-    (array([  -0.9, -450.9]), array([ -1. , -11.6]))
+    (array([  -0.9, -450.9]), array([ -0.9, -12.3]))
     """
 
     gaussian: GaussianProposal
