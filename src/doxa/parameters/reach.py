@@ -46,6 +46,7 @@ _MORE_TAILS, _WIDER, _MORE_PRIOR = 0.1, 2.0, 0.02  # largest weights of small sa
 _MOST_GROWN = 12  # dimensions in which a mixture can be fitted by some thousand draws
 _GROWN_DF, _LEAST_DRAWS, _DRAWS_EACH, _MOST_COMPONENTS = 8.0, 500, 60, 8
 _JOINT_DF = 5.0  # a learned root's logit has an exponential tail, which no Gaussian bounds
+_LEAST_FOR_GAUSSIAN = 0.95  # with tails; without them it is then nearly 1
 _LEAST_GROWN = 0.3  # effective draws a draw
 
 
@@ -64,6 +65,11 @@ class Reach(NamedTuple):
         if self.gaussian_alone:
             return self.pilot.good_when_bounded(long=self.beyond > LONG)
         return self.pilot.efficiency >= _LEAST_GROWN
+
+    @property
+    def gaussian_will_do(self) -> bool:
+        """Whether it needs no tails where weights need no bound: bridge sampling is then ten times as exact."""
+        return self.gaussian_alone and self.beyond <= LONG and self.pilot.efficiency >= _LEAST_FOR_GAUSSIAN
 
     @property
     def doubt(self) -> str:
