@@ -58,21 +58,29 @@ def test_in_one_dimension_it_is_an_independence_step():
     assert z < z_limit(n)
 
 
-def without_hastings(mean, law, thetas, rng):
-    proposed, log_hastings = PROPOSE(mean, law, thetas, rng)
+def without_hastings(mean, law, thetas, rng, *tails):
+    proposed, log_hastings = PROPOSE(mean, law, thetas, rng, *tails)
     return proposed, np.zeros_like(log_hastings)
 
 
-def hastings_upside_down(mean, law, thetas, rng):
-    proposed, log_hastings = PROPOSE(mean, law, thetas, rng)
+def hastings_upside_down(mean, law, thetas, rng, *tails):
+    proposed, log_hastings = PROPOSE(mean, law, thetas, rng, *tails)
     return proposed, -log_hastings
 
 
-def hastings_of_the_marginal(mean, law, thetas, rng):
+def hastings_of_the_marginal(mean, law, thetas, rng, *tails):
     """Proposed given the rest, weighted as if the rest did not matter."""
-    proposed, _ = PROPOSE(mean, law, thetas, rng)
+    proposed, _ = PROPOSE(mean, law, thetas, rng, *tails)
     (blind,) = marginal_laws(NEAR_BANANA.cholesky, [law.block])
     new, old = ((x[:, law.block] - mean[law.block]) @ blind.inverse.T for x in (proposed, thetas))
+    return proposed, 0.5 * ((new**2).sum(axis=1) - (old**2).sum(axis=1))
+
+
+def hastings_without_tails(mean, law, thetas, rng, *tails):
+    """Proposed with long tails, weighted as if there were none."""
+    proposed, _ = PROPOSE(mean, law, thetas, rng, *tails)
+    centre = mean[law.block] + (thetas[:, law.rest] - mean[law.rest]) @ law.gain.T
+    new, old = ((x[:, law.block] - centre) @ law.inverse.T for x in (proposed, thetas))
     return proposed, 0.5 * ((new**2).sum(axis=1) - (old**2).sum(axis=1))
 
 
@@ -92,6 +100,15 @@ PROPOSE = module.propose_block
 def test_broken_proposals_are_noticed(monkeypatch, form, twin):
     monkeypatch.setattr(module, "propose_block", twin)
     z, n = invariance(BlockIndependence(NEAR_BANANA, 1, form), Banana(), rng_of(3))
+    assert z > z_limit(n)
+
+
+def test_long_tails_are_in_the_hastings_term(monkeypatch):
+    kernel = BlockIndependence(NEAR_BANANA, 1, tails=0.5, width=2.0)
+    z, n = invariance(kernel, Banana(), rng_of(4))
+    assert z < z_limit(n)
+    monkeypatch.setattr(module, "propose_block", hastings_without_tails)
+    z, n = invariance(kernel, Banana(), rng_of(4))
     assert z > z_limit(n)
 
 

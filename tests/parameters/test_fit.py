@@ -18,6 +18,8 @@ from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, 
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.methods import METHODS
+from doxa.parameters.pilot import run_pilot
+from doxa.parameters.reach import Reach
 from doxa.parameters.regression_target import RegressionTarget
 from support.checks import z_limit
 
@@ -170,12 +172,19 @@ def test_too_many_hidden_values_are_drawn_and_not_refused():
         doxa.fit(network, table, method="independence", draws=40, seed=2)
 
 
+def unmixed(target, gaussian, rng):
+    return Reach(gaussian, run_pilot(target, gaussian, rng), 0.0, 0.0, gaussian_alone=True)
+
+
 def test_chains_in_one_mode_alone_would_be_seen(monkeypatch):
-    """The broken twin: an approximation of the major mode only."""
+    """The broken twin: an approximation of the major mode only, with nothing that would reach beyond it."""
     from doxa.parameters import approximate as room
+    from doxa.parameters import methods
 
     whole = room.find_modes
     monkeypatch.setattr(room, "find_modes", lambda *given: whole(*given)[:1])
+    monkeypatch.setattr(methods, "grown", lambda target, gaussian, before, rng: before)
+    monkeypatch.setattr(methods, "reach_of", unmixed)
     fit, grid = hidden_fit(1, draws=2000, warmup=200, method="independence")
     minor = (fit.draws("y")[..., 0] < 0).mean()
     exact = grid.probability[grid.points[:, 0] < 0].sum()

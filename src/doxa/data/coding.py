@@ -159,12 +159,15 @@ class EmptyColumnsError(TableError):
         All columns.
     empty : list of str
         Those without a value.
+    n_rows : int
+        Rows of the source; 0 where it was not read row by row.
     """
 
-    def __init__(self, message: str, names: list[str], empty: list[str]) -> None:
+    def __init__(self, message: str, names: list[str], empty: list[str], n_rows: int = 0) -> None:
         super().__init__(message)
         self.names = names
         self.empty = empty
+        self.n_rows = n_rows
 
 
 def _refuse_empty(columns: Sequence[Column]) -> None:
@@ -175,6 +178,7 @@ def _refuse_empty(columns: Sequence[Column]) -> None:
             f"{LEAVE_OUT_MANY}, or say with missing=[...] or --missing which texts mean missing",
             [column.name for column in columns],
             empty,
+            len(columns[0].codes()),
         )
 
 

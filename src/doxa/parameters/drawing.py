@@ -89,8 +89,9 @@ def draw(
 
 
 def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Generator) -> Estimate:
-    """Log evidence (nats) of part k, by bridge sampling between its draws and those of its approximation."""
-    proposal = planned.found.proposal
+    """Log evidence (nats) of part k, by bridge sampling between its draws and those of what they were proposed from."""
+    reach = planned.rung.reach
+    proposal = planned.found.proposal if reach is None or reach.gaussian_will_do else reach.proposal
     thetas, inside = chains_of(trace[f"{k}.theta"]), chains_of(trace[f"{k}.log_density"])
     inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
     sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))

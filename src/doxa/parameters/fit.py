@@ -35,6 +35,7 @@ from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
 from doxa.parameters.symmetry import find_symmetries
+from doxa.parameters.weight_bound import log_beta
 from doxa.variational.gaussian import GaussianPosterior
 
 if TYPE_CHECKING:
@@ -291,7 +292,12 @@ def _part_report(found: Approximated, rung: Rung) -> PartReport:
     if isinstance(proposal, GaussianPosterior) and proposal.evidence_kind == "lower bound":
         bound = proposal.log_evidence
     name = getattr(proposal, "method", "mixture of t" if isinstance(proposal, Mixture) else "Gaussian at the mode")
-    return PartReport(nodes, rung.method, rung.why, name, rung.pilot.efficiency, rung.pilot.tail, bound=bound)
+    return PartReport(
+        *(nodes, rung.method, rung.why, name, rung.pilot.efficiency, rung.pilot.tail),
+        bound=bound,
+        log_beta=log_beta(found, rung),
+        doubt=rung.doubt,
+    )
 
 
 def _with_evidence(report: FitReport, plan: list[PlannedPart], trace: Trace, entropy: int) -> FitReport:

@@ -10,20 +10,25 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.mcmc.adaptation import AdaptiveSampler
+from doxa.mcmc.defensive import Defensive
+from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import cycle, mixture
-from doxa.mcmc.kernels.flip import Flip
+from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.mcmc.kernels.tempered_transitions import tempered
+from doxa.mcmc.student import Student
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.ladder import WALKERS, Rung, climb, tuning_walkers
-from doxa.parameters.pilot import Pilot, run_pilot
+from doxa.parameters.ladder import WALKERS, Rung, climb, independently, tuning_walkers
+from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
+from doxa.parameters.population import WIDE_SHARE
+from doxa.parameters.reach import LONG, Reach, grown, prior_of, reach_of
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.gaussian import Gaussian
 
@@ -33,6 +38,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _MOMENTS = 4000  # draws that tell how wide all modes are together
 _RUNGS, _MORE_RUNGS, _LEAST_POWER = 12, 8, 0.02  # of the ladder of powers, which ends with 0; more for a coordinate
+_TAILS = 0.1  # of the updates of blocks have the noise of a t distribution
+_FLIP_TAILS = 0.3  # of flips where the posterior goes on beyond the Gaussian
+_WIDE = 0.2  # of an adaptive sampler's proposals go on being drawn from the start, with its tails and its prior
 _BLOCK = 5  # coefficients, as in de Freitas et al. 2001, section 5.1
 
 
@@ -78,19 +86,19 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     assert rung.kernel is not None
     assert local.kernel is not None
     both = mixture(rung.kernel, local.kernel)
-    return Rung("independence and hmc", both, found.proposal, WALKERS, rung.pilot, why)
+    return rung._replace(method="independence and hmc", kernel=both, walkers=WALKERS, why=why, doubt="")
 
 
 def _by_mixture(found: Approximated, rng: np.random.Generator) -> Rung | None:
     """Independent proposals from a mixture, where there is a good one and the Gaussian is not."""
     if found.mixture is None:
         return None
-    gaussian = run_pilot(found.target, found.proposal, rng)
+    gaussian = reach_of(found.target, found.proposal, rng)
     pilot = run_pilot(found.target, found.mixture, rng)
-    if gaussian.good or not (pilot.good_with_long_tails and pilot.efficiency > gaussian.efficiency):
+    if gaussian.good or not (pilot.good_with_long_tails and pilot.efficiency > gaussian.pilot.efficiency):
         return None
-    why = f"the Gaussian alone is not good enough ({gaussian}), but a mixture is ({pilot})"
-    return Rung("independence", Independence(found.mixture), found.mixture, 1, pilot, why)
+    why = f"the Gaussian alone is not good enough ({gaussian.pilot}), but a mixture is ({pilot})"
+    return independently(Reach(found.mixture, pilot, gaussian.beyond, WIDE_SHARE, gaussian_alone=False), why)
 
 
 def _variational(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -99,17 +107,68 @@ def _variational(found: Approximated, rng: np.random.Generator) -> Rung:
 
 
 def _independence(found: Approximated, rng: np.random.Generator) -> Rung:
-    pilot = run_pilot(found.target, found.proposal, rng)
-    return Rung("independence", Independence(found.proposal), found.proposal, 1, pilot, "asked for")
+    """Proposals with bounded weights: half of them from a fitted mixture where the approximation does not reach."""
+    reach, why = _reach(found, rng)
+    return independently(reach, why, reach.doubt)
+
+
+def _reach(found: Approximated, rng: np.random.Generator) -> tuple[Reach, str]:
+    """What can be proposed from with the approximation that was asked for, and how it came about."""
+    target = found.target
+    if not isinstance(found.proposal, Gaussian):
+        return _several(found, rng), "asked for"
+    reach = reach_of(target, found.proposal, rng)
+    if reach.good:
+        return reach, "asked for"
+    other = grown(target, found.proposal, reach, rng)
+    if other is reach:
+        return reach, "asked for"
+    both = Mixture([reach.proposal, other.proposal], [0.5, 0.5])
+    share = 0.5 * (reach.share + other.share)
+    half = Reach(both, run_pilot(target, both, rng), reach.beyond, share, gaussian_alone=False)
+    return half, f"asked for; alone it does not reach the tails ({reach.pilot}), so half is proposed from a mixture"
+
+
+def _several(found: Approximated, rng: np.random.Generator) -> Reach:
+    """A mixture that was found around several modes, with a wide t distribution where its components are Gaussians."""
+    proposal, share, prior = found.proposal, 0.0, prior_of(found.target)
+    components = proposal.components if isinstance(proposal, Mixture) else ()
+    if prior is not None and any(isinstance(part, Student) and np.isinf(part.df) for part in components):
+        share = WIDE_SHARE
+        proposal = Mixture([proposal, prior], [1 - share, share])
+    return Reach(proposal, run_pilot(found.target, proposal, rng), np.nan, share, gaussian_alone=False)
+
+
+def _with_jumps(found: Approximated, method: str, kernel: Any, rng: np.random.Generator) -> Rung:
+    """A kernel of its own for the part; in turn with independent proposals where the approximation does not reach."""
+    rung = _independence(found, rng)
+    assert rung.kernel is not None
+    assert rung.reach is not None
+    if rung.reach.gaussian_alone:
+        return rung._replace(method=method, kernel=kernel)
+    why = rung.why.replace("half is proposed from a mixture", "every second step is proposed from a mixture as well")
+    return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), why=why)
+
+
+def _locally(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
+    """For kernels that find the tails by themselves: the proposals serve the evidence alone."""
+    return _independence(found, rng)._replace(method=method, start=found.proposal, doubt="")
 
 
 def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
-    return _independence(found, rng)._replace(method="flip", kernel=Flip(_gaussian(found)))
+    """Flips of the Gaussian with tails; with more of them where the posterior goes on beyond it."""
+    rung, gaussian = _independence(found, rng), _gaussian(found)
+    assert rung.reach is not None
+    long = rung.reach.beyond > LONG
+    symmetric = Defensive(gaussian, tails=_FLIP_TAILS, width=2.0) if long else Defensive(gaussian)
+    pairs = judge_pilot(draw_pairs(found.target, symmetric, PILOT_DRAWS, rng).log_weights)
+    doubt = "" if pairs.fair else f"the weights of flips vary too much ({pairs})"
+    why = f"asked for: {pairs}"
+    return rung._replace(method="flip", kernel=Flip(symmetric), start=symmetric, why=why, doubt=doubt)
 
 
 def _block(found: Approximated, rng: np.random.Generator) -> Rung:
-    kernel = BlockIndependence(_gaussian(found), _BLOCK)
-    return _independence(found, rng)._replace(method="block", kernel=kernel)
+    return _with_jumps(found, "block", BlockIndependence(_gaussian(found), _BLOCK, tails=_TAILS), rng)
 
 
 def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -117,14 +176,16 @@ def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
     d = found.target.n_dimensions
     blocks = [list(range(k, min(k + _BLOCK, d))) for k in range(0, d, _BLOCK)]
     walk, _ = calibrated(block(RandomWalk(), blocks), found.target, _walkers(found, rng), rng)
-    kernel = mixture(BlockIndependence(_gaussian(found), blocks), walk)
-    return _independence(found, rng)._replace(method="mixture", kernel=kernel)
+    kernel = mixture(BlockIndependence(_gaussian(found), blocks, tails=_TAILS), walk)
+    return _with_jumps(found, "mixture", kernel, rng)
 
 
 def _random_walk(found: Approximated, rng: np.random.Generator) -> Rung:
     walk, report = _walk(found, rng)
     why = f"asked for; steps accepted with probability {report.acceptance:.2f}"
-    return _independence(found, rng)._replace(method="random_walk", kernel=walk, walkers=WALKERS, why=why)
+    return _independence(found, rng)._replace(
+        method="random_walk", doubt="", start=found.proposal, kernel=walk, walkers=WALKERS, why=why
+    )
 
 
 def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -143,26 +204,37 @@ def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
     ladder = np.append(np.geomspace(1.0, _LEAST_POWER, _RUNGS + _MORE_RUNGS * d), 0.0)
     kernel = cycle(walk, tempered(rung_walk, ladder, reference))
     why = f"asked for; {ladder.size} rungs"
-    return _independence(found, rng)._replace(method="tempered", kernel=kernel, walkers=WALKERS, why=why)
+    return _independence(found, rng)._replace(
+        method="tempered", doubt="", start=found.proposal, kernel=kernel, walkers=WALKERS, why=why
+    )
 
 
 def _split_hmc(found: Approximated, rng: np.random.Generator) -> Rung:
     kernel, _, report = tuned_split(found.target, _gaussian(found), _walkers(found, rng), rng)
     why = f"asked for; accepted with probability {report.acceptance:.2f}"
-    return _independence(found, rng)._replace(method="split_hmc", kernel=kernel, walkers=WALKERS, why=why)
+    rung = _with_jumps(found, "split_hmc", kernel, rng)
+    jumps = (
+        "" if rung.kernel is kernel else "; in turn with proposals from a mixture, as the posterior goes on beyond it"
+    )
+    return rung._replace(doubt="", start=found.proposal, walkers=WALKERS, why=why + jumps)
 
 
 def _hmc(found: Approximated, rng: np.random.Generator) -> Rung:
     gaussian = found.proposal if isinstance(found.proposal, Gaussian) else None
     kernel, _, report = warmed_up(found.target, _walkers(found, rng), rng, gaussian=gaussian)
     why = f"asked for; accepted with probability {report.acceptance:.2f}"
-    return _independence(found, rng)._replace(method="hmc", kernel=kernel, walkers=WALKERS, why=why)
+    return _independence(found, rng)._replace(
+        method="hmc", doubt="", start=found.proposal, kernel=kernel, walkers=WALKERS, why=why
+    )
 
 
 def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
     """Independence with a proposal that is refitted where the chain forgets its past (figure 10, corrected)."""
-    sampler = AdaptiveSampler(found.target, _gaussian(found))
-    return _independence(found, rng)._replace(method="regeneration", kernel=None, sampler=sampler)
+    rung = _independence(found, rng)
+    assert rung.reach is not None
+    share = _WIDE if rung.reach.gaussian_alone else 0.5
+    sampler = AdaptiveSampler(found.target, _gaussian(found), wide=rung.reach.proposal, wide_share=share)
+    return rung._replace(method="regeneration", kernel=None, sampler=sampler)
 
 
 def _root(covariance: Floats) -> Floats:

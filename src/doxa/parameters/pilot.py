@@ -24,6 +24,9 @@ PILOT_DRAWS = 512
 _GOOD_EFFICIENCY = 0.3  # a chain of independent proposals then moves in more than half of its steps
 _FAIR_EFFICIENCY = 0.15  # a draw in seven; each still costs less than a tenth of a Hamiltonian step
 _EXCELLENT = 0.95  # weights so nearly equal that a heavy tail of what is left over one does not matter
+_NEARLY_ALL, _GOOD_WITH_TAILS = 0.9, 0.5  # of a Gaussian with tails, some of whose draws are there for safety
+_MOST = 0.8  # of one with more tails
+_FAIR_TAIL = 0.7  # beyond it even their mean is hardly known (Vehtari et al. 2024)
 _GOOD_TAIL = 0.5  # below it the weights have a variance
 _LONGER = 8  # times as many draws where weights differ: the tail of a few dozen is known to +/- 0.15 only
 
@@ -49,6 +52,20 @@ class Pilot(NamedTuple):
         """
         return self.efficiency >= _FAIR_EFFICIENCY
 
+    def good_when_bounded(self, *, long: bool) -> bool:
+        """Whether a Gaussian with tails will do; ``long`` says that the target was seen to go on beyond the Gaussian.
+
+        As some proposals come from the tails, the pilot has seen there what there is to see, if there is little.
+        """
+        if self.efficiency >= (_MOST if long else _NEARLY_ALL):
+            return True
+        return not long and self.efficiency >= _GOOD_WITH_TAILS and self.tail <= _GOOD_TAIL
+
+    @property
+    def fair(self) -> bool:
+        """Whether the weights, though uneven, have a mean that some hundred draws know."""
+        return self.efficiency >= _FAIR_EFFICIENCY and self.tail <= _FAIR_TAIL
+
     def __str__(self) -> str:
         return f"efficiency {self.efficiency:.2f}, Pareto k {self.tail:.2f}"
 
@@ -57,7 +74,7 @@ def run_pilot(target: Target, proposal: Proposal, rng: np.random.Generator, n: i
     """Draw ``n`` times from ``proposal`` and judge the weights; eight times as often where they differ."""
     draws = np.asarray(proposal.sample(n, rng), dtype=np.float64)
     pilot = judge_pilot(values_at(target, draws) - proposal.log_density(draws))
-    if n == PILOT_DRAWS and _GOOD_EFFICIENCY <= pilot.efficiency < _EXCELLENT:
+    if n == PILOT_DRAWS and _GOOD_EFFICIENCY <= pilot.efficiency < _NEARLY_ALL:
         return run_pilot(target, proposal, rng, _LONGER * n)
     return pilot
 

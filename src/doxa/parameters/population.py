@@ -23,13 +23,14 @@ from doxa.mcmc.targets import Target, values_at
 from doxa.parameters.modes import Mode
 from doxa.parameters.pilot import Pilot, judge_pilot
 
-__all__ = ["fit_mixture", "grow_mixture", "mixture_at"]
+__all__ = ["WIDE_SHARE", "fit_mixture", "grow_mixture", "mixture_at"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+WIDE_SHARE = 0.1  # weight of the wide component
+
 _DF = 5.0
 _ENOUGH = 0.6  # effective draws a draw at which more components would cost more than they bring
-_WIDE = 0.1  # weight of the wide component
 _LEAST_WEIGHT = 0.01  # a component is not given up: what it covers may only look empty
 
 
@@ -124,7 +125,7 @@ def _split(mixture: Mixture) -> Mixture:
 
 
 def _with_wide(components: Sequence[Student], weights: Floats, wide: Student) -> Mixture:
-    return Mixture([*components, wide], np.append((1 - _WIDE) * weights / weights.sum(), _WIDE))
+    return Mixture([*components, wide], np.append((1 - WIDE_SHARE) * weights / weights.sum(), WIDE_SHARE))
 
 
 def _step(mixture: Mixture, thetas: Floats, log_weights: Floats, wide: Student | None) -> Mixture:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data import Table, read_table
+from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.trace import Trace
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.joint_target import Packing
-from doxa.parameters.predict import predict_cells, recode
+from doxa.parameters.predict import predict_cells, read_new_rows, recode
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.verdict import Verdict, judge
 
@@ -238,7 +238,7 @@ class ParameterPosterior:
         0    0  systol         0.39
         1    1  systol         0.46
         """
-        table = rows if isinstance(rows, Table) else read_table(rows)
+        table = read_new_rows(rows, self.network, self.states)
         return predict_cells(self.network, self._thinned(), recode(table, self.network, self.states))
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data import Table
+from doxa.data import Table, read_table
+from doxa.data.coding import EmptyColumnsError
 from doxa.errors import TableError
 from doxa.estimates.batch_means import batch_means_error
 from doxa.models.logistic_rows import binary_codes
@@ -18,11 +19,34 @@ if TYPE_CHECKING:
 
     from doxa.models import LogisticNetwork
 
-__all__ = ["predict_cells", "recode"]
+__all__ = ["predict_cells", "read_new_rows", "recode"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_CELLS = 2**22  # probabilities held at once: 32 MB
+
+
+def read_new_rows(rows: Any, network: LogisticNetwork, states: Mapping[str, tuple[str, ...]]) -> Table:
+    """Rows to be predicted, in which a column without a value is a column that is missing in every row.
+
+    Raises
+    ------
+    TableError
+        If the source cannot be read.
+    """
+    if isinstance(rows, Table):
+        return rows
+    try:
+        return read_table(rows)
+    except EmptyColumnsError as error:
+        known = [name for name in error.names if name in network.names]
+        left = [name for name in known if name not in error.empty]
+        if left:
+            return read_table(rows, columns=left)
+        if not known or not error.n_rows:
+            raise
+        labels = states.get(known[0], ("0", "1"))
+        return Table.from_codes(known[:1], [labels], np.full((error.n_rows, 1), -1))
 
 
 def recode(table: Table, network: LogisticNetwork, states: Mapping[str, tuple[str, ...]]) -> Table:

@@ -8,7 +8,7 @@ logarithm of a product, which is at most :math:`2^{1000}`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,11 @@ class RegressionTarget:
     ----------
     problem : LogisticRegressionProblem
 
+    Attributes
+    ----------
+    prior_spread : tuple of ndarray
+        Mean (d,) and lower Cholesky factor (d, d) of the covariance of the prior, which is Gaussian.
+
     Examples
     --------
     >>> from doxa.models.logistic_regression import make_problem
@@ -39,6 +44,8 @@ class RegressionTarget:
     >>> target.log_density(np.array([[0.0]])).round(4)  # log g(0) and the standard normal's peak
     array([-1.6121])
     """
+
+    has_gaussian_prior: ClassVar[bool] = True
 
     def __init__(self, problem: LogisticRegressionProblem) -> None:
         self.problem = problem
@@ -51,6 +58,7 @@ class RegressionTarget:
         self._half = 0.5 * (problem.counts @ rows)
         self._half_offset = 0.5 * float(problem.counts @ self._offset)
         factor = cholesky(problem.prior_covariance, lower=True)
+        self.prior_spread = np.asarray(problem.prior_mean, dtype=np.float64), factor
         self._whiten = np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
         self._log_peak = float(-np.log(np.diag(factor)).sum() - 0.5 * len(factor) * np.log(2 * np.pi))
 

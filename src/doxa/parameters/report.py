@@ -12,6 +12,8 @@ from doxa.estimates.estimate import Estimate
 
 __all__ = ["FitReport", "PartReport"]
 
+_ADDED_LATER = {"log_beta": float("inf").hex(), "doubt": ""}  # files of earlier versions lack them
+
 
 @dataclass(frozen=True)
 class PartReport:
@@ -32,6 +34,12 @@ class PartReport:
         Of the part, nats; nan where it was not estimated.
     bound : float
         Lower bound of the log evidence, nats; nan where there is none.
+    log_beta : float
+        Bound on the log weights of independent proposals (nats), which makes their chains uniformly ergodic: corollary
+        1 of de Freitas et al. (2001), corrected.  Infinite where none is known, or the method is another.
+    doubt : str
+        What speaks against the chains, however well they agree: proposals that do not reach the tails.  Empty if
+        nothing does.
     """
 
     nodes: tuple[str, ...]
@@ -43,6 +51,8 @@ class PartReport:
     log_evidence: float = math.nan
     log_evidence_mcse: float = math.nan
     bound: float = math.nan
+    log_beta: float = math.inf
+    doubt: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Floats as hexadecimal text, so that every bit is kept, nan and infinity included."""
@@ -54,9 +64,12 @@ class PartReport:
     def from_json(cls, stored: Any) -> PartReport:
         """Undo `to_json`, trusting nothing; ArgumentError if it is anything else."""
         names = cls.__dataclass_fields__
-        if not isinstance(stored, Mapping) or set(stored) != set(names):
+        if not isinstance(stored, Mapping):
             raise ArgumentError("a part of its report has other fields than it should")
-        texts = ("method", "why", "approximation")
+        stored = {**_ADDED_LATER, **stored}
+        if set(stored) != set(names):
+            raise ArgumentError("a part of its report has other fields than it should")
+        texts = ("method", "why", "approximation", "doubt")
         nodes = stored["nodes"]
         if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
             raise ArgumentError("a part of its report names no nodes")
@@ -66,8 +79,8 @@ class PartReport:
             numbers = {key: float.fromhex(stored[key]) for key in names if key != "nodes" and key not in texts}
         except (ValueError, OverflowError):
             raise ArgumentError("a part of its report holds a number that cannot be read") from None
-        method, why, approximation = (stored[key] for key in texts)
-        return cls(tuple(nodes), method, why, approximation, **numbers)
+        method, why, approximation, doubt = (stored[key] for key in texts)
+        return cls(tuple(nodes), method, why, approximation, doubt=doubt, **numbers)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -87,7 +88,17 @@ def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
         f"{posterior.n_chains} chains agree (largest R-hat {r_hat[worst]:.4f}); "
         f"the slowest parameter has {ess[slowest]:.0f} effective draws"
     )
-    return True, reason, ""
+    doubted = [part for part in posterior.report.parts if part.doubt]
+    if doubted:
+        (part, *_) = doubted
+        return None, f"{reason}, but for {', '.join(part.nodes)} {part.doubt}", "Fit with method='auto' or 'hmc'."
+    return True, reason + _bounded(posterior.report), ""
+
+
+def _bounded(report: FitReport) -> str:
+    """What is known of the weights of independent proposals, as a clause; empty where nothing is."""
+    known = [part.log_beta for part in report.parts if math.isfinite(part.log_beta)]
+    return f"; weights of proposals are at most exp({max(known):.1f})" if known else ""
 
 
 def _pilots(posterior: _Judged) -> str:

@@ -30,6 +30,7 @@ from doxa.mcmc.kernels.independence import Independence
 from doxa.mcmc.kernels.kernel import Path, Walkers
 from doxa.mcmc.kernels.lockstep import check_dimensions, decide, run_lockstep
 from doxa.mcmc.kernels.random_walk import RandomWalk
+from doxa.mcmc.radial import radial_log_density, radial_noise
 from doxa.mcmc.targets import Target
 
 __all__ = ["BlockIndependence", "block", "propose_block"]
@@ -58,12 +59,17 @@ class BlockIndependence:
     scan : {"cyclic", "random"}, default="cyclic"
         One step is a sweep over all blocks in their order, or the update of one block chosen at random, the same for
         all walkers.
+    tails : float, default=0.0
+        Share of the updates whose noise has a t distribution's long tails, so that weights are bounded.
+    width : float, default=1.3
+        How wide that distribution is, in standard deviations of the Gaussian.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If ``gaussian`` is none, a block names no coordinate, one twice or one that there is not, the blocks leave one
-        out, or an option is none of its values; when run, if the target has another number of coordinates.
+        If ``gaussian`` is none, ``tails`` is no share below 1, a block names no coordinate, one twice or one that there
+        is not, the blocks leave one out, or an option is none of its values; when run, if the target has another number
+        of coordinates.
 
     Notes
     -----
@@ -96,12 +102,16 @@ class BlockIndependence:
     blocks: int | Sequence[Block]
     form: Form = "conditional"
     scan: Scan = "cyclic"
+    tails: float = 0.0
+    width: float = 1.3
 
     def __post_init__(self) -> None:
         """Refuse what cannot be proposed, and what would leave a coordinate where it is."""
         check_gaussian("gaussian", self.gaussian)
         _check_option("form", self.form, tuple(_FORMS))
         _check_option("scan", self.scan, ("cyclic", "random"))
+        if not 0 <= self.tails < 1:
+            raise ArgumentError(f"tails is {self.tails!r}; it must be at least 0 and below 1")
         object.__setattr__(self, "blocks", _check_blocks(self.blocks, len(self.gaussian.mean)))
 
     @cached_property
@@ -117,7 +127,7 @@ class BlockIndependence:
         check_dimensions(self, mean.size, target)
 
         def update(walkers: Walkers, law: BlockLaw) -> tuple[Walkers, Floats]:
-            proposed, log_hastings = propose_block(mean, law, walkers.thetas, rng)
+            proposed, log_hastings = propose_block(mean, law, walkers.thetas, rng, self.tails, self.width)
             return decide(target, walkers, proposed, log_hastings, rng)
 
         def sweep(walkers: Walkers) -> tuple[Walkers, Floats]:
@@ -139,15 +149,16 @@ class BlockIndependence:
 
 
 def propose_block(
-    mean: Floats, law: BlockLaw, thetas: Floats, rng: np.random.Generator
+    mean: Floats, law: BlockLaw, thetas: Floats, rng: np.random.Generator, tails: float = 0.0, width: float = 1.0
 ) -> tuple[Floats, NDArray[np.float64]]:
     """New values for a block of each row of ``thetas`` (walkers, d); the rows, and the log Hastings term (walkers,)."""
     centre = mean[law.block] + (thetas[:, law.rest] - mean[law.rest]) @ law.gain.T
     old = (thetas[:, law.block] - centre) @ law.inverse.T
-    new = rng.standard_normal(old.shape)
+    new = radial_noise(len(old), law.block.size, tails, width, rng)
     proposed = thetas.copy()
     proposed[:, law.block] = centre + new @ law.factor.T
-    return proposed, 0.5 * ((new**2).sum(axis=1) - (old**2).sum(axis=1))
+    back, there = (radial_log_density((noise**2).sum(axis=1), law.block.size, tails, width) for noise in (old, new))
+    return proposed, back - there
 
 
 def block(
