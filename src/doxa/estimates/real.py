@@ -29,7 +29,9 @@ class RealDiagnosis(NamedTuple):
     """The mean of a real-valued quantity, and whether its chains agree."""
 
     estimate: Estimate
-    r_hat: float  # rank-normalised split R-hat; nan for one chain or constant draws, inf for constant chains that differ
+    r_hat: (
+        float  # rank-normalised split R-hat; nan for one chain or constant draws, inf for constant chains that differ
+    )
     bulk_ess: float  # of the rank-normalised draws; nan for constant draws
 
 
