@@ -171,8 +171,8 @@ def _reason(
     moved = ~np.isnan(marginals.mcse)
     if not moved.any():
         return None, (
-            f"no marginal changed in {trace.n_draws} draws of {trace.n_chains} chains, which says nothing of where they "
-            "have not been"
+            f"no marginal changed in {trace.n_draws} draws of {trace.n_chains} chains, which says nothing of where "
+            "they have not been"
         )
     r_hat = np.where(np.isnan(marginals.r_hat), 1.0, marginals.r_hat)
     k = int(r_hat.argmax()) if r_hat.size else 0
