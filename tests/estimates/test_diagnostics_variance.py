@@ -374,3 +374,15 @@ def test_the_bandwidth_found_is_the_one_that_the_error_takes(window):
     width = float(bandwidth_of(pooled_autocovariance(draws), window, None, draws.shape[0]))
     assert long_run_variance(draws, window, width) == long_run_variance(draws, window)
     assert long_run_variance(draws, window, 0.8 * width) != long_run_variance(draws, window)
+
+
+def test_dispersion_does_not_depend_on_the_unit():
+    """Averages of conditional probabilities may vary by 1e-90: their fourth powers are 0."""
+    from doxa.estimates.batches import long_range_dispersion
+
+    rng = np.random.default_rng(8)
+    sums, lengths, df = rng.normal(size=(4, 32)).cumsum(axis=1), np.full(32, 20), np.array(50.0)
+    found = long_range_dispersion(sums, lengths, np.array(0.1), df)
+    tiny = long_range_dispersion(sums * 1e-90, lengths, np.array(0.1e-180), df)
+    assert np.isfinite(tiny.dispersion)
+    assert np.allclose(found, tiny, rtol=1e-9)

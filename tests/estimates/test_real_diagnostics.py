@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from doxa.errors import ArgumentError
 from doxa.estimates import diagnose_real
+from doxa.estimates.gelman_rubin import rank_r_hat
 
 SEED = int(os.environ.get("DOXA_TEST_SEED", "0"))
 FALSE_ALARM = 1e-6
@@ -72,6 +73,54 @@ def test_constants_have_no_error_of_zero():
     assert result.estimate.value == -3.5
     assert np.isnan([result.estimate.mcse, result.estimate.ess, result.r_hat, result.bulk_ess]).all()
     assert np.isnan(result.estimate.interval()).all()
+
+
+STUCK = {
+    "two and two": np.repeat([[0.0], [0.0], [1.0], [1.0]], 500, axis=1),
+    "one apart": np.repeat([[0.0], [0.0], [0.0], [1.0]], 501, axis=1),
+    "all apart": np.repeat([[0.1], [0.2], [0.3], [0.4]], 100, axis=1),
+    "far from zero": 1e9 + np.repeat([[0.0], [0.0], [1.0], [1.0]], 500, axis=1),
+    "two chains": np.repeat([[0.0], [1.0]], 500, axis=1),
+}
+
+
+def assert_knows_that_chains_are_stuck(draws, r_hat, mcse):
+    assert r_hat == np.inf
+    assert mcse >= (draws.mean(axis=1).std(ddof=1) / np.sqrt(len(draws))) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_constant_chains_that_differ_are_infinitely_apart(name):
+    draws = STUCK[name]
+    result = diagnose_real(draws)
+    assert_knows_that_chains_are_stuck(draws, result.r_hat, result.estimate.mcse)
+    assert rank_r_hat(draws) == np.inf
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    with np.errstate(all="ignore"):
+        theirs = [float(stat(draws, **axes)) for stat in (array_stats.rhat, array_stats.mcse)]
+    with pytest.raises(AssertionError):  # the broken twin: within is what rounding of ranks leaves
+        assert_knows_that_chains_are_stuck(draws, *theirs)
+
+
+def test_chains_that_hardly_move_have_the_error_of_their_means():
+    flickering = STUCK["two and two"].copy()
+    flickering[0, 7] = 1.0
+    noisy = STUCK["two and two"] + 1e-13 * np.random.default_rng(5).normal(size=(4, 500))
+    one_moves = STUCK["two and two"].copy()
+    one_moves[3] = np.random.default_rng(6).normal(size=500)
+    for draws in (flickering, noisy, one_moves):
+        result = diagnose_real(draws)
+        assert result.r_hat > 1.5
+        assert result.estimate.mcse >= draws.mean(axis=1).std(ddof=1) / 2 * (1 - 1e-9)
+
+
+def test_stuck_chains_cover():
+    """Means of four chains, each constant: their own Student's t with three degrees of freedom."""
+    rng = np.random.default_rng([SEED, 4])
+    draws = np.repeat(rng.normal(size=(CHAINS, 1, 1000)), 8, axis=1)
+    hits = covers(draws)
+    assert_covered(hits)
+    assert binom.sf(hits.sum() - 1, hits.size, 0.97) > FALSE_ALARM
 
 
 def test_one_chain_and_two_values_are_served():

@@ -124,7 +124,7 @@ def test_one_chain_where_64_are_too_large(monkeypatch):
 
 
 def test_large_models_are_sampled_by_auto():
-    found = doxa.infer(potts_grid(40, 40, 3, coupling=0.3), "X10_10", draws=60, seed=1)
+    found = doxa.infer(potts_grid(40, 40, 3, coupling=0.3), "X10_10", draws=200, seed=1)
     assert found.method == "gibbs"
     assert found.converged
     assert found["X10_10"]["0"].value == pytest.approx(1 / 3, abs=0.02)

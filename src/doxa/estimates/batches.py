@@ -122,6 +122,8 @@ def _few_visits(
     """Degrees of freedom that the kurtosis of the batch means leaves, and the side of their significant skewness."""
     deviation = sums / lengths.reshape(-1, *(1,) * (sums.ndim - 2))
     deviation = deviation - deviation.mean(axis=(0, 1))
+    largest = np.abs(deviation).max(axis=(0, 1))
+    deviation = deviation / np.where(largest > 0, largest, 1.0)  # fourth powers of 1e-90 are 0
     size = deviation.shape[0] * deviation.shape[1]
     power = deviation * deviation
     second = power.mean(axis=(0, 1))

@@ -16,7 +16,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates._arviz import array_stats
 from doxa.estimates._draws import as_chains, is_constant
 
-__all__ = ["GelmanRubin", "gelman_rubin", "rank_r_hat"]
+__all__ = ["GelmanRubin", "are_stuck", "gelman_rubin", "rank_r_hat"]
 
 
 class GelmanRubin(NamedTuple):
@@ -92,7 +92,8 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float, shape (...)
-        The larger of the bulk's and the folded draws'; nan for a quantity that never moved.
+        The larger of the bulk's and the folded draws'; infinite where no half of a chain moved and they differ, nan for
+        a quantity that never moved.
 
     Raises
     ------
@@ -117,7 +118,22 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
     stats = array_stats()
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 inside, for constant half-chains or folded draws
         values = [float(stats.rhat(one, method="rank", chain_axis=0, draw_axis=1)) for one in apart]
-    return np.where(is_constant(chains), np.nan, np.reshape(values, chains.shape[2:]))
+    found = np.where(are_stuck(chains), np.inf, np.reshape(values, chains.shape[2:]))
+    return np.where(is_constant(chains), np.nan, found)
+
+
+def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether no half of a chain moved, shape (...): what is within is 0, or what rounding of ranks leaves of it.
+
+    Examples
+    --------
+    >>> bool(are_stuck(np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)))
+    True
+    """
+    n = chains.shape[1] // 2
+    halves = np.concatenate([chains[:, :n], chains[:, -n:]])
+    result: NDArray[np.bool_] = (halves.min(axis=1) == halves.max(axis=1)).all(axis=0)
+    return result
 
 
 def _several(draws: ArrayLike, min_draws: int, min_chains: int) -> NDArray[np.float64]:

@@ -1,8 +1,9 @@
 """Mean, error and R-hat of a real-valued quantity, such as the log score or the number of edges.
 
 Rank R-hat, effective sample size and MCSE are arviz-stats' (Vehtari et al. 2021); the error is raised, and given
-Student's t, where long batches or chains scatter more than it says (`doxa.estimates.batches`).  0/1 quantities belong
-to `doxa.estimates.indicators`, which is both faster and honest about those that never switch.
+Student's t, where long batches or chains scatter more than it says (`doxa.estimates.batches`), and is never less than
+the scatter of the chains' means where these disagree.  0/1 quantities belong to `doxa.estimates.indicators`, which is
+both faster and honest about those that never switch.
 """
 
 from __future__ import annotations
@@ -10,22 +11,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates._arviz import array_stats
 from doxa.estimates.batches import batch_edges, long_range_dispersion
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.gelman_rubin import are_stuck
 from doxa.estimates.intervals import StudentInterval
 
 __all__ = ["RealDiagnosis", "diagnose_real"]
+
+_APART = 1.1  # R-hat above which chains disagree; one in thousands that agree is there by chance
 
 
 class RealDiagnosis(NamedTuple):
     """The mean of a real-valued quantity, and whether its chains agree."""
 
     estimate: Estimate
-    r_hat: float  # rank-normalised split R-hat; nan for one chain or constant draws
+    r_hat: (
+        float  # rank-normalised split R-hat; nan for one chain or constant draws, inf for constant chains that differ
+    )
     bulk_ess: float  # of the rank-normalised draws; nan for constant draws
 
 
@@ -41,7 +47,8 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     -------
     RealDiagnosis
         Estimate of the mean, rank R-hat and bulk effective sample size. Constant draws give an error, an ess and an
-        R-hat of nan, not 0: a quantity that never moved has said nothing about its error.
+        R-hat of nan, not 0: a quantity that never moved has said nothing about its error. Chains that are constant but
+        differ have an R-hat of infinity. Where R-hat is above 1.1 the error is at least that of the chains' means.
 
     Raises
     ------
@@ -77,6 +84,8 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
         mcse = float(stats.mcse(draws, method="mean", **axes))
         bulk_ess = float(stats.ess(draws, method="bulk", **axes))
         r_hat = float(stats.rhat(draws, method="rank", **axes)) if draws.shape[0] > 1 else np.nan
+    if draws.shape[0] > 1 and are_stuck(draws):
+        r_hat = np.inf
     if not mcse > 0:
         return RealDiagnosis(Estimate(value, np.nan, np.nan), r_hat, bulk_ess)
     mean_ess = float(draws.var(ddof=1)) / mcse**2
@@ -86,5 +95,13 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     own_df = max(mean_ess / 2, 1.0)
     dispersion, df, skew = long_range_dispersion(sums, np.diff(edges), np.array(mcse**2 * draws.size), np.array(own_df))
     law = StudentInterval(min(float(df), own_df), skew=float(skew))
-    estimate = Estimate(value, mcse * float(np.sqrt(dispersion)), mean_ess / float(dispersion), law=law)
-    return RealDiagnosis(estimate, r_hat, bulk_ess)
+    error = mcse * float(np.sqrt(dispersion))
+    between = _between(draws) if r_hat > _APART else 0.0
+    if between > error:  # by batches: short ones take each chain that is stuck for many
+        law, error = StudentInterval(draws.shape[0] - 1.0), between
+    return RealDiagnosis(Estimate(value, error, float(draws.var(ddof=1)) / error**2, law=law), r_hat, bulk_ess)
+
+
+def _between(draws: NDArray[np.float64]) -> float:
+    """Standard error of the mean by the chains' own means alone."""
+    return float(draws.mean(axis=1).std(ddof=1) / np.sqrt(draws.shape[0]))

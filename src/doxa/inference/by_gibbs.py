@@ -12,8 +12,10 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
+from doxa.inference.population import Begun, Population, looking, spread, vouched
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import determined
+from doxa.mcmc.annealing import TablePath
 from doxa.mcmc.gibbs import (
     Connectivity,
     TableGibbs,
@@ -62,18 +64,29 @@ def answer_by_gibbs(
     asked = [problem.position[v] for v in query if v not in problem.fixed]
     if not asked:
         return certain_answer("exact", {v: certain(problem.expand(v)) for v in query})
-    begun = starts(problem) if starts is not None else None
-    sampler, connected = gibbs_sampler(problem, asked, begun)
+    sampler, connected = gibbs_sampler(problem, asked, None)
+    alone = [i for i in asked if _is_alone(problem, sampler, i)]
+    rng = looking(running)
+    population = Population.annealed(TablePath(problem.n_states, problem.factors), rng)
+    given = starts(problem) if starts is not None else None
+    rows = population.apart(running.schedule.chains, rng) if given is None else spread(given, running.schedule.chains)
     names = [
         f"{network.names[problem.variables[i]]} = {network.states[problem.variables[i]][s]}"
         for i in asked
         for s in problem.states[i]
     ]
-    run = run_to_accuracy(sampler, running, len(names), names.__getitem__)
+    begun = sampler if not len(rows) else Begun(sampler, rows)
+    run = run_to_accuracy(begun, running, len(names), names.__getitem__)
+    columns = np.repeat(asked, [problem.n_states[i] for i in asked])
+    values = np.concatenate([np.arange(problem.n_states[i]) for i in asked])
+    run = vouched(run, population, columns, values, names.__getitem__, rng)
     estimates = dict(estimates_of(problem, query, asked, run))
     for v in query:
-        if v not in problem.fixed and _is_alone(problem, sampler, problem.position[v]):  # redrawn from its marginal
+        if v not in problem.fixed and problem.position[v] in alone:  # redrawn from its marginal
             estimates[v] = certain(estimate.value for estimate in estimates[v])
+    if len(alone) == len(asked):
+        exactly = Verdict(True, "Exact: every block that was asked for is summed over, and nothing else bears on it.")
+        return Answer("gibbs", estimates, None, exactly, run.numbers)
     return Answer("gibbs", estimates, None, _with_connectivity(run.judgement, connected), run.numbers)
 
 

@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit, softmax
 
+from doxa.errors import ArgumentError
 from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
-from doxa.mcmc.annealing import condition_spins
+from doxa.inference.population import HOPELESS, Begun, Population, looking, vouched
+from doxa.mcmc.annealing import SpinPath, TablePath, condition_spins, turn_over
 from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingModel, PottsGibbs, PottsLanes, PottsModel
 from doxa.models.evidence import Evidence
+from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork
 
 __all__ = ["answer_by_spins", "certain_spin", "condition_potts"]
@@ -24,6 +29,8 @@ __all__ = ["answer_by_spins", "certain_spin", "condition_potts"]
 _THIN = 50  # sweeps behind each kept draw: what a grid's marginals cost is paid once a draw
 _SITES_PER_BLOCK = 10**9  # updates between two commits: a second or less
 _LANES_THIN = 4  # of 64 chains at a time: draws that are averages of so many vary little, however correlated they are
+_PARTICLES = 64  # of Potts models, by tables: an update takes as long as thirty of the chains'
+_NOTHING_BEARS = "nothing that is unknown bears on what was asked"
 _MOST_BYTES = 2**27  # of one draw of 64 chains, with probabilities for every site and state; beyond it, one chain
 
 
@@ -42,10 +49,17 @@ def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int
     if not free:
         return certain_answer("gibbs", known)
     model = IsingModel(left.edges, left.couplings, left.fields)
+    alone = np.diff(model.graph.starts) == 0
+    known |= {v: _alone(model.fields[place[v]]) for v in query if v in place and alone[place[v]]}
+    if len(known) == len(query):
+        return certain_answer("gibbs", known, _NOTHING_BEARS)
     sampler = _sampler(network, model, len(free) == len(network.names))
     names = [f"{network.names[v]} = {network.states[v][1]}" for v in free]
+    rng = looking(running)
+    population = Population.annealed(_spin_path(left), rng)
+    starts = population.apart(running.schedule.chains, rng, _aligned(model))
     run = run_to_accuracy(
-        sampler,
+        Begun(sampler, starts),
         running,
         len(free),
         names.__getitem__,
@@ -53,8 +67,47 @@ def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int
         probability="up",
         steps_per_block=max(1, _SITES_PER_BLOCK // len(free)),
     )
+    run = vouched(run, population, np.arange(len(free)), np.ones(len(free), dtype=np.intp), names.__getitem__, rng)
     estimates = {v: known[v] if v in known else _both(run.marginals, place[v]) for v in query}
     return Answer("gibbs", estimates, None, run.judgement, run.numbers)
+
+
+def _alone(field: float) -> list[Estimate]:
+    """Of a spin that is coupled to none."""
+    return certain(expit([-2 * field, 2 * field]))
+
+
+def _spin_path(left: IsingNetwork) -> SpinPath | TablePath:
+    """From independent spins in their fields; by tables where couplings at one spin are of too many sizes."""
+    try:
+        return SpinPath(left.edges, left.couplings, left.fields)
+    except ArgumentError:
+        return TablePath(left.n_states, left.factors)
+
+
+def _aligned(model: IsingModel) -> list[NDArray[np.int64]]:
+    """The ground state as far as couplings agree on one, and its opposite; none where they are frustrated.
+
+    Without couplings of either sign these are all up and all down.  Clusters of coupled spins turn over one by one, and
+    stay where their fields would make the opposite hopeless.
+
+    Examples
+    --------
+    >>> [row.tolist() for row in _aligned(IsingModel([[0, 1], [2, 3]], [-1.0, 1.0], [0.1, 0.0, 9.0, 0.0]))]
+    [[1, 0, 1, 1], [0, 1, 1, 1]]
+    """
+    signs = turn_over(model.graph)
+    if signs is None:
+        return []
+    coupled = model.graph.couplings != 0
+    ends = model.graph.edges[coupled].T
+    links = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(model.n_sites, model.n_sites))
+    _, cluster = connected_components(links, directed=False)
+    pull = np.bincount(cluster, signs * model.fields)
+    best = signs * np.where(pull < 0, -1, 1)[cluster]
+    opposite = np.where(2 * np.abs(pull) <= HOPELESS, -1, 1)[cluster] * best
+    rows = [(row > 0).astype(np.int64) for row in (best, opposite)]
+    return rows if (rows[0] != rows[1]).any() else rows[:1]
 
 
 def _sampler(network: IsingNetwork, model: IsingModel, whole: bool) -> Any:
@@ -122,7 +175,7 @@ def _answer_potts(network: PottsNetwork, evidence: Evidence, query: Sequence[int
     estimates |= {v: certain(softmax(model.fields[place[v]])) for v in query if known[v] < 0 and alone[place[v]]}
     asked = [v for v in query if v not in estimates]
     if not asked:
-        return certain_answer("gibbs", estimates, "nothing that is unknown bears on what was asked")
+        return certain_answer("gibbs", estimates, _NOTHING_BEARS)
     run = _run_potts(network, model, asked, place, running)
     found = iter(range(run.marginals.value.size))
     for v in asked:
@@ -139,14 +192,38 @@ def _run_potts(
     n_bytes = 64 * model.fields.size
     chains = PottsLanes(model, _LANES_THIN) if n_bytes <= _MOST_BYTES else PottsGibbs(model, thin=_THIN)
     updates = (64 if isinstance(chains, PottsLanes) else 1) * model.n_sites
-    return run_to_accuracy(
-        _Asked(chains, place[asked][row], states),
+    sites = place[asked][row]
+
+    def name_of(k: int) -> str:
+        return f"{network.names[asked[row[k]]]} = {network.states[asked[row[k]]][states[k]]}"
+
+    rng = looking(running)
+    population = Population.annealed(_potts_path(model), rng, rows=_PARTICLES)
+    run = run_to_accuracy(
+        Begun(_Asked(chains, sites, states), population.apart(running.schedule.chains, rng, _constant(model))),
         running,
         len(row),
-        lambda k: f"{network.names[asked[row[k]]]} = {network.states[asked[row[k]]][states[k]]}",
+        name_of,
         scalar="energy",
         steps_per_block=max(1, min(_SITES_PER_BLOCK // updates, chains.thin * (_MOST_BYTES // n_bytes))),
     )
+    return vouched(run, population, sites, states, name_of, rng)
+
+
+def _potts_path(model: PottsModel) -> TablePath:
+    same = np.eye(model.n_states)
+    pairs = zip(model.graph.edges.tolist(), model.graph.couplings, strict=True)
+    factors = [Factor((i, j), coupling * same) for (i, j), coupling in pairs]
+    factors += [Factor((i,), field) for i, field in enumerate(model.fields)]
+    return TablePath((model.n_states,) * model.n_sites, factors)
+
+
+def _constant(model: PottsModel) -> list[NDArray[np.int64]]:
+    """All sites in one state, or in their best where that is forbidden; the best first, without hopeless ones."""
+    own = model.fields.argmax(axis=1)
+    rows = [np.where(np.isfinite(model.fields[:, a]), a, own) for a in range(model.n_states)]
+    worth = -model.energy(np.array(rows))
+    return [rows[a].astype(np.int64) for a in np.argsort(-worth, kind="stable") if worth[a] > worth.max() - HOPELESS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +247,10 @@ class _Asked:
     def init(self, rng: np.random.Generator) -> Any:
         """The chains' own start."""
         return self.chains.init(rng)
+
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """All of them at the same states."""
+        return self.chains.begin(states, rng)
 
     def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> tuple[Any, dict[str, NDArray[Any]], Any]:
         """Their run."""

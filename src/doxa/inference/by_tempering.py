@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_gibbs import estimates_of
 from doxa.inference.chains import Running, run_to_accuracy
-from doxa.inference.problem import prepare
+from doxa.inference.problem import Problem, prepare
 from doxa.mcmc.annealing import ParallelTempering, TablePath, tune_ladder
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
@@ -32,8 +34,12 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
         If no possible state is found to begin at.
     """
     problem = prepare(network, evidence, query)
-    if not problem.variables:
-        return certain_answer("tempering", {v: certain(problem.expand(v)) for v in query})
+    alone = _alone(problem)
+    known = {v: certain(problem.expand(v, alone.get(v))) for v in query if v in problem.fixed or v in alone}
+    if len(known) == len(query):
+        why = () if not alone else ("nothing that is unknown bears on what was asked",)
+        return certain_answer("tempering", known, *why)
+    running = running._replace(gives_up=False)  # there is no other method after it
     path = TablePath(problem.n_states, problem.factors)
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(0, 0)))
     ladder = tune_ladder(path, rng)
@@ -55,8 +61,18 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
         steps_per_block=max(1, _STEPS // (len(problem.variables) * len(ladder.betas))),
     )
     numbers = run.numbers | {"rungs": float(len(ladder.betas)), "barrier": ladder.barrier}
-    estimates = estimates_of(problem, query, range(len(problem.variables)), run)
+    estimates = dict(estimates_of(problem, query, range(len(problem.variables)), run)) | known
     found = run.judgement
     if found.converged:
         found = found._replace(text=f"{found.text} {_CAVEAT}")
     return Answer("tempering", estimates, None, found, numbers)
+
+
+def _alone(problem: Problem) -> dict[int, NDArray[np.float64]]:
+    """Distributions of the variables that share no factor with another, over the states left, by variable."""
+    bound = {i for factor in problem.factors if len(factor.variables) > 1 for i in factor.variables}
+    own = [factor for factor in problem.factors if factor.variables and factor.variables[0] not in bound]
+    sums = {factor.variables[0]: np.zeros(problem.n_states[factor.variables[0]]) for factor in own}
+    for factor in own:
+        sums[factor.variables[0]] = sums[factor.variables[0]] + factor.log_values
+    return {problem.variables[i]: softmax(total) for i, total in sums.items()}

@@ -6,6 +6,7 @@ log density or an energy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
 R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
 LEAST_ESS = 100.0
 _MOST_BYTES = 2**30  # of draws that are kept
+_STUCK = 1.2  # R-hat of a marginal at which chains are given up that another method can follow: it falls like 1 / draws
+_PATIENCE = 4000  # draws of each chain before that
 
 
 class Running(NamedTuple):
@@ -36,6 +39,7 @@ class Running(NamedTuple):
     schedule: Schedule
     until: Until
     seed: int
+    gives_up: bool = False  # chains that sit in different modes end early, as there is another method to try
 
 
 class ChainRun(NamedTuple):
@@ -82,6 +86,8 @@ def run_to_accuracy(
         until = replace(until, max_draws=min(allowed, MOST_DRAWS))
 
     def assess(trace: Trace) -> Shortfall | None:
+        if running.gives_up and trace.n_draws >= _PATIENCE and _are_stuck(trace[probability]):
+            return None
         return confirmed(
             lambda n: _worst(trace[probability][:, :n], trace[scalar][:, :n], until, name_of),
             trace.n_draws,
@@ -92,6 +98,8 @@ def run_to_accuracy(
     def settled(trace: Trace) -> bool:
         if trace.n_chains == 1:
             return True
+        if running.gives_up and trace.n_draws >= _PATIENCE and _are_stuck(trace[probability]):
+            return True
         return bool(is_settled(diagnose_real(trace[scalar]).r_hat).all())
 
     block = None if steps_per_block is None else max(1, steps_per_block // sampler.thin)
@@ -101,14 +109,25 @@ def run_to_accuracy(
     marginals = diagnose_averages(run.trace[probability])
     where = diagnose_real(run.trace[scalar])
     judgement = _judge(marginals, where, run.trace, run.stop, name_of)
-    r_hat = marginals.r_hat[~np.isnan(marginals.r_hat)]
     numbers = {
         "draws": float(run.trace.n_draws * run.trace.n_chains),
         "chains": float(run.trace.n_chains),
-        "r_hat": float(max(where.r_hat, r_hat.max(initial=1.0))),
+        "r_hat": _largest_r_hat(marginals, where),
         "ess": marginals.slowest,
     }
     return ChainRun(marginals, judgement, numbers)
+
+
+def _are_stuck(probability: Any) -> bool:
+    """Whether chains sit in different modes."""
+    r_hat = diagnose_averages(probability).r_hat
+    return bool((r_hat[~np.isnan(r_hat)] > _STUCK).any())
+
+
+def _largest_r_hat(marginals: AverageDiagnostics, where: RealDiagnosis) -> float:
+    """Of the log density and the marginals; nan where nothing moved."""
+    every = np.append(marginals.r_hat, where.r_hat)
+    return float(np.nanmax(every)) if not np.isnan(every).all() else math.nan
 
 
 def _worst(probability: Any, scalar: Any, until: Until, name_of: Callable[[int], str]) -> Shortfall | None:
@@ -132,9 +151,11 @@ def _judge(
     converged, reason = _reason(marginals, where, trace, name_of)
     word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
     parts = [f"{word}: {reason}."]
-    if stop.text:
+    if stop.text and (converged or stop.reason != "reached"):  # what gives up, or never moved, has not been accurate
         parts.append(stop.text)
     advice = "Run longer (draws=), or try method='tempering'." if converged is False else ""
+    if converged is None and trace.n_chains > 1:
+        advice = "Try method='tempering', or an exact method."
     if advice:
         parts.append(advice)
     return Verdict(converged, " ".join(parts), advice)
@@ -147,13 +168,20 @@ def _reason(
         return None, "one chain alone cannot show that others would agree; run several (chains=4)"
     if where.r_hat > R_HAT_LIMIT:
         return False, f"the chains disagree about the log density: R-hat {where.r_hat:.3f} (limit {R_HAT_LIMIT})"
-    r_hat = np.nan_to_num(marginals.r_hat, nan=1.0)
+    moved = ~np.isnan(marginals.mcse)
+    if not moved.any():
+        return None, (
+            f"no marginal changed in {trace.n_draws} draws of {trace.n_chains} chains, which says nothing of where "
+            "they have not been"
+        )
+    r_hat = np.where(np.isnan(marginals.r_hat), 1.0, marginals.r_hat)
     k = int(r_hat.argmax()) if r_hat.size else 0
     if r_hat.size and r_hat[k] > R_HAT_OF_MARGINALS and marginals.errors[k] > 1e-3:
         return False, f"the chains disagree about {name_of(k)}: R-hat {r_hat[k]:.3f} (limit {R_HAT_OF_MARGINALS})"
-    if 0 < marginals.slowest < LEAST_ESS:
+    if marginals.slowest < LEAST_ESS:
         return False, f"the slowest marginal has only {marginals.slowest:.0f} effective draws"
-    moved = ~np.isnan(marginals.mcse)
-    largest = float(marginals.errors[moved].max()) if moved.any() else 0.0
-    agree = f"{trace.n_chains} chains agree (R-hat of the log density {where.r_hat:.3f})"
-    return True, f"{agree}; the largest Monte Carlo error is {largest:.2g}"
+    by = f"the log density {where.r_hat:.3f}"
+    if np.isnan(where.r_hat):  # possible states may all have the same
+        by = f"the marginals {r_hat.max():.3f}"
+    agree = f"{trace.n_chains} chains agree (R-hat of {by})"
+    return True, f"{agree}; the largest Monte Carlo error is {float(marginals.errors.max()):.2g}"

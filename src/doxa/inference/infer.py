@@ -169,6 +169,7 @@ def _auto(question: Question) -> tuple[Answer, str]:
     except BudgetError as error:
         tried = [f"exact: {str(error).split(':', maxsplit=1)[0]}"]
     answer: Answer | None = None
+    question = question._replace(running=question.running._replace(gives_up=True))
     for name, method in (("importance", _importance), ("gibbs", _gibbs), ("tempering", _tempering)):
         if name == "importance" and not isinstance(question.network, CategoricalNetwork):
             continue

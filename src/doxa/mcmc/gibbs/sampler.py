@@ -183,6 +183,10 @@ class TableGibbs:
                 )
         return GibbsState(states, fresh_streams(rng), 0)
 
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> GibbsState:
+        """A chain that stands at a possible state, shape (n_variables,)."""
+        return GibbsState(states.astype(np.int64), fresh_streams(rng), 0)
+
     def run(
         self,
         state: GibbsState,

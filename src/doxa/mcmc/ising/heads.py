@@ -78,6 +78,10 @@ class IsingHead(SamplerHead[SpinState]):
         spins = 2 * rng.integers(0, 2, self.model.n_sites, dtype=np.int8) - 1
         return SpinState(spins.astype(np.int8), fresh_streams(rng))
 
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> SpinState:
+        """A chain that stands at states 0 (down) and 1 (up), shape (n_sites,)."""
+        return SpinState((2 * states - 1).astype(np.int8), fresh_streams(rng))
+
     def _empty_draws(self, n_steps: int) -> Draws:
         """Where a run writes its draws; what is not asked for has no sites."""
         n, n_kept = self.model.n_sites, n_steps // self.thin

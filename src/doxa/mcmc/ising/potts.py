@@ -87,6 +87,10 @@ class PottsGibbs(SamplerHead[PottsState]):
         """All possible states equally probable, at every site."""
         return PottsState(self.model.random_states(rng)[0], fresh_streams(rng))
 
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> PottsState:
+        """A chain that stands at possible states, shape (n_sites,)."""
+        return PottsState(states.astype(np.int16), fresh_streams(rng))
+
     def _advance(self, state: PottsState, n_steps: int) -> tuple[PottsState, Draws, dict[str, int]]:
         order, model, is_tame = self._numbered
         (n, q), n_kept = model.fields.shape, n_steps // self.thin

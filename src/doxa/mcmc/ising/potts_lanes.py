@@ -93,6 +93,11 @@ class PottsLanes(SamplerHead[PottsLanesState]):
         """All possible states equally probable, at every site of every chain."""
         return PottsLanesState(_pack(self.model.random_states(rng, N_LANES), self.model.n_states), fresh_streams(rng))
 
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> PottsLanesState:
+        """64 chains that all stand at the same possible states, shape (n_sites,)."""
+        rows = np.tile(states.astype(np.int16), (N_LANES, 1))
+        return PottsLanesState(_pack(rows, self.model.n_states), fresh_streams(rng))
+
     def _advance(self, state: PottsLanesState, n_steps: int) -> tuple[PottsLanesState, Draws, dict[str, int]]:
         order, model = self._numbered
         (n, q), n_kept = model.fields.shape, n_steps // self.thin

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
 from doxa.structure.incomplete.lists import FamilyLists
+from doxa.structure.moves.joint_parents import joint_work, near_nodes
 from doxa.structure.moves.parent_sets import ParentSets
 
 __all__ = ["arrange", "list_layout"]
@@ -36,6 +37,7 @@ def list_layout(lists: FamilyLists) -> ParentSets:
         np.zeros((n_blocks, n), dtype=np.uint64), np.zeros((n_blocks, words), dtype=np.uint64), np.empty(longest),
         np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64), np.zeros((3, words), dtype=np.uint64),
         np.zeros((4, n), dtype=np.int64),
+        joint_work(near_nodes(held / np.maximum(sizes, 1)[:, None]), words),
     )  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-r"""`Auto`: the default sampler, four moves mixed at every step.
+r"""`Auto`: the default sampler, five moves mixed at every step.
 
-Each step is a single-edge move, an edge reversal, a shift in an order or a parent-set Gibbs move, at fixed probabilities
-whatever the graph.
+Each step is a single-edge move, an edge reversal, a shift in an order, a joint redrawing of the parents of four nodes
+or a parent-set Gibbs move, at fixed probabilities whatever the graph.
 Each move keeps the posterior, so the mixture does.  Single-edge moves reach every graph, turn edges round within an
 equivalence class, and are the only ones that see families outside the lists; reversals and whole parent sets cross
 the valleys between modes that stop single-edge moves for ever, and shifts in an order those between graphs that differ
-in many nodes.  The modules of the four describe them.
+in many nodes.  The modules of the moves describe them.
 
 Here no closure of the graph is kept: whether an edge would close a cycle is found by walking from one end, which for
 sparse graphs costs less than mending closures after moves that change many edges.
@@ -35,6 +35,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import may_add
 from doxa.structure.moves.changes import accepts, cache_is_full, record, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
+from doxa.structure.moves.joint_parents import joint_parents_step
 from doxa.structure.moves.order_shift import order_shift_step
 from doxa.structure.moves.parent_set_gibbs import parent_set_step
 from doxa.structure.moves.parent_sets import find_set
@@ -45,7 +46,7 @@ __all__ = ["Auto", "auto_step"]
 
 @dataclass(frozen=True)
 class Auto:
-    """doxa's own choice: single-edge moves, parent-set Gibbs, edge reversals and shifts; see the module's notes.
+    """doxa's own choice: single-edge moves, parent-set Gibbs, reversals, shifts, joint moves; see the module's notes.
 
     Parameters
     ----------
@@ -54,8 +55,9 @@ class Auto:
     edge_reversal : float, default=0.3
         Share of edge reversals.
     order_shift : float, default=0.02
-        Share of shifts in an order, which take some twenty times as long as the others; the rest are parent-set Gibbs
-        moves.
+        Share of shifts in an order, which take some ten times as long as the others.
+    joint_parents : float, default=0.02
+        Share of joint redrawings, which take as long; the rest are parent-set Gibbs moves.
 
     Raises
     ------
@@ -66,13 +68,14 @@ class Auto:
     single_edge: float = 0.2
     edge_reversal: float = 0.3
     order_shift: float = 0.02
+    joint_parents: float = 0.02
 
     name: ClassVar[str] = "auto"
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("single_edge", "edge_reversal", "order_shift"):
+        for name in ("single_edge", "edge_reversal", "order_shift", "joint_parents"):
             value: float = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise ArgumentTypeError(f"{name} is {value!r}; it must be a number from 0 to 1")
@@ -82,14 +85,14 @@ class Auto:
             object.__setattr__(self, name, float(value))
         if sum(self.shares) > 1.0:
             raise ArgumentError(
-                f"single_edge, edge_reversal and order_shift are {self.single_edge!r}, {self.edge_reversal!r} and "
-                f"{self.order_shift!r}; they are shares, of at most 1 together"
+                f"single_edge, edge_reversal, order_shift and joint_parents are {', '.join(map(repr, self.shares))}; "
+                "they are shares, of at most 1 together"
             )
 
     @property
-    def shares(self) -> tuple[float, float, float]:
-        """Shares of single-edge moves, edge reversals and shifts."""
-        return self.single_edge, self.edge_reversal, self.order_shift
+    def shares(self) -> tuple[float, float, float, float]:
+        """Shares of single-edge moves, edge reversals, shifts and joint redrawings."""
+        return self.single_edge, self.edge_reversal, self.order_shift, self.joint_parents
 
     def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
         """Steps after which the kernel repeats itself: it is the same at every step."""
@@ -181,6 +184,9 @@ def auto_step(
         return int(edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng))
     if u < shares[0] + shares[1] + shares[2]:
         return int(order_shift_step(graph, local, n_edges, cache, scoring, table, rng))
+    if u < shares[0] + shares[1] + shares[2] + shares[3]:
+        more = joint_parents_step(graph, local, cache, scoring, table, rng)
+        return n_edges + more if more >= -n_edges else -1
     node = int(rng.random() * local.size)
     before = count_bits(graph[0], node)
     if parent_set_step(graph, local, node, cache, scoring, table, rng):

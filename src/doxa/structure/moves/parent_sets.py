@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.score_table import ScoreTable, build_score_table
+from doxa.structure.moves.joint_parents import joint_work, near_nodes
 
 if TYPE_CHECKING:
     from doxa.structure.families.cache import FamilyScores
@@ -68,6 +69,7 @@ class ParentSets(NamedTuple):
     where: NDArray[np.int64]  # (n_nodes,): work space: number of each node's set, -1 if it is not listed
     reached: NDArray[np.uint64]  # (3, n_words): work space
     order: NDArray[np.int64]  # (4, n_nodes): work space
+    joint: tuple[NDArray[Any], ...]  # of `doxa.structure.moves.joint_parents`: near nodes, small graphs, work space
 
 
 def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
@@ -87,7 +89,8 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 
     shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
     own = ("cumulative", "chosen", "where", "reached", "order")
-    return shared._replace(**{name: getattr(shared, name).copy() for name in own})
+    joint = joint_work(shared.joint[0], shared.sets.shape[1])
+    return shared._replace(**{name: getattr(shared, name).copy() for name in own}, joint=joint)
 
 
 def scaled(
@@ -113,7 +116,21 @@ def scaled(
         np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
         np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
         np.zeros((3, sets.shape[1]), dtype=np.uint64), np.zeros((4, n), dtype=np.int64),
+        joint_work(near_nodes(_values(members, weight, first)), sets.shape[1]),
     )  # fmt: skip
+
+
+def _values(members: NDArray[np.bool_], weight: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What node j is worth to node i, nats: its best set with j less its best set without; -inf where none has j."""
+    n = len(first) - 1
+    value = np.full((n, n), -np.inf)
+    for node, (begin, end) in enumerate(itertools.pairwise(first)):
+        held, own = members[begin:end], weight[begin:end, None]
+        if end > begin:
+            best_with = np.where(held, own, -np.inf).max(axis=0)
+            best_without = np.where(held, -np.inf, own).max(axis=0)
+            value[node] = np.where(np.isinf(best_without), np.inf, best_with - best_without)
+    return value
 
 
 def _blocks(members: NDArray[np.bool_]) -> NDArray[np.uint64]:
