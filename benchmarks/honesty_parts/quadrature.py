@@ -1,7 +1,8 @@
 """Posterior means and the evidence of up to three coefficients, by the trapezoid rule on a grid that follows the mass.
 
 The rule converges faster than any power of the spacing for densities that are smooth and vanish at the border, so the
-same sum over every second point of each axis says what the grid is worth: where the two differ, there is no oracle.
+same sum over every second point of each axis says what the grid is worth: where the two differ, the grid is made finer,
+and if that does not help there is no oracle.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from honesty_parts.problems import NoOracleError
 __all__ = ["Moments", "integrate", "log_logistic"]
 
 Floats = NDArray[np.float64]
-_SEARCH = {1: 2001, 2: 201, 3: 61}  # points an axis while the grid looks for the mass, then in the sum itself
-_SUMMED = {1: 20001, 2: 1201, 3: 181}
+_SEARCH = {1: 2001, 2: 201, 3: 41}  # points an axis while the grid looks for the mass
+_SUMMED = {1: (1001, 64001), 2: (101, 3201), 3: (41, 321)}  # in the sum itself: at first, and at most
 _PASSES = 6
-_COARSER = (
-    3e-3  # by which half the points may miss: errors fall like exp(-c / spacing), so all of them miss by its square
-)
-_NATS = 40.0  # below the highest point: nothing there matters
+# By which half the points may miss: errors fall like exp(-c / spacing), so that all the points miss by the square of it.
+_COARSER = 3e-3
+_NATS = 30.0  # below the highest point: nothing there matters
 
 
 class Moments(NamedTuple):
@@ -57,11 +57,15 @@ def integrate(log_density: Callable[[Floats], Floats], half_width: float, d: int
         reach = np.concatenate([theta[kept] + corner for corner in corners]) - mean
         reach = np.linalg.solve(new, reach.T).T
         centre, axes, low, high = mean, new, reach.min(axis=0), reach.max(axis=0)
-    full = _sum(log_density, centre, axes, low, high, _SUMMED[d])
-    half = _sum(log_density, centre, axes, low, high, _SUMMED[d] // 2 + 1)
-    if np.abs(full.mean - half.mean).max() > _COARSER or abs(full.log_total - half.log_total) > _COARSER:
-        raise NoOracleError(f"the grid is too coarse: {full} and, with every second point, {half}")
-    return full
+    n, most = _SUMMED[d]
+    half = _sum(log_density, centre, axes, low, high, n)
+    while n < most:
+        n = 2 * n - 1
+        full = _sum(log_density, centre, axes, low, high, n)
+        if max(np.abs(full.mean - half.mean).max(), abs(full.log_total - half.log_total)) < _COARSER:
+            return full
+        half = full
+    raise NoOracleError(f"a grid of {n} points an axis is too coarse: {full}")
 
 
 def _corners(d: int) -> Floats:
