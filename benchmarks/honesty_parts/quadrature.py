@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 _SEARCH = {1: 2001, 2: 201, 3: 41}  # points an axis while the grid looks for the mass
 _SUMMED = {1: (1001, 64001), 2: (101, 3201), 3: (41, 321)}  # in the sum itself: at first, and at most
 _PASSES = 6
-# By which half the points may miss: errors fall like exp(-c / spacing), so that all the points miss by the square of it.
+# By which half the points may miss: errors fall like exp(-c / spacing), so that all points miss by the square of it.
 _COARSER = 3e-3
 _NATS = 30.0  # below the highest point: nothing there matters
 
