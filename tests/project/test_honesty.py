@@ -55,7 +55,7 @@ CHEAP = {  # problems of each kind: what a minute allows
     "separated": 5,
     "collinear": 5,
     "drawn from the prior": 6,
-    "label switching": 6,
+    "label switching": 5,
     "directed": 10,
     "deterministic": 9,
     "unlikely evidence": 9,
