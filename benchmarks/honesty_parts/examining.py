@@ -92,7 +92,11 @@ def _run(problem: Problem, most_seconds: float) -> tuple[Answer | None, str, str
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise once this process has worked so long; only the main thread of a process can ask for that."""
+    """Raise once this process has worked so long, 0: never; only the main thread of a process can ask for that.
+
+    The exception comes wherever Python is.  A process with such a limit has once been seen to end by a segmentation
+    fault, whose cause is not known; the lines of the problems before it are kept, and the tests go without a limit.
+    """
 
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise _TimeIsUp
