@@ -16,7 +16,8 @@ from typing import NamedTuple
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.trace import Trace
 
-__all__ = ["Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "look_before", "worst_shortfall"]
+__all__ = [
+    "Audit","Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "look_before", "worst_shortfall"]
 
 FIRST_LOOK = 500  # draws of each chain before the first look
 GROWTH = 1.5  # of the number of draws from one look to the next
@@ -110,12 +111,20 @@ class Shortfall(NamedTuple):
         return f"the {self.what} of {self.name} is {value} (asked: {self.target:g})"
 
 
+class Audit(NamedTuple):
+    """What a search with other moves found out about a run whose chains agree."""
+
+    found: str  # what they have missed, in words; empty if nothing was found
+    seconds: float
+
+
 class StopReport(NamedTuple):
     """Why a run stopped."""
 
     reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
     seconds: float  # of sampling, warm-up not included
+    audit: Audit | None = None  # if there was one
 
     @property
     def text(self) -> str:

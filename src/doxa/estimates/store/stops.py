@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from doxa.errors import ArgumentError
-from doxa.estimates.stopping import Shortfall, StopReport
+from doxa.estimates.stopping import Audit, Shortfall, StopReport
 
 if TYPE_CHECKING:
     from doxa.estimates.store.writer import RunWriter
@@ -26,8 +26,8 @@ def stored_stop(options: Mapping[str, Any]) -> StopReport | None:
     match options.get("saved", {"stop": options.get("stop")}):
         case {"stop": None}:
             return None
-        case {"stop": {"reason": str(reason), "seconds": str(seconds), "held_back": held_back}}:
-            return StopReport(reason, _shortfall(held_back), _number(seconds))
+        case {"stop": {"reason": str(reason), "seconds": str(seconds), "held_back": held_back, **more}}:
+            return StopReport(reason, _shortfall(held_back), _number(seconds), _audit(more.get("audit")))
         case _:
             raise ArgumentError("its option 'saved' has no such form")
 
@@ -44,7 +44,18 @@ def stop_as_json(stop: StopReport | None) -> dict[str, Any] | None:
         return None
     held = stop.held_back
     described = None if held is None else [held.name, held.what, *(float(x).hex() for x in held[2:])]
-    return {"reason": stop.reason, "seconds": float(stop.seconds).hex(), "held_back": described}
+    audit = None if stop.audit is None else [stop.audit.found, float(stop.audit.seconds).hex()]
+    return {"reason": stop.reason, "seconds": float(stop.seconds).hex(), "held_back": described, "audit": audit}
+
+
+def _audit(stored: object) -> Audit | None:
+    match stored:
+        case None:
+            return None
+        case [str(found), str(seconds)]:
+            return Audit(found, _number(seconds))
+        case _:
+            raise ArgumentError("its option 'saved' has no such form")
 
 
 def _shortfall(stored: object) -> Shortfall | None:

@@ -369,10 +369,14 @@ class StructurePosterior:
 
     @cached_property
     def reference_ess(self) -> float:
-        """Effective draws of the slowest quantity that changed; 0 if nothing did.
+        """Effective draws of the slowest quantity that changed; 0 if nothing did, and no chain had to come there.
 
-        What never changed is judged by it: a bound of 3 / ess, not an error of 0.
+        What never changed is judged by it: a bound of 3 / ess, not an error of 0.  Three chains or more start at
+        different graphs: where all of them came to one and never left it in all their draws, each of which had every
+        pair of nodes look for something better, these count as so many draws of it.
         """
+        if self.n_edges.shape[0] > 2 and (self.trace["rows"] == self.trace["rows"][:1, :1]).all():
+            return float(self.n_edges.size)
         slowest = [
             self._edges_alone.reference_ess,
             self.log_score_diagnosis.bulk_ess,

@@ -1,11 +1,12 @@
 """Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
 
-The chains start far apart: one at the empty graph, one at a greedy optimum, the others at random graphs.  The verdict
+The chains start far apart: one at the empty graph, one at the best that a search finds, one at a dense graph, the
+others at random ones.  The verdict
 asks whether they have come to agree: in the log score (split, rank-normalised R-hat; it shows chains that sit in
 different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
 thousand has an R-hat that means little, and no influence.
-Last, the slowest of all quantities must have enough effective draws.
-Agreement is no proof: a mode that no chain has found leaves no trace.
+Last, the slowest of all quantities must have enough effective draws, and an audit with other moves must have found
+nothing that the chains have missed (`doxa.structure.runs.audit`).
 """
 
 from __future__ import annotations
@@ -68,15 +69,18 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     if not ess >= LEAST_ESS:
         reason = f"the slowest quantity has only {ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, _more(posterior)
+    audit = None if posterior.stop is None else posterior.stop.audit
+    if audit is not None and audit.found:
+        return False, audit.found, _longer(posterior)
     worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
     log_score = (
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
     )
     reason = (
-        f"{n_chains} chains{_starts(n_chains)} agree ({log_score}); "
+        f"{n_chains} chains{_starts(n_chains, searched=posterior.sampler.uses_table)} agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
-    return True, reason, ""
+    return True, reason if audit is None else f"{reason}; a search with other moves found no better mode", ""
 
 
 def _only_graph(posterior: GraphSample) -> str:
@@ -91,13 +95,12 @@ def _only_graph(posterior: GraphSample) -> str:
     return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
 
 
-def _starts(n_chains: int) -> str:
+def _starts(n_chains: int, *, searched: bool) -> str:
     """Where the chains began, see `doxa.structure.moves.sampler`."""
-    return (
-        " from the empty graph and a greedy optimum"
-        if n_chains == 2
-        else (" from the empty graph, a greedy optimum and random graphs")
-    )
+    optimum = "the best graph of a search" if searched else "a greedy optimum"
+    more = ["a dense graph", "random graphs" if n_chains > 4 else "a random graph"][: max(0, n_chains - 2)]
+    starts = ["the empty graph", optimum, *more]
+    return f" from {', '.join(starts[:-1])} and {starts[-1]}"
 
 
 def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:

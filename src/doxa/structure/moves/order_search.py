@@ -27,6 +27,7 @@ __all__ = ["FoundGraph", "search_orders"]
 
 _GAIN = 1e-9  # nats: smaller differences are rounding
 _WALKS = 12_000_000  # along lists: half a second on one core
+_WALKS_A_CUBE = 400
 _RANDOM_ORDERS = 24
 _LARGEST_KICK = 6
 
@@ -44,7 +45,7 @@ def search_orders(
     graphs: Iterable[NDArray[np.uint64]] = (),
     *,
     random_orders: int = _RANDOM_ORDERS,
-    walks: int = _WALKS,
+    walks: int | None = None,
 ) -> FoundGraph | None:
     """The best graph that insertions in orders reach.
 
@@ -57,8 +58,9 @@ def search_orders(
         Adjacency rows of graphs whose orders to start from.
     random_orders : int
         Further starts.
-    walks : int
-        Walks along lists, some 3 n^2 for each pass over the nodes.
+    walks : int, optional
+        Walks along lists, some 3 n^2 for each pass over the nodes; when left out, more for more nodes, up to half a
+        second of them.
 
     Returns
     -------
@@ -71,7 +73,8 @@ def search_orders(
     best, best_score = np.arange(n, dtype=np.int64), -np.inf
     starts = [_order_of(rows, rng) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
-    passes = max(len(starts), walks // (3 * n * n))
+    most = min(_WALKS, _WALKS_A_CUBE * n**3)
+    passes = max(len(starts), (most if walks is None else min(walks, most)) // (3 * n * n))
     while passes > 0:
         order = starts.pop() if starts else _kicked(best, rng)
         score = -np.inf

@@ -12,11 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.large import CountedTable
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.stopping import Audit, Shortfall, Until
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length, run_chains
@@ -34,6 +36,7 @@ from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.moves.by_name import check_move, sampler_of
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.priors import StructurePrior
+from doxa.structure.runs.audit import audit_completions, audit_graphs
 from doxa.structure.runs.files import RunPlan, go_on
 from doxa.structure.runs.monitor import check_quantities, has_settled, missing
 from doxa.structure.runs.options import RunOptions
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["exact_answer", "make_plan", "resume_run", "run_plan"]
 
+_AUDITED = 2  # chains whose completions are audited: each needs lists of its own
 _TURNS = 2  # redrawings of what is missing between kept draws
 
 
@@ -153,10 +157,27 @@ def run_plan(
             workers=workers,
             progress=progress,
         )
+        stop = run.stop
+        if StructurePosterior(names, run.trace, plan.move, plan.options).converged:
+            stop = stop._replace(audit=_audit(plan, scores, run.trace))
         if store is not None:
-            keep_stop(store, run.stop)
+            keep_stop(store, stop)
     use = None if scores is None else scores.use
-    return StructurePosterior(names, run.trace, plan.move, plan.options, use, run.stop, plan.source)
+    return StructurePosterior(names, run.trace, plan.move, plan.options, use, stop, plan.source)
+
+
+def _audit(plan: RunPlan, scores: FamilyScores | None, trace: Trace) -> Audit | None:
+    """A search for modes that the chains have missed; None where it would cost more than the run."""
+    options, n_words = plan.options, trace["rows"].shape[-1]
+    if options.score.is_logistic and not (scores is not None and plan.move.uses_table):
+        return None
+    if scores is not None:
+        return audit_graphs(scores, options.limits, trace)
+    hidden = [name for name, _ in options.hidden]
+    data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
+    graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
+    completions = [data.completed(cells.astype(np.int16)) for cells in trace["cells"][:, -1]]
+    return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], trace["n_edges"].size * plan.thin)
 
 
 def _usual_thin(n_nodes: int, incomplete: bool) -> int:

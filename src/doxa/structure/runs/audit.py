@@ -1,0 +1,133 @@
+r"""The audit of a run that seems to have converged: is there a mode that none of its chains has seen?
+
+Chains that agree prove nothing of a mode that none of them can reach.  So before a run is called *Converged*, a search
+with moves that its sampler does not have (`doxa.structure.moves.order_search`, from orders of the chains' own graphs and
+from random ones) looks for a graph that scores more than all that was sampled; and for each node a search from large
+parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a posterior that
+is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there, and where it
+comes to stay in graphs that score as the sampled ones do, and has the same edges, nothing was missed.
+
+Where cells are missing, graphs are compared on one completion, the chain's last.
+
+How long the audit may take is counted in steps, about a twentieth of the run's; a seed of its own makes it the same for
+the same run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.stopping import Audit
+from doxa.estimates.trace import Trace
+from doxa.models.bits import unpack_rows
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.large_families import with_large_family
+from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.sampler import StructureSampler
+
+__all__ = ["audit_completions", "audit_graphs"]
+
+_SEED = 20262
+_SHARE = 20  # of the run's steps, one in so many goes into the audit's chain
+_DRAWS, _LEAST_DRAWS = 250, 60  # of that chain; a quarter of them first, which are not looked at
+_NATS = 2.0  # by which its mean log score exceeds that of the sample: more is a mode with more probability
+_EDGE = 0.5  # by which an edge's frequency differs: more is a mode of its own, whatever it scores
+_WALKS_A_STEP = 0.5  # of the run: a walk takes a tenth of a step
+
+
+def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Audit:
+    """Audit a run over graphs of a complete table.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    limits : Limits
+    trace : Trace
+        With ``rows`` and ``log_score``.
+    """
+    begin = time.monotonic()
+    log_score = trace["log_score"]
+    best = log_score.argmax(axis=1)
+    graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
+    frequency = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0])).mean(axis=0)
+    steps = log_score.size * trace.thin
+    found = _missed(scores, limits, graphs, log_score, frequency, steps)
+    return Audit(found, time.monotonic() - begin)
+
+
+def audit_completions(
+    completions: Sequence[FamilyScores], limits: Limits, graphs: NDArray[np.uint64], steps: int
+) -> Audit:
+    """Audit a run over graphs and missing cells, on the completions at which its chains stand.
+
+    Parameters
+    ----------
+    completions : sequence of FamilyScores
+        The scores of each chain's completion.
+    limits : Limits
+    graphs : ndarray of uint64, shape (n_chains, n_nodes, n_words)
+        Each chain's graph.
+    steps : int
+        Structure steps of the run.
+    """
+    begin = time.monotonic()
+    for scores, rows in zip(completions, graphs, strict=True):
+        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        n_draws = _n_draws(steps // len(graphs), sampler.thin)
+        draws = _late(sampler, rows, n_draws)
+        frequency = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
+        best = draws["rows"][draws["log_score"].argmax()]
+        found = _missed(scores, limits, [best], draws["log_score"], frequency, steps // len(graphs))
+        if found:
+            return Audit(f"given the missing cells of one draw, {found}", time.monotonic() - begin)
+    return Audit("", time.monotonic() - begin)
+
+
+def _missed(
+    scores: FamilyScores,
+    limits: Limits,
+    graphs: Sequence[NDArray[np.uint64]],
+    log_score: NDArray[np.float64],
+    frequency: NDArray[np.float64],
+    steps: int,
+) -> str:
+    """What the audit finds, in words; empty when it finds nothing."""
+    rng = np.random.default_rng(_SEED)
+    table = parent_sets(scores, limits, 1.0)
+    known = float(log_score.max())
+    best = search_orders(table, rng, graphs, walks=int(_WALKS_A_STEP * steps))
+    candidates = [] if best is None else [best.rows]
+    larger = with_large_family(scores, limits, table, graphs[0], rng)
+    candidates += [] if larger is None else [larger]
+    for rows in candidates:
+        gain = float(local_weights(scores, rows[None]).sum()) - known
+        if gain <= 1e-6:
+            continue
+        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
+        above = float(draws["log_score"].mean() - log_score.mean())
+        apart = np.abs(unpack_rows(draws["rows"], len(rows)).mean(axis=0) - frequency).max()
+        if above > _NATS or apart > _EDGE:
+            return (
+                f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
+                f"there stays {above:+.1f} nats from the others: they have missed a mode"
+            )
+    return ""
+
+
+def _n_draws(steps: int, thin: int) -> int:
+    return int(np.clip(steps // _SHARE // thin, _LEAST_DRAWS, _DRAWS))
+
+
+def _late(sampler: StructureSampler, rows: NDArray[np.uint64], n_draws: int) -> dict[str, NDArray[np.float64]]:
+    """Draws of a chain from a graph, after a quarter of its way."""
+    rng = np.random.default_rng([_SEED, 1])
+    _, draws, _ = sampler.run(sampler.start_at(rows), sampler.thin * n_draws, rng)
+    return {name: values[n_draws // 4 :] for name, values in draws.items()}
