@@ -304,9 +304,11 @@ def world_of(setting: Setting, number: int) -> tuple[World, np.random.Generator]
 
 def run_of(setting: Setting, table: Table, number: int, equivalent_sample_size: float = ESS) -> Any:
     """The run of a replication, as users make it."""
-    options: dict[str, Any] = {"family": "logistic"}
-    if not isinstance(setting.score, Logistic):
-        options = {"equivalent_sample_size": equivalent_sample_size}
+    options: dict[str, Any] = {"prior": "uniform"}  # from which the worlds are drawn
+    if isinstance(setting.score, Logistic):
+        options |= {"family": "logistic"}
+    else:
+        options |= {"equivalent_sample_size": equivalent_sample_size}
     if setting.exact:
         return doxa.learn(table, seed=number, **options)
     thin = TURNS * 5 * len(table.names) ** 2

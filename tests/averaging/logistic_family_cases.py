@@ -30,7 +30,7 @@ def table_of(n_rows=40):
 
 @cache
 def learned(family, required=(), seed=1):
-    return doxa.learn(table_of(), score=SCORES[family], required=required, seed=seed)
+    return doxa.learn(table_of(), score=SCORES[family], prior="uniform", required=required, seed=seed)
 
 
 def counts_of(child, parents):

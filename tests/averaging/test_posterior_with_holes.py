@@ -22,7 +22,7 @@ OWN_ABSENCE = [("b", "b is missing"), ("b is missing", "b")]
 
 @pytest.fixture(scope="module")
 def posterior():
-    return doxa.learn(TABLE, draws=3000, warmup=100, thin=30, seed=2, progress=False)
+    return doxa.learn(TABLE, prior="uniform", draws=3000, warmup=100, thin=30, seed=2, progress=False)
 
 
 @pytest.fixture(scope="module")

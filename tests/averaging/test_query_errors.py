@@ -93,7 +93,8 @@ def test_credible_intervals_hold_the_parameter_and_intervals_of_the_mean_do_not(
         truth = root[0] if kind < 2 else root[0] * given_0[0] + root[1] * given_1[0]
         columns = [first, second] if kind < 2 else [second, first]
         table = Table.from_codes(["a", "b"], [["0", "1"]] * 2, np.stack(columns, axis=1).astype(int))
-        posterior = doxa.learn(table, score=K2(0.5), exact=False, draws=50, warmup=10, thin=5, seed=world)
+        asked = {"score": K2(0.5), "prior": "uniform", "exact": False}
+        posterior = doxa.learn(table, **asked, draws=50, warmup=10, thin=5, seed=world)
         answer = query(posterior, table, {"a": "0"}, networks=None)
         low, high = answer.credible_interval(0.9)
         held.append(low <= truth <= high)

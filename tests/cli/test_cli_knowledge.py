@@ -143,7 +143,7 @@ COLUMNS = "which is not a column of the table; there are 'rain', 'wet', 'cold'"
             ["--score", "k2", "--equivalent-sample-size", "2"],
             "equivalent_sample_size is 2.0, which belongs to score='bdeu'; with score='k2' leave it out",
         ),
-        (["--prior", "flat"], "prior is 'flat'; it must be one of 'uniform', 'in_degree'"),
+        (["--prior", "flat"], "prior is 'flat'; it must be one of 'sparse', 'uniform', 'in_degree'"),
     ],
 )
 def test_bad_knowledge_is_refused_in_one_line(run, tmp_path, words, message):

@@ -84,7 +84,7 @@ def stopped_runs(n_runs, mcse=0.02):
     covered, promised, lengths = [], [], []
     for run in range(n_runs):
         until = Until(mcse=mcse, ess=50, r_hat=1.1)
-        posterior = learn(table, until=until, thin=4, warmup=60, seed=10**6 * SEED + run, workers=1)
+        posterior = learn(table, prior="uniform", until=until, thin=4, warmup=60, seed=10**6 * SEED + run, workers=1)
         found = posterior.edge_diagnostics
         covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
         promised.append((found.ess * exact * (1 - exact) >= 10)[off])

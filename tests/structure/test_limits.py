@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,9 +17,9 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Cycle, MarkovBlanket, SingleEdge
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.graph import candidate_kind, working_graph
-from doxa.structure.limits import capped, find_cycle, forbid_more, is_legal_family, make_limits
+from doxa.structure.limits import capped, find_cycle, forbid_more, is_legal_family, make_limits, may_add
 from doxa.structure.moves.by_name import MOVES
-from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 from support.tables import skewed_table
 
 NAMES = ("age", "smokes", "heart", "lungs")
@@ -69,6 +72,56 @@ def test_more_edges_are_forbidden_but_for_those_that_are_required():
     assert gone == [[0, 4]]  # x3 -> x1 and x2 -> x1 were forbidden before, x1 -> x3 is required
     assert np.array_equal(more.required, limits.required)
     assert np.array_equal(more.max_parents, limits.max_parents)
+
+
+def test_parents_have_at_most_so_many_configurations():
+    limits = make_limits(NAMES, n_states=[2, 3, 2, 4], max_configurations=6)
+    assert not limits.only_caps
+    legal = [{parents for parents in subsets_of(4, child) if is_legal(limits, child, parents)} for child in range(4)]
+    assert legal[0] == {(), (1,), (2,), (3,), (1, 2)}
+    assert legal[1] == {(), (0,), (2,), (3,), (0, 2)}
+    assert legal[3] == {(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)}
+    assert limits.most_parents.tolist() == [2, 2, 2, 2]
+    assert make_limits(NAMES, n_states=[2, 3, 2, 4], max_configurations=1).most_parents.tolist() == [0] * 4
+    assert make_limits(NAMES, n_states=[2, 3, 2, 4], max_configurations=10**9).most_parents.tolist() == [3] * 4
+    assert make_limits(NAMES, max_parents=1, n_states=[2] * 4, max_configurations=8).most_parents.tolist() == [1] * 4
+    more = forbid_more(limits, NAMES, [("smokes", "age")])
+    assert np.array_equal(more.max_log_configs, limits.max_log_configs)
+    assert np.array_equal(more.log_states, limits.log_states)
+    assert more.most_parents.tolist() == [1, 2, 2, 2]
+
+
+def test_required_parents_are_allowed_whatever_their_configurations():
+    required = [("smokes", "heart"), ("lungs", "heart")]
+    limits = make_limits(NAMES, required=required, n_states=[2, 3, 2, 4], max_configurations=6)
+    assert [parents for parents in subsets_of(4, 2) if is_legal(limits, 2, parents)] == [(1, 3)]
+    assert limits.most_parents.tolist() == [2, 2, 2, 2]
+    single = make_limits(NAMES, required=required, n_states=[1, 3, 2, 4], max_configurations=6)
+    assert [parents for parents in subsets_of(4, 2) if is_legal(single, 2, parents)] == [(1, 3), (0, 1, 3)]
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_the_most_parents_are_those_of_some_legal_family(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        names = [f"v{i}" for i in range(n)]
+        required = [("v0", "v1")] if rng.random() < 0.5 else []
+        n_states, most = rng.integers(1, 6, size=n), int(rng.integers(1, 40))
+        caps = {"v1": int(rng.integers(1, n))}
+        limits = make_limits(names, required=required, max_parents=caps, n_states=n_states, max_configurations=most)
+        found = [max(len(p) for p in subsets_of(n, child) if is_legal(limits, child, p)) for child in range(n)]
+        assert limits.most_parents.tolist() == found
+
+
+def subsets_of(n, child):
+    others = [node for node in range(n) if node != child]
+    return [parents for size in range(n) for parents in combinations(others, size)]
+
+
+def is_legal(limits, child, parents):
+    members = np.zeros(len(limits.max_parents), dtype=bool)
+    members[list(parents)] = True
+    return is_legal_family(limits, child, pack_rows(members))
 
 
 def test_many_nodes_take_several_words():
@@ -168,6 +221,16 @@ TIERS = "tiers is a list of lists of names, such as [['age', 'sex'], ['smokes']]
         ({"tiers": {"age": 1}}, ArgumentTypeError, f"tiers is {{'age': 1}}; {TIERS}"),
         ({"tiers": ["age", "heart"]}, ArgumentTypeError, f"tiers holds 'age'; {TIERS}"),
         ({"tiers": [1]}, ArgumentTypeError, f"tiers holds 1; {TIERS}"),
+        (
+            {"max_configurations": 4},
+            ArgumentError,
+            "max_configurations is 4, but n_states is not given; give both",
+        ),
+        (
+            {"max_configurations": 0, "n_states": [2] * 4},
+            ArgumentError,
+            "max_configurations is 0; it must be at least 1",
+        ),
     ],
 )  # fmt: skip
 def test_contradictions_and_bad_forms_are_refused_by_name(demands, error, message):
@@ -199,7 +262,8 @@ def test_a_cycle_is_found_where_there_is_one_and_is_one(n, density, seed):
         assert cycle[0] == min(cycle)
 
 
-def test_families_are_legal_as_their_plain_twin_says():
+@pytest.mark.parametrize("with_configurations", [False, True])
+def test_families_are_legal_as_their_plain_twin_says(with_configurations):
     rng = np.random.default_rng(1)
     answers = []
     for n in (4, 70):
@@ -210,7 +274,13 @@ def test_families_are_legal_as_their_plain_twin_says():
             required = allowed & (rng.random(n) < 1.5 / n)
             parents = required | (rng.random(n) < 2 / n)
             cap = int(rng.integers(0, 5))
-            limits = capped(np.full(n, cap))
+            n_states, most = rng.integers(1, 5, size=n), np.inf
+            if with_configurations:
+                most = int(rng.integers(1, 20))
+                names = [f"v{i}" for i in range(n)]
+                limits = make_limits(names, max_parents=cap, n_states=n_states, max_configurations=most)
+            else:
+                limits = capped(np.full(n, cap))
             limits.allowed[child], limits.required[child] = pack_rows(allowed), pack_rows(required)
             if rng.random() < 0.3 and required.any():
                 parents[np.flatnonzero(required)[0]] = False
@@ -218,8 +288,16 @@ def test_families_are_legal_as_their_plain_twin_says():
             right = (
                 plain <= set(np.flatnonzero(allowed)) and set(np.flatnonzero(required)) <= plain and len(plain) <= cap
             )
+            right = right and math.prod(n_states[parents].tolist()) <= most
             assert is_legal_family(limits, child, pack_rows(parents)) == right
             answers.append(right)
+            if right:
+                rows = np.zeros((n, limits.allowed.shape[1]), dtype=np.uint64)
+                rows[child] = pack_rows(parents)
+                other = int(rng.choice(np.flatnonzero(~parents)))
+                more = math.prod(n_states[parents].tolist()) * n_states[other]
+                fits = bool(allowed[other] and len(plain) < cap and more <= most)
+                assert may_add(limits, rows, child, other) == fits
     assert 0.1 < np.mean(answers) < 0.9
 
 
@@ -231,6 +309,7 @@ def obeys(adjacency, limits):
         (adjacency <= limits.allowed_edges).all()
         and (limits.required_edges <= adjacency).all()
         and (adjacency.sum(axis=0) <= limits.max_parents).all()
+        and (limits.log_states @ adjacency <= limits.max_log_configs).all()
     )
 
 
@@ -249,7 +328,10 @@ def some_limits(draw):
     caps = {name: count + int(rng.integers(0, 3)) for name, count in parents.items() if rng.random() < 0.5}
     cut = int(rng.integers(0, n + 1))
     tiers = [[names[i] for i in order[:cut]], [names[i] for i in order[cut:]]] if rng.random() < 0.5 else None
-    return make_limits(names, required=required, forbidden=forbidden, max_parents=caps, tiers=tiers)
+    some = {}
+    if rng.random() < 0.5:
+        some = {"n_states": rng.integers(1, 5, size=n), "max_configurations": int(rng.integers(1, 30))}
+    return make_limits(names, required=required, forbidden=forbidden, max_parents=caps, tiers=tiers, **some)
 
 
 @given(some_limits(), st.integers(0, 2**32 - 1))
@@ -259,7 +341,8 @@ def test_starts_obey_the_limits(limits, seed):
     smallest = unpack_rows(smallest_graph(limits), n)
     assert np.array_equal(smallest, limits.required_edges)
     rng = np.random.default_rng(seed)
-    for adjacency in (smallest, *(random_dag(rng, limits) for _ in range(5))):
+    drawn = [draw(rng, limits) for draw in (random_dag, dense_dag) for _ in range(5)]
+    for adjacency in (smallest, *drawn):
         assert obeys(adjacency, limits)
         Dag(adjacency)  # raises on a cycle
 
@@ -320,7 +403,8 @@ SAMPLERS = [
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
 def test_no_draw_of_any_sampler_breaks_the_limits(sampler):
     table = skewed_table(5, 60, seed=3, n_states=3)
-    posterior = doxa.learn(table, sampler=sampler, draws=150, warmup=0, thin=3, seed=1, **KNOWN)
+    options = {"sampler": sampler, "prior": "uniform", "draws": 150, "warmup": 0, "thin": 3, "seed": 1}
+    posterior = doxa.learn(table, **options, **KNOWN)
     limits = posterior.options.limits
     draws = unpack_rows(posterior.trace["rows"].reshape(-1, 5, 1), 5)
     assert all(obeys(adjacency, limits) for adjacency in np.unique(draws, axis=0))
@@ -329,7 +413,23 @@ def test_no_draw_of_any_sampler_breaks_the_limits(sampler):
     assert np.array_equal(limits.required_edges, make_limits(table.names, **KNOWN).required_edges)
     assert posterior.edge("x1", "x3").value == 1.0
     assert posterior.edge("x2", "x0").value == 0.0
-    free = doxa.learn(table, sampler=sampler, draws=150, warmup=0, thin=3, seed=1)
+    free = doxa.learn(table, **options)
+    drawn = unpack_rows(free.trace["rows"].reshape(-1, 5, 1), 5)
+    assert not all(obeys(adjacency, limits) for adjacency in drawn)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+def test_no_draw_of_any_sampler_has_more_configurations_than_rows(sampler):
+    table = skewed_table(5, 4, seed=6, n_states=3)
+    options = {"sampler": sampler, "draws": 150, "warmup": 0, "thin": 3, "seed": 1}
+    posterior = doxa.learn(table, **options)
+    assert posterior.options.max_configurations == 4
+    limits = make_limits(table.names, n_states=table.n_states, max_configurations=4)
+    drawn = np.unique(unpack_rows(posterior.trace["rows"].reshape(-1, 5, 1), 5), axis=0)
+    assert all(obeys(adjacency, limits) for adjacency in drawn)
+    if sampler != "edge_reversal":
+        assert len(drawn) > 10
+    free = doxa.learn(table, prior="uniform", **options)
     drawn = unpack_rows(free.trace["rows"].reshape(-1, 5, 1), 5)
     assert not all(obeys(adjacency, limits) for adjacency in drawn)
 

@@ -15,7 +15,7 @@ from doxa.structure import K2
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import make_limits
-from doxa.structure.priors import family_log_prior, make_prior, uniform_prior
+from doxa.structure.priors import PRIORS, family_log_prior, make_prior, uniform_prior
 from doxa.structure.sums.enumeration import enumerate_posterior, exact_edge_probabilities, exact_posterior
 from support.tables import skewed_table
 
@@ -26,18 +26,20 @@ ODDS = np.array([[0.0, 1.5, 0.0, -2.0], [-0.7, 0.0, 0.3, 0.0], [0.0, 0.0, 0.0, 0
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
-def test_without_words_the_prior_is_uniform():
-    for prior in (
-        make_prior(NAMES),
-        uniform_prior(4),
-        make_prior(NAMES, edge_log_odds=0),
-        make_prior(NAMES, "uniform"),
-    ):
+def test_without_words_the_prior_is_sparse():
+    for prior in (make_prior(NAMES), make_prior(NAMES, edge_log_odds=0), make_prior(NAMES, "sparse")):
+        assert prior.kind == "sparse"
+        assert not prior.is_uniform
+        assert prior.edge_log_odds.shape == (4, 4)
+    assert not make_prior(NAMES, "in_degree").is_uniform
+
+
+def test_the_uniform_prior_is_uniform_without_odds():
+    for prior in (uniform_prior(4), make_prior(NAMES, "uniform"), make_prior(NAMES, "uniform", edge_log_odds=0)):
         assert prior.is_uniform
         assert prior.kind == "uniform"
         assert prior.edge_log_odds.shape == (4, 4)
-    assert not make_prior(NAMES, "in_degree").is_uniform
-    assert not make_prior(NAMES, edge_log_odds={("x0", "x1"): 0.1}).is_uniform
+    assert not make_prior(NAMES, "uniform", edge_log_odds={("x0", "x1"): 0.1}).is_uniform
 
 
 @pytest.mark.parametrize("number", [-2, 0.5, Fraction(1, 2), np.float32(0.5), np.int64(-3)], ids=repr)
@@ -67,8 +69,8 @@ FORM = "give a number, a mapping from (source, target), or an array"
 @pytest.mark.parametrize(
     ("kind", "odds", "error", "message"),
     [
-        ("flat", None, ArgumentError, "prior is 'flat'; it must be one of 'uniform', 'in_degree'"),
-        (None, None, ArgumentError, "prior is None; it must be one of 'uniform', 'in_degree'"),
+        ("flat", None, ArgumentError, "prior is 'flat'; it must be one of 'sparse', 'uniform', 'in_degree'"),
+        (None, None, ArgumentError, "prior is None; it must be one of 'sparse', 'uniform', 'in_degree'"),
         ("uniform", math.nan, ArgumentError, f"edge_log_odds is nan; it must be finite {CERTAIN}"),
         ("uniform", -math.inf, ArgumentError, f"edge_log_odds is -inf; it must be finite {CERTAIN}"),
         ("uniform", True, ArgumentTypeError, f"edge_log_odds is True; {FORM}"),
@@ -146,7 +148,7 @@ def test_a_number_beyond_floats_is_refused():
 # --- families --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["uniform", "in_degree"])
+@pytest.mark.parametrize("kind", PRIORS)
 @pytest.mark.parametrize("n", [4, 70])
 def test_the_share_of_a_family_is_that_of_its_plain_twin(kind, n):
     rng = np.random.default_rng(n)
@@ -157,8 +159,10 @@ def test_the_share_of_a_family_is_that_of_its_plain_twin(kind, n):
         parents = rng.random(n) < rng.random()
         parents[child] = False
         plain = odds[parents, child].sum()
-        if kind == "in_degree":
+        if kind != "uniform":
             plain -= math.log(math.comb(n - 1, int(parents.sum())))
+        if kind == "sparse":
+            plain -= parents.sum() * math.log(n)
         assert family_log_prior(child, pack_rows(parents), prior.arrays) == pytest.approx(plain, abs=1e-10)
 
 
@@ -169,8 +173,19 @@ def test_in_degree_makes_the_number_of_parents_uniform_before_the_ban_on_cycles(
         np.testing.assert_allclose(np.exp(by_in_degree) * sets, 1.0)
 
 
-def test_very_many_nodes_have_a_finite_prior():
-    assert np.isfinite(make_prior([f"v{i}" for i in range(3000)], "in_degree").by_in_degree).all()
+def test_the_sparse_prior_divides_the_probability_by_n_for_each_parent_before_the_ban_on_cycles():
+    for n in (2, 4, 9, 40):
+        by_in_degree = make_prior([f"v{i}" for i in range(n)], "sparse").by_in_degree
+        share = np.exp(by_in_degree) * [math.comb(n - 1, k) for k in range(n)]  # of all sets of k parents
+        np.testing.assert_allclose(share * float(n) ** np.arange(n), 1.0, rtol=1e-12)
+        expected = n * (share * np.arange(n)).sum() / share.sum()  # edges
+        assert expected == pytest.approx(1.0 if n == 40 else expected, abs=0.03)
+        assert 0.6 < expected < 1.3
+
+
+@pytest.mark.parametrize("kind", ["sparse", "in_degree"])
+def test_very_many_nodes_have_a_finite_prior(kind):
+    assert np.isfinite(make_prior([f"v{i}" for i in range(3000)], kind).by_in_degree).all()
 
 
 # --- posteriors ------------------------------------------------------------------------------------------------------
@@ -181,14 +196,16 @@ def by_hand(table, kind, odds, score):
     flat = enumerate_posterior(FamilyScores(table, score))
     adjacency = unpack_rows(flat.rows, 4)
     log_prior = (adjacency * odds).sum(axis=(1, 2))
-    if kind == "in_degree":
+    if kind != "uniform":
         sets = np.array([math.comb(3, k) for k in range(4)])
         log_prior = log_prior - np.log(sets[adjacency.sum(axis=1)]).sum(axis=1)
+    if kind == "sparse":
+        log_prior = log_prior - math.log(4) * adjacency.sum(axis=(1, 2))
     weight = flat.probability * np.exp(log_prior - log_prior.max())
     return flat, weight / weight.sum(), log_prior
 
 
-@pytest.mark.parametrize("kind", ["uniform", "in_degree"])
+@pytest.mark.parametrize("kind", PRIORS)
 @pytest.mark.parametrize("odds", [np.zeros((4, 4)), ODDS, -1.2 * ~np.eye(4, dtype=bool)], ids=["none", "some", "all"])
 @pytest.mark.parametrize("score", [BDeu(), K2()], ids=repr)
 def test_posteriors_under_a_prior_are_those_made_by_hand(kind, odds, score):
@@ -208,7 +225,7 @@ def test_posteriors_under_a_prior_are_those_made_by_hand(kind, odds, score):
 def test_without_data_the_posterior_is_the_prior():
     """One record scores every graph alike."""
     one = doxa.data.Table.from_codes(NAMES, [["a", "b"]] * 4, np.zeros((1, 4), dtype=int))
-    penalised = enumerate_posterior(FamilyScores(one, prior=make_prior(NAMES, edge_log_odds=-0.5)))
+    penalised = enumerate_posterior(FamilyScores(one, prior=make_prior(NAMES, "uniform", edge_log_odds=-0.5)))
     n_edges = np.bitwise_count(penalised.rows).sum(axis=(1, 2))
     weight = np.exp(-0.5 * n_edges)
     np.testing.assert_allclose(penalised.probability, weight / weight.sum(), atol=1e-14)
@@ -217,33 +234,34 @@ def test_without_data_the_posterior_is_the_prior():
 def test_a_penalty_leaves_fewer_edges_and_odds_draw_an_edge_in():
     table = skewed_table(4, 60, seed=3, n_states=3)
     n_edges = [
-        exact_edge_probabilities(FamilyScores(table, prior=make_prior(NAMES, edge_log_odds=penalty))).sum()
+        exact_edge_probabilities(FamilyScores(table, prior=make_prior(NAMES, "uniform", edge_log_odds=penalty))).sum()
         for penalty in (0.0, -1.0, -3.0, -30.0)
     ]
     assert all(np.diff(n_edges) < -0.1)
     assert n_edges[-1] < 0.01
-    likely = FamilyScores(table, prior=make_prior(NAMES, edge_log_odds={("x3", "x0"): 8.0}))
+    likely = FamilyScores(table, prior=make_prior(NAMES, "uniform", edge_log_odds={("x3", "x0"): 8.0}))
     assert exact_edge_probabilities(likely)[3, 0] > exact_edge_probabilities(FamilyScores(table))[3, 0] + 0.3
 
 
 def test_very_large_odds_are_as_good_as_limits():
     table = skewed_table(4, 60, seed=3)
     odds = {("x2", "x0"): 500.0, ("x0", "x1"): -500.0}
-    soft = exact_edge_probabilities(FamilyScores(table, prior=make_prior(NAMES, edge_log_odds=odds)))
+    soft = exact_edge_probabilities(FamilyScores(table, prior=make_prior(NAMES, "uniform", edge_log_odds=odds)))
     limits = make_limits(NAMES, required=[("x2", "x0")], forbidden=[("x0", "x1")])
     np.testing.assert_allclose(soft, exact_edge_probabilities(FamilyScores(table), limits), atol=1e-9)
 
 
 @pytest.mark.parametrize("sampler", ["auto", "single_edge"])
-def test_learning_is_from_the_posterior_under_the_prior(sampler):
+@pytest.mark.parametrize("kind", ["sparse", "in_degree"])
+def test_learning_is_from_the_posterior_under_the_prior(sampler, kind):
     table = skewed_table(4, 60, seed=3, n_states=3)
     odds = {("x1", "x0"): 1.0, ("x0", "x3"): -1.0}
-    posterior = doxa.learn(table, sampler=sampler, prior="in_degree", edge_log_odds=odds, draws=3000, thin=20, seed=5)
-    right = FamilyScores(table, prior=make_prior(NAMES, "in_degree", odds))
-    wrong = [FamilyScores(table), FamilyScores(table, prior=make_prior(NAMES, "in_degree"))]
+    posterior = doxa.learn(table, sampler=sampler, prior=kind, edge_log_odds=odds, draws=3000, thin=20, seed=5)
+    right = FamilyScores(table, prior=make_prior(NAMES, kind, odds))
+    wrong = [FamilyScores(table), FamilyScores(table, prior=make_prior(NAMES, kind))]
     assert _inside(posterior, exact_edge_probabilities(right))
     assert not any(_inside(posterior, exact_edge_probabilities(scores)) for scores in wrong)
-    assert posterior.options.prior == "in_degree"
+    assert posterior.options.prior == kind
     assert posterior.options.edge_log_odds == (("x0", "x3", -1.0), ("x1", "x0", 1.0))
 
 

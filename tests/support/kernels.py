@@ -55,6 +55,13 @@ TARGETS: dict[str, dict[str, Any]] = {
     "in-degree": {"prior": {"kind": "in_degree", "edge_log_odds": -0.4}},
     "K2": {"score": K2()},
     "BIC": {"score": BIC()},
+    "sparse": {"prior": {"kind": "sparse"}},
+    "configurations": {"limits": {"max_configurations": 4}},
+    "K2, odds, configurations": {
+        "score": K2(),
+        "prior": {"edge_log_odds": {("x0", "x1"): 1.5, ("x3", "x2"): -2.0}},
+        "limits": {"max_configurations": 5},
+    },
     "K2, limits, odds": {"score": K2(0.5), "limits": _LIMITS, "prior": {"edge_log_odds": {("x0", "x1"): 1.5}}},
 }
 
@@ -92,8 +99,9 @@ def target(name: str, beta: float = 1.0) -> Target:
     """The target of this name in `TARGETS`."""
     recipe = TARGETS[name]
     table = skewed_table(recipe.get("n", 4), recipe.get("rows", 60), seed=3, n_states=3)
-    limits = make_limits(table.names, **recipe.get("limits", {}))
-    scores = FamilyScores(table, recipe.get("score", BDeu()), make_prior(table.names, **recipe.get("prior", {})))
+    limits = make_limits(table.names, n_states=table.n_states, **recipe.get("limits", {}))
+    prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
+    scores = FamilyScores(table, recipe.get("score", BDeu()), prior)
     return Target(scores, limits, enumerate_posterior(scores, limits), beta)
 
 

@@ -150,7 +150,7 @@ def coefficients(
     >>> found.labels
     ('bias', 'smoke', 'mental', 'phys', 'protein', 'family')
     >>> found.summary().set_index("coefficient")["mean"].round(2)[["bias", "protein"]].tolist()
-    [-0.28, 0.08]
+    [-0.29, 0.03]
     """
     return coefficients_of(draw_networks(posterior, table, networks, prior=prior), node)
 

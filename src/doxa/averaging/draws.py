@@ -220,7 +220,7 @@ class NetworkDraws:
         >>> table = doxa.datasets.load("reinis")
         >>> draws = draw_networks(doxa.learn(table, seed=1), table, 100)
         >>> draws.network(0)
-        CategoricalNetwork(6 nodes, 6 edges, 14 free probabilities)
+        CategoricalNetwork(6 nodes, 4 edges, 11 free probabilities)
         """
         tables = {name: np.exp(self.log_table(t, node, mean)) for node, name in enumerate(self.names)}
         return CategoricalNetwork(self.dag(t), tables, dict(zip(self.names, self.states, strict=True)))

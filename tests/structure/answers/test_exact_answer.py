@@ -15,6 +15,7 @@ from doxa.structure.answers.exact_answer import ExactStructurePosterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import K2
 from doxa.structure.limits import capped, make_limits
+from doxa.structure.priors import PRIORS, make_prior
 from doxa.structure.sums.dag_budget import ExactCost
 from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import z_limit
@@ -24,7 +25,7 @@ from support.tables import skewed_table
 @pytest.fixture(scope="module")
 def small():
     table = skewed_table(4, 60, seed=3, n_states=3)
-    return doxa.learn(table, seed=2), enumerate_posterior(FamilyScores(table))
+    return doxa.learn(table, prior="uniform", seed=2), enumerate_posterior(FamilyScores(table))
 
 
 def reached(rows, n):
@@ -82,23 +83,67 @@ def test_the_marginal_likelihood_divides_by_the_number_of_graphs(small):
     posterior, listed = small
     direct = np.logaddexp.reduce(listed.log_score) - np.log(543)
     assert posterior.log_marginal_likelihood.value == pytest.approx(direct, rel=1e-12)
-    limited = doxa.learn(skewed_table(4, 60, seed=3, n_states=3), max_parents=1, edge_log_odds=-1.0, exact=True)
+    asked = {"prior": "uniform", "max_parents": 1, "edge_log_odds": -1.0, "exact": True}
+    limited = doxa.learn(skewed_table(4, 60, seed=3, n_states=3), **asked)
     listed = enumerate_posterior(FamilyScores(skewed_table(4, 60, seed=3, n_states=3)), capped([1, 1, 1, 1]))
     n_edges = np.bitwise_count(listed.rows).sum(axis=(1, 2))
     direct = np.logaddexp.reduce(listed.log_score - n_edges) - np.logaddexp.reduce(-1.0 * n_edges)
     assert limited.log_marginal_likelihood.value == pytest.approx(direct, rel=1e-12)
 
 
-def test_scores_priors_and_limits_are_in_the_sum():
+@pytest.mark.parametrize("kind", PRIORS)
+def test_scores_priors_and_limits_are_in_the_sum(kind):
     table = skewed_table(4, 60, seed=3, n_states=3)
     knowledge = {"required": [("x0", "x2")], "forbidden": [("x3", "x1")], "max_parents": {"x2": 2}}
-    posterior = doxa.learn(table, score=K2(0.5), exact=True, **knowledge)
-    listed = enumerate_posterior(FamilyScores(table, K2(0.5)), make_limits(table.names, **knowledge))
+    posterior = doxa.learn(table, score=K2(0.5), prior=kind, exact=True, **knowledge)
+    scores = FamilyScores(table, K2(0.5), make_prior(table.names, kind))
+    listed = enumerate_posterior(scores, make_limits(table.names, **knowledge))
     np.testing.assert_allclose(posterior.edge_diagnostics.probability, listed.edge_probabilities, atol=1e-12)
     assert posterior.edge("x0", "x2").value == pytest.approx(1.0)
     assert posterior.edge("x3", "x1").value == 0.0
     assert "K2 score, prior count 0.5" in posterior.summary()
     assert "1 required edge, 1 forbidden edge" in posterior.summary()
+
+
+def test_by_default_the_prior_is_sparse_and_parents_have_no_more_configurations_than_rows():
+    table = skewed_table(4, 5, seed=3, n_states=3)
+    posterior = doxa.learn(table, exact=True)
+    limits = make_limits(table.names, n_states=table.n_states, max_configurations=5)
+    sparse = FamilyScores(table, prior=make_prior(table.names, "sparse"))
+    listed = enumerate_posterior(sparse, limits)
+    found = posterior.edge_diagnostics.probability
+    np.testing.assert_allclose(found, listed.edge_probabilities, atol=1e-12)
+    others = [enumerate_posterior(sparse), enumerate_posterior(FamilyScores(table), limits)]  # no cap; no prior
+    assert all(np.abs(found - other.edge_probabilities).max() > 1e-4 for other in others)
+    evidence = np.logaddexp.reduce(listed.log_score)
+    one = doxa.data.Table.from_codes(table.names, table.states, [[0, 0, 0, 0]])  # scores every graph alike
+    graphs = enumerate_posterior(FamilyScores(one, prior=make_prior(table.names, "sparse")), limits)
+    alike = enumerate_posterior(FamilyScores(one)).log_score[0]
+    of_graphs = np.logaddexp.reduce(graphs.log_score) - alike
+    assert posterior.log_marginal_likelihood.value == pytest.approx(evidence - of_graphs, rel=1e-12)
+    assert posterior.summary().startswith(
+        "5 rows x 4 columns; BDeu score, equivalent sample size 1; sparse prior over graphs; any number of parents "
+        "with at most 5 configurations\n"
+    )
+
+
+def noise(seed, n_rows=1000, n_columns=12, n_bins=4):
+    """Independent normal columns in bins of equal numbers of rows."""
+    values = np.random.default_rng(seed).normal(size=(n_rows, n_columns))
+    codes = values.argsort(axis=0).argsort(axis=0) * n_bins // n_rows
+    names, states = [f"x{j}" for j in range(n_columns)], [[f"s{k}" for k in range(n_bins)]] * n_columns
+    return doxa.data.Table.from_codes(names, states, codes)
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_by_default_noise_has_no_edges(seed):
+    posterior = doxa.learn(noise(seed), seed=1)
+    assert posterior.verdict.startswith("Exact")
+    assert posterior.expected_edges.value < 0.5
+
+
+def test_under_the_uniform_prior_noise_has_many_edges():
+    assert doxa.learn(noise(7), prior="uniform", seed=1).expected_edges.value > 20
 
 
 def test_sums_are_made_where_they_are_cheap_and_nothing_of_sampling_is_asked():

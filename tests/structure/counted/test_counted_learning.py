@@ -90,7 +90,7 @@ def test_families_beyond_the_budget_are_refused_before_they_are_counted(monkeypa
     wide = pl.DataFrame({f"x{j}": rng.choice(["a", "b", "c"], 120) for j in range(40)}).lazy()
     monkeypatch.setattr(CountedSource, "count_sets", None)
     with pytest.raises(ArgumentError) as raised:
-        doxa.learn(wide)
+        doxa.learn(wide, prior="uniform")
     assert str(raised.value).startswith("max_parents allows up to 39 parents, 2.2e+13 families with ")
     assert "the table has 120 rows, more of them distinct than are held in memory" in str(raised.value)
     assert str(raised.value).endswith("max_parents=4 would do, with 3.7e+06 families with 5.9e+08 cells") is False
@@ -98,7 +98,7 @@ def test_families_beyond_the_budget_are_refused_before_they_are_counted(monkeypa
     with pytest.raises(ArgumentError, match="max_parents allows up to 4 parents"):
         doxa.learn(wide, max_parents=4)
     with pytest.raises(ArgumentError, match="max_parents allows up to 39 parents"):
-        doxa.learn(wide, max_parents={"x1": 2})
+        doxa.learn(wide, prior="uniform", max_parents={"x1": 2})
     monkeypatch.setattr(families, "MOST_CELLS", 50)
     with pytest.raises(ArgumentError, match="read fewer columns"):
         doxa.learn(wide, max_parents=2)

@@ -22,16 +22,18 @@ from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import capped, is_legal_family, make_limits
 from doxa.structure.priors import make_prior
-from doxa.structure.sums.enumeration import enumerate_posterior
+from doxa.structure.sums.enumeration import enumerate_posterior, family_score_lists
 from support.tables import skewed_table
 
 SCORES = [BDeu(), BDeu(30.0), K2(), K2(0.3), BIC()]
 NAMES = tuple(f"x{i}" for i in range(6))
+STATES = [3, 2, 4, 2, 3, 5]
 LIMITS = {
     "none": {},
     "caps": {"max_parents": {"x0": 0, "x1": 1, "x2": 2, "x3": 4}},
     "required and forbidden": {"required": [("x0", "x3"), ("x4", "x3"), ("x1", "x2")], "forbidden": [("x5", "x3")]},
     "tiers": {"tiers": [["x4", "x5"], ["x1", "x2"]], "max_parents": 3},
+    "configurations": {"max_configurations": 12, "required": [("x0", "x3")], "max_parents": {"x2": 2}},
     "more required than listed": {"required": [(f"x{i}", "x5") for i in range(4)]},
 }
 
@@ -90,9 +92,9 @@ def assert_in_order(table):
 @pytest.mark.parametrize("limited", LIMITS)
 @pytest.mark.parametrize("max_size", [0, 2, 3])
 def test_all_legal_sets_are_listed_with_the_scores_of_their_families(score, limited, max_size):
-    limits = make_limits(NAMES, **LIMITS[limited])
+    limits = make_limits(NAMES, n_states=STATES, **LIMITS[limited])
     prior = make_prior(NAMES, "in_degree", {("x0", "x1"): 1.7, ("x4", "x3"): -0.6, ("x2", "x3"): 2.5})
-    scores = FamilyScores(mixed_table([3, 2, 4, 2, 3, 5], 90, seed=1), score, prior)
+    scores = FamilyScores(mixed_table(STATES, 90, seed=1), score, prior)
     table = build_score_table(scores, limits, max_size=max_size, keep_within=math.inf)
     assert_in_order(table)
     assert_weights_are_scores(table, scores)
@@ -103,6 +105,32 @@ def test_all_legal_sets_are_listed_with_the_scores_of_their_families(score, limi
         expected = set(legal_sets(limits, child, 6, max(max_size, n_required)))
         assert expected <= set(listed)
         assert set(listed) <= set(legal_sets(limits, child, 6, 5))
+
+
+@pytest.mark.parametrize("limited", LIMITS)
+def test_left_to_itself_a_table_holds_every_legal_family(limited):
+    limits = make_limits(NAMES, n_states=STATES, **LIMITS[limited])
+    scores = FamilyScores(mixed_table(STATES, 90, seed=1), prior=make_prior(NAMES))
+    table = build_score_table(scores, limits, keep_within=math.inf)
+    for listed, (masks, weights) in zip(families(table, 6), family_score_lists(scores, limits), strict=True):
+        found = {sum(1 << parent for parent in parents): weight for parents, weight in listed.items()}
+        assert found.keys() == set(masks.tolist())
+        np.testing.assert_allclose([found[mask] for mask in masks.tolist()], weights, rtol=1e-12)
+    assert table.info.n_computed == len(table.sets)
+    loose = limits._replace(max_log_configs=np.full(6, math.inf))
+    without = build_score_table(FamilyScores(scores.table), loose, keep_within=math.inf)
+    assert (len(without.sets) > len(table.sets)) == (limited == "configurations")
+
+
+def test_of_the_large_sets_the_heaviest_are_kept():
+    scores = FamilyScores(mixed_table([2] * 8, 60, seed=1))
+    whole = families(build_score_table(scores, all_to_all(8), keep_within=math.inf), 8)
+    few = build_score_table(scores, all_to_all(8), keep_within=math.inf, most_large=5)
+    assert_in_order(few)
+    for every, kept in zip(whole, families(few, 8), strict=True):
+        large = [parents for parents in every if len(parents) > 3]  # heaviest first
+        assert len(large) == 35 + 21 + 7 + 1
+        assert list(kept) == [parents for parents in every if len(parents) <= 3 or parents in large[:5]]
 
 
 @pytest.mark.parametrize("score", [BDeu(), K2(), BIC()], ids=lambda score: score.name)
@@ -303,22 +331,22 @@ def parity_table(n_parents, n_rows):
 
 def test_lists_are_extended_where_their_largest_sets_are_best():
     scores = FamilyScores(parity_table(5, 3000))
-    table = build_score_table(scores, all_to_all(8))
+    table = build_score_table(scores, all_to_all(8), max_size=3)
     listed = families(table, 8)
     assert next(iter(listed[7])) == (0, 1, 2, 3)  # found although max_size is 3
     assert table.info.largest_size > 4  # tried
     assert_weights_are_scores(table, scores)
-    capped_table = build_score_table(scores, capped([3] * 8))
+    capped_table = build_score_table(scores, capped([3] * 8), max_size=3)
     assert capped_table.info.largest_size == 3
     assert max(len(parents) for parents in families(capped_table, 8)[7]) == 3
 
 
 def test_extension_stays_within_its_budget(monkeypatch):
     scores = FamilyScores(mixed_table([2] * 9, 6, seed=1), K2())  # so few cases that no size is ruled out
-    free = build_score_table(scores, all_to_all(9), extend_within=math.inf)
+    free = build_score_table(scores, all_to_all(9), max_size=3, extend_within=math.inf)
     assert free.info.largest_size == 8
     monkeypatch.setattr(score_table, "_EXTENDED_SHARE", 10_000_000)
-    tight = build_score_table(scores, all_to_all(9), extend_within=math.inf)
+    tight = build_score_table(scores, all_to_all(9), max_size=3, extend_within=math.inf)
     assert tight.info.largest_size == 3
     assert_weights_are_scores(free, scores)
 

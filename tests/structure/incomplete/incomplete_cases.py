@@ -36,6 +36,7 @@ CASES: dict[str, dict[str, Any]] = {
     "BDeu": {},
     "K2": {"score": K2(0.5)},
     "limits, odds": {"limits": LIMITED, "prior": {"edge_log_odds": {("x0", "x1"): 0.9}}},
+    "configurations, sparse": {"limits": {"max_configurations": 4}, "prior": {"kind": "sparse"}},
     "a row of which nothing is known": {"holes": [(0, 0), (0, 1), (0, 2)]},
     "equal incomplete rows": {"holes": [(0, 1), (1, 1)], "equal": True},
 }
@@ -67,8 +68,9 @@ def case(name: str) -> tuple[IncompleteData, Limits, JointPosterior]:
         codes[1] = codes[0]
         table = Table.from_codes(table.names, table.states, codes)
     table = with_holes(table, recipe.get("holes", [(0, 1), (0, 2), (4, 0)]))
-    data = IncompleteData(table, recipe.get("score", BDeu(2.0)), make_prior(table.names, **recipe.get("prior", {})))
-    limits = make_limits(table.names, **recipe.get("limits", {}))
+    prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
+    data = IncompleteData(table, recipe.get("score", BDeu(2.0)), prior)
+    limits = make_limits(table.names, n_states=table.n_states, **recipe.get("limits", {}))
     return data, limits, enumerate_joint(data, limits)
 
 

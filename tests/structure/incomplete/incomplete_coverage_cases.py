@@ -170,8 +170,8 @@ def run(problem: Problem, number: int, networks: int = N_NETWORKS) -> Held:
     """One run, as users make it, and its intervals of 95%; queries average over so many networks."""
     known = answer(problem)
     posterior = doxa.learn(
-        known.table, sampler=problem.sampler, until=UNTIL, thin=problem.thin, warmup=60, seed=10**6 * SEED + number,
-        workers=1, progress=False,
+        known.table, prior="uniform", sampler=problem.sampler, until=UNTIL, thin=problem.thin, warmup=60,
+        seed=10**6 * SEED + number, workers=1, progress=False,
     )  # fmt: skip
     intervals = _intervals(posterior, problem.n, networks)
     inside, halved, promised, common = {}, {}, {}, {}

@@ -54,7 +54,7 @@ def case(name):
     recipe = CASES[name]
     table = skewed_table(3, 10, seed=3, n_states=recipe.get("states", 2))
     table = with_holes(table, [(0, 1), (4, 1), (4, 2)])
-    prior = make_prior(table.names, **recipe.get("prior", {}))
+    prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
     data = LogisticIncompleteData(table, recipe.get("score", Logistic()), prior)
     limits = make_limits(table.names, **recipe.get("limits", {}))
     return data, limits, enumerate_joint(data, limits)

@@ -41,6 +41,14 @@ WELL = {
         "limits": LIMITED,
         "prior": {"kind": "in_degree", "edge_log_odds": {("x1", "x0"): 0.8}},
     },
+    "configurations, sparse": {
+        "n": 4,
+        "n_rows": 16,
+        "states": 3,
+        "share": 0.15,
+        "limits": {"max_configurations": 4},
+        "prior": {"kind": "sparse"},
+    },
     "a hidden column": {"n": 3, "n_rows": 10, "share": 0.0, "hidden": True},
 }
 
@@ -49,9 +57,9 @@ def problem(n, n_rows, share, states=2, score=None, limits=None, prior=None, hid
     table = blanked(skewed_table(n, n_rows, seed=7, n_states=states), share, seed=3)
     if hidden:
         table = with_holes(table, [(row, 1) for row in range(n_rows)])
-    prior = make_prior(table.names, **(prior or {}))
+    prior = make_prior(table.names, **{"kind": "uniform", **(prior or {})})
     data = IncompleteData(table, score or BDeu(), prior, ["x1"] if hidden else [])
-    return data, make_limits(table.names, **(limits or {}))
+    return data, make_limits(table.names, n_states=table.n_states, **(limits or {}))
 
 
 def run(data, limits, draws=1200, steps=20, seed=0, **options):

@@ -137,7 +137,7 @@ def edges_of_a_run(move, scores, limits):
 @pytest.mark.parametrize("move", [SingleEdge(), Auto()], ids=lambda move: move.name)
 def test_long_runs_agree_with_enumeration(move, name):
     table = skewed_table(4, 60, seed=7)
-    prior = make_prior(table.names, edge_log_odds={("x1", "x0"): 0.8})
+    prior = make_prior(table.names, "uniform", edge_log_odds={("x1", "x0"): 0.8})
     scores, limits = FamilyScores(table, SCORES[name], prior), any_graph(4)
     exact = enumerate_posterior(scores, limits).edge_probabilities
     found = edges_of_a_run(move, scores, limits)

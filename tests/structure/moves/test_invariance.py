@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
+from doxa.errors import ArgumentError
 from doxa.mcmc.chain_theory import invariance_residual, total_variation
 from doxa.mcmc.kernel_matrices import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import EMC3, Auto, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
+from doxa.structure.sums.enumeration import all_dags
 from support.kernels import (
     TARGETS,
     Target,
@@ -157,6 +160,34 @@ def test_published_emc3_settles_far_from_the_posterior():
     (published,) = step_matrices(EMC3(published=True), of)
     stationary = np.linalg.matrix_power(published, 4096)[0]
     assert total_variation(stationary, of.probability) > 0.01
+
+
+# --- caps on configurations ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["configurations", "K2, odds, configurations"])
+@pytest.mark.parametrize(
+    "move", [SingleEdge(), ParentSetGibbs(), EdgeReversal(), "covered arcs", MarkovBlanket()], ids=str
+)
+def test_without_the_cap_on_configurations_moves_leave_the_graphs(move, name):
+    of = target(name)
+    loose = replace(of, limits=of.limits._replace(max_log_configs=np.full(of.n_nodes, np.inf)))
+    centre = 0 if isinstance(move, MarkovBlanket) else None
+    assert outcomes(move, of, centre)[0].shape == (len(of.posterior.rows),) * 2
+    with pytest.raises(ArgumentError, match="which is not among the states"):
+        outcomes(move, loose, centre)
+
+
+@pytest.mark.parametrize("name", ["configurations", "K2, odds, configurations"])
+def test_graphs_within_the_cap_are_those_whose_parents_have_few_configurations(name):
+    of = target(name)
+    most = TARGETS[name]["limits"]["max_configurations"]
+    adjacency = unpack_rows(all_dags(4), 4)
+    n_states = np.array(of.scores.table.n_states)
+    configurations = np.where(adjacency, n_states[:, None], 1).prod(axis=1)
+    within = (configurations <= most).all(axis=1)
+    assert 50 < within.sum() < 543
+    assert np.array_equal(of.posterior.rows, all_dags(4)[within])
 
 
 # --- mixtures --------------------------------------------------------------------------------------------------------

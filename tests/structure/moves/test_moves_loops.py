@@ -98,7 +98,7 @@ def test_a_chain_at_half_temperature_visits_graphs_by_the_root_of_their_probabil
     assert np.abs((seen - warm)[usual] / error).max() > 2 * z_limit(25)
 
 
-@pytest.mark.parametrize("name", ["3 nodes", "limits", "K2, limits, odds", "BIC"])
+@pytest.mark.parametrize("name", ["3 nodes", "limits", "K2, limits, odds", "K2, odds, configurations", "BIC"])
 @pytest.mark.parametrize("move", SOME, ids=repr)
 def test_loops_obey_limits_priors_and_scores(move, name):
     """BIC and K2, tiers and odds, on four nodes; `path` refuses a graph outside the limits."""

@@ -13,6 +13,7 @@ from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
 from doxa.mcmc.driver import Schedule, sample
 from doxa.models import Dag
+from doxa.models.bits import unpack_rows
 from doxa.structure import BIC, EMC3, K2, Auto, Cycle, EdgeGibbs, EdgeReversal, ParentSetGibbs
 from doxa.structure.families.cache import FamilyScores, ScoreCache
 from doxa.structure.families.scores import BDeu
@@ -21,7 +22,7 @@ from doxa.structure.moves.by_name import MOVES as NAMED
 from doxa.structure.moves.markov_blanket import MarkovBlanket
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.single_edge import SingleEdge
-from doxa.structure.priors import make_prior
+from doxa.structure.priors import PRIORS, make_prior
 from doxa.structure.sums.enumeration import (
     all_dags,
     enumerate_posterior,
@@ -75,19 +76,22 @@ WELL = {
         },
     },
     "4 nodes, K2, odds": {"n": 4, "score": K2(), "prior": {"kind": "in_degree", "edge_log_odds": {("x1", "x0"): 0.8}}},
+    "5 nodes, sparse, configurations": {"n": 5, "limits": {"max_configurations": 4}, "prior": {"kind": "sparse"}},
     "4 nodes, BIC, penalty": {"n": 4, "score": BIC(), "prior": {"edge_log_odds": -0.3}},
 }
 
 
 def problem(n, score=None, limits=None, prior=None):
     table = skewed_table(n, 50, seed=7, n_states=3)
-    scores = FamilyScores(table, BDeu() if score is None else score, make_prior(table.names, **(prior or {})))
-    return scores, make_limits(table.names, **(limits or {}))
+    prior = make_prior(table.names, **{"kind": "uniform", **(prior or {})})
+    scores = FamilyScores(table, BDeu() if score is None else score, prior)
+    return scores, make_limits(table.names, n_states=table.n_states, **(limits or {}))
 
 
 PAIRS = [
     *((move, name) for move in REACHING for name in ("4 nodes", "5 nodes, limits", "4 nodes, K2, odds")),
     *((move, "5 nodes, limits") for move in VARIANTS),
+    (Auto(), "5 nodes, sparse, configurations"),
     *((move, name) for move in (SingleEdge(), Auto()) for name in ("5 nodes, caps", "4 nodes, BIC, penalty")),
 ]
 
@@ -105,7 +109,9 @@ def test_long_runs_agree_with_enumeration_within_their_errors(move, name):
     assert (found.probability[limits.required_edges] == 1.0).all()
 
 
-@pytest.mark.parametrize("name", ["5 nodes, limits", "4 nodes, K2, odds", "4 nodes, BIC, penalty"])
+@pytest.mark.parametrize(
+    "name", ["5 nodes, limits", "5 nodes, sparse, configurations", "4 nodes, K2, odds", "4 nodes, BIC, penalty"]
+)
 def test_leaving_out_limits_or_the_prior_fails_the_same_check(name):
     scores, limits = problem(**WELL[name])
     plain, anything = FamilyScores(scores.table, scores.score), capped(np.full(scores.n_nodes, scores.n_nodes - 1))
@@ -133,6 +139,22 @@ def test_exact_sums_agree_with_enumeration():
         assert listed.probability.sum() == pytest.approx(1.0)
         if limits is None:
             assert len(listed.rows) == 29281
+
+
+@pytest.mark.parametrize("kind", PRIORS)
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_exact_sums_are_over_the_graphs_within_the_cap_on_configurations(most, kind):
+    table = skewed_table(5, 60, seed=most, n_states=3)
+    scores = FamilyScores(table, prior=make_prior(table.names, kind))
+    limits = make_limits(table.names, n_states=table.n_states, max_configurations=most)
+    free = enumerate_posterior(scores)
+    adjacency = unpack_rows(free.rows, 5)
+    configurations = np.where(adjacency, table.n_states[:, None], 1).prod(axis=1)
+    weight = free.probability * (configurations <= most).all(axis=1)
+    within = np.einsum("g,gij->ij", weight / weight.sum(), adjacency)
+    np.testing.assert_allclose(exact_edge_probabilities(scores, limits), within, atol=1e-10)
+    np.testing.assert_allclose(enumerate_posterior(scores, limits).edge_probabilities, within, atol=1e-12)
+    assert np.abs(exact_edge_probabilities(scores) - within).max() > 1e-4  # without the cap
 
 
 def test_exact_sums_refuse_what_they_cannot_list():

@@ -39,7 +39,7 @@ def test_the_first_rung_keeps_the_posterior(move):
 
 
 def test_swaps_that_are_always_accepted_do_not(monkeypatch):
-    def always(self, states, scores, first, rng, info):
+    def always(self, rungs, states, scores, first, rng, info):
         for k in range(first, len(states) - 1, 2):
             states[k], states[k + 1] = (
                 states[k]._replace(rows=states[k + 1].rows),

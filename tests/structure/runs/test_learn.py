@@ -29,13 +29,13 @@ NAMED = "'auto', 'single_edge', 'edge_gibbs', 'emc3', 'markov_blanket', 'parent_
 
 @pytest.fixture(scope="module")
 def reinis():
-    return doxa.learn(datasets.load("reinis"), exact=False, seed=1)
+    return doxa.learn(datasets.load("reinis"), prior="uniform", exact=False, seed=1)
 
 
 @pytest.fixture(scope="module")
 def small():
     table = skewed_table(4, 50, seed=7)
-    return doxa.learn(table, seed=2, draws=2000), enumerate_posterior(FamilyScores(table))
+    return doxa.learn(table, prior="uniform", seed=2, draws=2000), enumerate_posterior(FamilyScores(table))
 
 
 def test_reinis_agrees_with_the_exact_sum(reinis):
@@ -152,7 +152,9 @@ def test_learn_takes_paths_and_frames(tmp_path):
 def test_a_cap_is_obeyed_and_stated(small):
     posterior = doxa.learn(skewed_table(4, 50, seed=7), max_parents=1, seed=1, draws=200)
     assert max(len(dag.parents(x)) for dag, _, _ in posterior.graphs(99) for x in dag.names) == 1
-    assert "at most 1 parent\n" in posterior.summary()
+    assert "sparse prior over graphs; at most 1 parent with at most 50 configurations\n" in posterior.summary()
+    uniform = doxa.learn(skewed_table(4, 50, seed=7), prior="uniform", max_parents=1, seed=1, draws=20)
+    assert "at most 1 parent\n" in uniform.summary()
     assert "any number of parents" in small[0].summary()
 
 
@@ -172,7 +174,7 @@ def test_summary_is_a_page_of_text(reinis):
 
 def test_one_state_columns_and_one_row_are_learnt_from():
     table = Table.from_codes(["a", "b", "c"], [["n", "y"], ["only"], ["n", "y"]], [[0, 0, 1]])
-    posterior = doxa.learn(table, seed=1, draws=400)
+    posterior = doxa.learn(table, prior="uniform", seed=1, draws=400)
     # BDeu of one case is -log 2 for each two-state column, whatever the graph: the posterior is the prior.
     exact = enumerate_posterior(FamilyScores(table))
     np.testing.assert_allclose(exact.probability, 1 / 25)

@@ -36,13 +36,15 @@ OPTIONS = {
 }
 
 
-def options_of(*, score=None, prior="uniform", edge_log_odds=None, **limits):
+def options_of(*, score=None, prior="uniform", edge_log_odds=None, max_configurations=None, n_states=None, **limits):
     table = skewed_table(5, 60, seed=3)
+    n_states = None if n_states is None else [n_states] * 5
     return RunOptions.of(
         table,
         BDeu(2.0) if score is None else score,
         make_prior(FIVE, prior, edge_log_odds),
-        make_limits(FIVE, **limits),
+        make_limits(FIVE, n_states=n_states, max_configurations=max_configurations, **limits),
+        max_configurations=max_configurations,
     )
 
 
@@ -82,13 +84,14 @@ def test_runs_with_limits_and_priors_are_gone_on_with(name, tmp_path):
         ({"edge_log_odds": 0.5}, "edge_log_odds"),
         ({"prior": "in_degree"}, "prior"),
         ({"score": K2()}, "score"),
+        ({"max_configurations": 4, "n_states": 2}, "max_configurations"),
     ],
 )
 def test_a_run_with_other_knowledge_is_another_run(other, named, tmp_path):
     """`resume` takes what the file says; a writer that expects something else is told what differs."""
     table = skewed_table(5, 60, seed=3)
     path = tmp_path / "run.doxa"
-    doxa.learn(table, draws=20, seed=2, equivalent_sample_size=2.0, store=path)
+    doxa.learn(table, draws=20, seed=2, equivalent_sample_size=2.0, prior="uniform", store=path)
     with open_reader(path) as reader:
         header = reader.header
     changed = dataclasses.replace(header, options={**header.options, **options_of(**other).to_json()})
@@ -120,6 +123,14 @@ CHANGES = {
     "huge setting": {"score": {"name": "k2", "prior_count": HUGE}},
     "setting as text": {"score": {"name": "k2", "prior_count": "1"}},
     "strange setting": {"score": {"name": "bic", "colour": 1}},
+    "cap on configurations of nothing": {"max_configurations": 0},
+    "cap on configurations as text": {"max_configurations": "4"},
+    "cap on configurations that is true": {"max_configurations": True},
+    "cap on configurations without states": {"max_configurations": 4, "n_states": []},
+    "too few numbers of states": {"n_states": [2, 2]},
+    "no states": {"n_states": [2, 2, 2, 2, 0]},
+    "huge number of states": {"max_configurations": 4, "n_states": [2, 2, 2, 2, HUGE]},
+    "states as text": {"n_states": ["2"] * 5},
     "unknown prior": {"prior": "mine"},
     "prior that is a list": {"prior": []},
     "odds of two": {"edge_log_odds": [["x0", "x1"]]},
@@ -147,14 +158,40 @@ def test_hostile_options_are_refused(name):
         RunOptions.from_json(stored, "digest")
 
 
-NEW = ("n_missing", "indicator", "hidden")  # which older files do not have
+NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations")  # which older files do not have
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_options_that_older_files_do_not_have_may_be_left_out(name):
     stored = options_of().to_json()
     del stored[name]
-    assert RunOptions.from_json(stored, "digest") == dataclasses.replace(options_of(), data_digest="digest")
+    expected = dataclasses.replace(options_of(), data_digest="digest")
+    if name == "n_states":  # it cannot be told from the other options, and is not needed without a cap
+        expected = dataclasses.replace(expected, n_states=())
+    assert RunOptions.from_json(stored, "digest") == expected
+
+
+def test_files_from_before_the_cap_on_configurations_have_the_limits_that_they_had():
+    stored = options_of(**KNOWN).to_json()
+    del stored["n_states"], stored["max_configurations"]
+    old = RunOptions.from_json(stored, "digest")
+    assert (old.n_states, old.max_configurations) == ((), None)
+    for one, two in zip(old.limits, make_limits(FIVE, **KNOWN), strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_a_cap_on_configurations_survives_json():
+    options = options_of(prior="sparse", n_states=2, max_configurations=4, **KNOWN)
+    again = RunOptions.from_json(json.loads(json.dumps(options.to_json())), options.data_digest)
+    assert again == options
+    assert again.max_configurations == 4
+    assert again.n_states == (2,) * 5
+    right = make_limits(FIVE, **KNOWN, n_states=[2] * 5, max_configurations=4)
+    for one, two in zip(again.limits, right, strict=True):
+        assert np.array_equal(one, two)
+    without = dataclasses.replace(options, max_configurations=None).limits
+    assert not np.array_equal(again.limits.max_log_configs, without.max_log_configs)
+    assert again.limits.most_parents.max() < without.most_parents.max()
 
 
 @pytest.mark.parametrize("name", [name for name in options_of().to_json() if name not in NEW])

@@ -94,7 +94,7 @@ class ExactStructurePosterior(StructurePosterior):
     >>> import doxa
     >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
     >>> print(posterior.edge("smoke", "protein"))
-    0.35171 (exact)
+    0.268793 (exact)
     """
 
     def __init__(

@@ -38,6 +38,9 @@ class FamilyCost(NamedTuple):
 def predicted_cost(limits: Limits, n_states: NDArray[np.int64], n_rows: int) -> FamilyCost:
     """Families within the limits, and their cells, at most one a row each; nothing is listed.
 
+    Of a cap on configurations only the number of parents that it leaves is known without listing: with one, the numbers
+    are bounds.
+
     Examples
     --------
     >>> from doxa.structure.limits import capped
@@ -85,6 +88,7 @@ def needed_sets(limits: Limits) -> list[NDArray[np.int64]]:
         for base in (node.required, np.append(node.required, node.child)):
             for size in range(node.most_free + 1):
                 free = node.free[subsets(len(node.free), size)]
+                free = free[node.legal(free, limits.log_states)]
                 members = np.concatenate([free, np.broadcast_to(base, (len(free), len(base)))], axis=1)
                 found[members.shape[1]].append(np.sort(members, axis=1))
     return [

@@ -135,7 +135,7 @@ def build_score_table(
     >>> from doxa.structure.limits import capped
     >>> table = build_score_table(FamilyScores(datasets.load("reinis")), capped([5] * 6), keep_within=4.0)
     >>> table.info.n_computed, table.info.n_kept
-    (156, 46)
+    (192, 46)
     """
     max_size = _usual_size(scores, limits) if max_size is None else check_whole("max_size", max_size, 0)
     most_large = None if most_large is None else check_whole("most_large", most_large, 0)
