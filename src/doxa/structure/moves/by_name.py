@@ -42,6 +42,8 @@ class Exact:
         raise ArgumentError("sampler is Exact(), whose draws are independent; choose another to go on, or exact=True")
 
 
+_STEPS_A_SWAP = 1000  # between two offers of places: fewer and calls from Python cost more than the steps
+
 MOVES: dict[str, type[Any]] = {
     move.name: move
     for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Tempered, Cycle, Exact)
@@ -74,7 +76,7 @@ def sampler_of(move: StructureMove, scores: FamilyScores, limits: Limits, thin: 
     if isinstance(move, Tempered):
         return move.sampler(scores, limits, thin)
     sampler = StructureSampler(move, scores, limits, thin)
-    return EscalatingSampler((sampler,), thin, 1) if isinstance(move, Auto) else sampler
+    return EscalatingSampler((sampler,), thin, max(1, _STEPS_A_SWAP // thin)) if isinstance(move, Auto) else sampler
 
 
 def move_settings(move: StructureMove) -> dict[str, Any]:

@@ -7,8 +7,8 @@ gains (Teyssier & Koller 2005, with insertions in place of swaps of neighbours).
 many nodes together, which single edges, whole parent sets and reversals cannot.
 
 It starts from given graphs and from random orders, then again and again from the best order with a few nodes exchanged
-(iterated local search), and stops when its walks along the lists have been as many as was allowed: counted work, so
-that what it finds depends on the table and the seed alone.
+(iterated local search), and stops when nothing has been gained for long, or when its looks at the lists have been as
+many as was allowed: counted work, so that what it finds depends on the table and the seed alone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from doxa.structure.moves.parent_sets import ParentSets, draw_set
 __all__ = ["FoundGraph", "search_orders"]
 
 _GAIN = 1e-9  # nats: smaller differences are rounding
-_WALKS = 12_000_000  # along lists: half a second on one core
-_WALKS_A_CUBE = 400
+_LOOKS = 24_000_000  # half a second on one core
+_KICKS_A_NODE = 30  # without a gain, after which there is hardly more to be had
 _RANDOM_ORDERS = 24
 _LARGEST_KICK = 6
 
@@ -45,7 +45,7 @@ def search_orders(
     graphs: Iterable[NDArray[np.uint64]] = (),
     *,
     random_orders: int = _RANDOM_ORDERS,
-    walks: int | None = None,
+    looks: int = _LOOKS,
 ) -> FoundGraph | None:
     """The best graph that insertions in orders reach.
 
@@ -58,9 +58,8 @@ def search_orders(
         Adjacency rows of graphs whose orders to start from.
     random_orders : int
         Further starts.
-    walks : int, optional
-        Walks along lists, some 3 n^2 for each pass over the nodes; when left out, more for more nodes, up to half a
-        second of them.
+    looks : int
+        Looks at blocks of 64 listed sets, in all passes but the first from each start.
 
     Returns
     -------
@@ -73,9 +72,10 @@ def search_orders(
     best, best_score = np.arange(n, dtype=np.int64), -np.inf
     starts = [_order_of(rows, rng) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
-    most = min(_WALKS, _WALKS_A_CUBE * n**3)
-    passes = max(len(starts), (most if walks is None else min(walks, most)) // (3 * n * n))
-    while passes > 0:
+    passes = max(len(starts), looks // (3 * n * max(n, int(table.first_block[-1]))))
+    patience = _KICKS_A_NODE * n
+    while passes > 0 and patience > 0:
+        patience -= not starts
         order = starts.pop() if starts else _kicked(best, rng)
         score = -np.inf
         while passes > 0:
@@ -85,7 +85,7 @@ def search_orders(
                 break
             score = after
         if score > best_score + _GAIN:
-            best, best_score = order, score
+            best, best_score, patience = order, score, _KICKS_A_NODE * n
     if best_score == -np.inf:
         return None
     rows = np.zeros((n, n_words(n)), dtype=np.uint64)

@@ -89,7 +89,7 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 
     shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
     own = ("cumulative", "chosen", "where", "reached", "order")
-    joint = joint_work(shared.joint[0], shared.sets.shape[1])
+    joint = (*shared.joint[:2], *(work.copy() for work in shared.joint[2:]))
     return shared._replace(**{name: getattr(shared, name).copy() for name in own}, joint=joint)
 
 

@@ -5,7 +5,7 @@ with moves that its sampler does not have (`doxa.structure.moves.order_search`, 
 from random ones) looks for a graph that scores more than all that was sampled; and for each node a search from large
 parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a posterior that
 is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there, and where it
-comes to stay in graphs that score as the sampled ones do, and has the same edges, nothing was missed.
+comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was missed.
 
 Where cells are missing, graphs are compared on one completion, the chain's last.
 
@@ -38,8 +38,9 @@ _SEED = 20262
 _SHARE = 20  # of the run's steps, one in so many goes into the audit's chain
 _DRAWS, _LEAST_DRAWS = 250, 60  # of that chain; a quarter of them first, which are not looked at
 _NATS = 2.0  # by which its mean log score exceeds that of the sample: more is a mode with more probability
-_EDGE = 0.5  # by which an edge's frequency differs: more is a mode of its own, whatever it scores
-_WALKS_A_STEP = 0.5  # of the run: a walk takes a tenth of a step
+_EDGE = 0.5  # by which an edge's frequency differs where the chain is in graphs of another kind
+_ALIKE = 0.8  # of those edges, how many a sampled graph has as the chain has them, if it is of that kind
+_FAR_BELOW = -7.0  # nats under the sample: a mode with a thousandth of its probability
 
 
 def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Audit:
@@ -56,9 +57,8 @@ def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Audit:
     log_score = trace["log_score"]
     best = log_score.argmax(axis=1)
     graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
-    frequency = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0])).mean(axis=0)
-    steps = log_score.size * trace.thin
-    found = _missed(scores, limits, graphs, log_score, frequency, steps)
+    sampled = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0]))
+    found = _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
     return Audit(found, time.monotonic() - begin)
 
 
@@ -82,9 +82,9 @@ def audit_completions(
         sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
         n_draws = _n_draws(steps // len(graphs), sampler.thin)
         draws = _late(sampler, rows, n_draws)
-        frequency = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
         best = draws["rows"][draws["log_score"].argmax()]
-        found = _missed(scores, limits, [best], draws["log_score"], frequency, steps // len(graphs))
+        sampled = unpack_rows(draws["rows"], len(rows))
+        found = _missed(scores, limits, [best], draws["log_score"], sampled, steps // len(graphs))
         if found:
             return Audit(f"given the missing cells of one draw, {found}", time.monotonic() - begin)
     return Audit("", time.monotonic() - begin)
@@ -95,14 +95,14 @@ def _missed(
     limits: Limits,
     graphs: Sequence[NDArray[np.uint64]],
     log_score: NDArray[np.float64],
-    frequency: NDArray[np.float64],
+    sampled: NDArray[np.bool_],
     steps: int,
 ) -> str:
     """What the audit finds, in words; empty when it finds nothing."""
     rng = np.random.default_rng(_SEED)
     table = parent_sets(scores, limits, 1.0)
     known = float(log_score.max())
-    best = search_orders(table, rng, graphs, walks=int(_WALKS_A_STEP * steps))
+    best = search_orders(table, rng, graphs, looks=steps)
     candidates = [] if best is None else [best.rows]
     larger = with_large_family(scores, limits, table, graphs[0], rng)
     candidates += [] if larger is None else [larger]
@@ -113,13 +113,22 @@ def _missed(
         sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
         draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
         above = float(draws["log_score"].mean() - log_score.mean())
-        apart = np.abs(unpack_rows(draws["rows"], len(rows)).mean(axis=0) - frequency).max()
-        if above > _NATS or apart > _EDGE:
+        there = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
+        if above > _NATS or (above > _FAR_BELOW and not _is_known(there, sampled)):
             return (
                 f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
                 f"there stays {above:+.1f} nats from the others: they have missed a mode"
             )
     return ""
+
+
+def _is_known(there: NDArray[np.float64], sampled: NDArray[np.bool_]) -> bool:
+    """Whether the sample has graphs of the kind in which a chain is, by the edges that tell the two apart."""
+    telling = np.abs(there - sampled.mean(axis=0)) > _EDGE
+    if not telling.any():
+        return True
+    alike = (sampled[:, telling] == (there[telling] > 0.5)).mean(axis=1)
+    return bool(alike.max() >= _ALIKE)
 
 
 def _n_draws(steps: int, thin: int) -> int:
