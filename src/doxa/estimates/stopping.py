@@ -17,7 +17,15 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.trace import Trace
 
 __all__ = [
-    "Audit","Shortfall", "StopReport", "TimeUpError", "Until", "decision_points", "look_before", "worst_shortfall"]
+    "Audit",
+    "Shortfall",
+    "StopReport",
+    "TimeUpError",
+    "Until",
+    "decision_points",
+    "look_before",
+    "worst_shortfall",
+]
 
 FIRST_LOOK = 500  # draws of each chain before the first look
 GROWTH = 1.5  # of the number of draws from one look to the next

@@ -5,10 +5,10 @@ samplers nothing:
 
 .. math:: \log P(G) = \text{const} + \sum_j \Big[ f_j(|pa(j)|) + \sum_{i \in pa(j)} \lambda_{ij} \Big].
 
-With :math:`f(k) = -\log \binom{n - 1}{k} - k \log n` it is *sparse*, the default: a node has k parents with a probability
-proportional to :math:`n^{-k}`, but for the ban on cycles, whichever they are, so that some one edge is expected
-beforehand in the whole graph, however many columns there are (a complexity prior: Castillo & van der Vaart 2012).
-Among a table's many pairs of columns chance alone makes some look dependent; this is what their number costs.
+With :math:`f(k) = -\log \binom{n - 1}{k} - k \log n` it is *sparse*, the default: a node has k parents with a
+probability proportional to :math:`n^{-k}`, but for the ban on cycles, whichever they are, so that about one edge is
+expected beforehand in the whole graph, however many columns there are (a complexity prior: Castillo & van der Vaart
+2012).  Among a table's many pairs of columns chance alone makes some look dependent; this is what their number costs.
 
 With f = 0 and :math:`\lambda = 0` it is uniform over graphs.  A constant :math:`\lambda < 0` is a penalty on
 edges; single values :math:`\lambda_{ij}` are log odds of single edges, before the ban on cycles.  With

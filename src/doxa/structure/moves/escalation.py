@@ -69,7 +69,7 @@ class EscalatingSampler(TemperedSampler):
     ) -> tuple[EscalatingState, dict[str, NDArray[Any]], dict[str, int]]:
         """As `TemperedSampler.run`."""
         after, draws, info = super().run(state, n_steps, rng)
-        return EscalatingState(*after, betas=state.betas), draws, info
+        return EscalatingState(**after._asdict(), betas=state.betas), draws, info
 
     def revise(
         self, states: Sequence[EscalatingState], trace: Trace, *, settled: bool, epoch: int
@@ -108,7 +108,7 @@ class EscalatingSampler(TemperedSampler):
 
     def _beginning(self, state: StructureState, rng: np.random.Generator) -> EscalatingState:
         together = self._together([state], [spawned(rng)], 0)
-        return EscalatingState(*together, betas=np.ones(1))
+        return EscalatingState(**together._asdict(), betas=np.ones(1))
 
     def _planted(self, states: list[EscalatingState], trace: Trace, epoch: int) -> list[EscalatingState] | None:
         """Half of the chains at a graph that beats all that was seen; None if the search finds none."""

@@ -249,4 +249,3 @@ def joint_parents_step(graph: Any, local: Any, cache: Any, scoring: Any, table: 
             table.where[node] = number
             local[node] = family_log_score(node, graph[0][node], cache, scoring)
     return more if changed else nothing
-

@@ -124,7 +124,7 @@ def _best(table: Any, node: int, avoid: Any) -> int:
 @hot
 def _weight(table: Any, node: int, avoid: Any) -> float:
     number = _best(table, node, avoid)
-    return table.weight[number] if number >= 0 else -np.inf  # type: ignore[no-any-return]
+    return table.weight[number] if number >= 0 else -np.inf
 
 
 @hot

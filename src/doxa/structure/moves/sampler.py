@@ -18,8 +18,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import local_scores
-from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
 from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone

@@ -70,12 +70,10 @@ def _drawn_dag(rng: np.random.Generator, limits: Limits, density_at: Callable[[i
     return adjacency
 
 
-def _that_fit(
-    chosen: NDArray[np.int64], parents: NDArray[np.bool_], node: int, limits: Limits
-) -> NDArray[np.int64]:
+def _that_fit(chosen: NDArray[np.int64], parents: NDArray[np.bool_], node: int, limits: Limits) -> NDArray[np.int64]:
     """The first of the chosen nodes that have, with the parents there are, no more configurations than allowed."""
     log_configs = limits.log_states[parents].sum() + np.cumsum(limits.log_states[chosen])
-    return chosen[log_configs <= limits.max_log_configs[node]]
+    return np.asarray(chosen[log_configs <= limits.max_log_configs[node]])
 
 
 def _random_order(rng: np.random.Generator, edges: NDArray[np.bool_]) -> NDArray[np.int64]:

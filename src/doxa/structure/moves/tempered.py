@@ -149,6 +149,7 @@ def stream_of(words: NDArray[np.uint64]) -> np.random.Generator:
 
 
 def words_of(stream: np.random.Generator) -> NDArray[np.uint64]:
+    """Undo `stream_of`."""
     state: Any = stream.bit_generator.state["state"]
     low = 2**64 - 1
     return np.array(
@@ -157,6 +158,7 @@ def words_of(stream: np.random.Generator) -> NDArray[np.uint64]:
 
 
 def spawned(rng: np.random.Generator) -> np.random.Generator:
+    """A stream of its own for a rung."""
     return np.random.Generator(np.random.PCG64(rng.integers(2**63, size=4).tolist()))
 
 

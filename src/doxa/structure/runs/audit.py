@@ -1,11 +1,11 @@
 r"""The audit of a run that seems to have converged: is there a mode that none of its chains has seen?
 
 Chains that agree prove nothing of a mode that none of them can reach.  So before a run is called *Converged*, a search
-with moves that its sampler does not have (`doxa.structure.moves.order_search`, from orders of the chains' own graphs and
-from random ones) looks for a graph that scores more than all that was sampled; and for each node a search from large
-parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a posterior that
-is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there, and where it
-comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was missed.
+with moves that its sampler does not have (`doxa.structure.moves.order_search`), from orders of the chains' own graphs
+and from random ones, looks for a graph that scores more than all that was sampled; and for each node a search from
+large parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a
+posterior that is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there,
+and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was missed.
 
 Where cells are missing, graphs are compared on one completion, the chain's last.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +136,7 @@ def _n_draws(steps: int, thin: int) -> int:
     return int(np.clip(steps // _SHARE // thin, _LEAST_DRAWS, _DRAWS))
 
 
-def _late(sampler: StructureSampler, rows: NDArray[np.uint64], n_draws: int) -> dict[str, NDArray[np.float64]]:
+def _late(sampler: StructureSampler, rows: NDArray[np.uint64], n_draws: int) -> dict[str, NDArray[Any]]:
     """Draws of a chain from a graph, after a quarter of its way."""
     rng = np.random.default_rng([_SEED, 1])
     _, draws, _ = sampler.run(sampler.start_at(rows), sampler.thin * n_draws, rng)

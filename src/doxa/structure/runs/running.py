@@ -177,7 +177,8 @@ def _audit(plan: RunPlan, scores: FamilyScores | None, trace: Trace) -> Audit | 
     data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
     graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
     completions = [data.completed(cells.astype(np.int16)) for cells in trace["cells"][:, -1]]
-    return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], trace["n_edges"].size * plan.thin)
+    steps = trace["n_edges"].size * plan.thin
+    return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], steps)
 
 
 def _usual_thin(n_nodes: int, incomplete: bool) -> int:

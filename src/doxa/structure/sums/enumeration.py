@@ -123,7 +123,7 @@ def _legal_parent_sets(child: int, limits: Limits) -> NDArray[np.int64]:
     sizes = range(min(int(limits.max_parents[child]) - required.bit_count(), len(free)) + 1)
     masks = np.array([required | sum(chosen) for size in sizes for chosen in combinations(free, size)], dtype=np.int64)
     members = (masks[:, None] >> np.arange(len(limits.max_parents))) & 1
-    return masks[members @ limits.log_states <= limits.max_log_configs[child]]
+    return np.asarray(masks[members @ limits.log_states <= limits.max_log_configs[child]])
 
 
 def enumerate_posterior(scores: FamilyScores, limits: Limits | None = None) -> GraphPosterior:
