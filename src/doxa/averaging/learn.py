@@ -117,8 +117,9 @@ def learn(
         missing cells are summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``,
         ``thin``, ``until``, ``store``): up to 17 columns, with ``max_parents`` the same.
     chains : int, default=4
-        Independent chains, started far apart: the first at the empty graph, the second at a greedy optimum, the others
-        at random graphs (and random values of missing cells).
+        Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
+        the third at a dense graph, the others at random graphs.  With missing cells the second starts at a greedy
+        optimum, the third and the others at random graphs and random values.
     draws : int, optional
         Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional
