@@ -34,6 +34,7 @@ from doxa.structure.moves.parent_sets import ParentSets, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
 from doxa.structure.sums.enumeration import GraphPosterior, enumerate_posterior
+from support.joint_moves import joint_parents_matrix, order_shift_matrix
 from support.tables import skewed_table
 
 Matrix = NDArray[np.float64]
@@ -175,8 +176,8 @@ def step_matrices(move: Any, of: Target, hastings: bool = True) -> list[Matrix]:
             return [np.linalg.matrix_power(turn, move.covered_arc_reversals) @ listed(SingleEdge(), of, hastings)]
         case Auto():
             parts = [listed(part, of, hastings) for part in (SingleEdge(), EdgeReversal(), ParentSetGibbs())]
-            shares = [move.single_edge, move.edge_reversal, 1.0 - move.single_edge - move.edge_reversal]
-            return [mixture_matrix(parts, shares)]
+            parts[2:2] = together(of)
+            return [mixture_matrix(parts, [*move.shares, 1.0 - sum(move.shares)])]
         case MarkovBlanket(scan="systematic", published=False):
             return [step for visit in blanket_visits(move, of, hastings) for step in visit]
         case Cycle():
@@ -190,6 +191,16 @@ def step_matrices(move: Any, of: Target, hastings: bool = True) -> list[Matrix]:
                         done[number] += 1
             return turns
     raise AssertionError(f"no matrices for {move!r}")
+
+
+_together: dict[Target, list[Matrix]] = {}
+
+
+def together(of: Target) -> list[Matrix]:
+    """Transition matrices of a shift in an order and of a joint redrawing, by their plain twins."""
+    if of not in _together:
+        _together[of] = [order_shift_matrix(of), joint_parents_matrix(of)]
+    return _together[of]
 
 
 def blanket_visits(move: MarkovBlanket, of: Target, hastings: bool = True) -> list[list[Matrix]]:

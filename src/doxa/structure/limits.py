@@ -1,8 +1,8 @@
 """`Limits`: which families a graph may have.  Required and forbidden edges, tiers, and caps on the parents of a node.
 
 This is hard knowledge: a graph that breaks it has posterior probability 0, whatever the data say.  Soft knowledge is a
-prior (`doxa.structure.priors`).  Everything is brought into one form, two bit sets and two caps for each node, which every
-move, every start and every exact sum obeys.
+prior (`doxa.structure.priors`).  Everything is brought into one form, two bit sets and two caps for each node, which
+every move, every start and every exact sum obeys.
 
 The second cap is on the number of *configurations* that a set of parents can take, the product of their numbers of
 states: a table with more configurations than there are rows says nothing of most of them.

@@ -24,7 +24,7 @@ from doxa.estimates.indicators import Status
 from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.structure.answers.posterior import SampledGraph, StructurePosterior
-from doxa.structure.answers.verdict import Verdict
+from doxa.structure.answers.verdict import Verdict, wide_families
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.by_name import Exact
 from doxa.structure.sums.dag_budget import ExactCost, fits, predicted_cost
@@ -176,12 +176,13 @@ class ExactStructurePosterior(StructurePosterior):
     def judgement(self) -> Verdict:
         """The verdict taken apart: there is nothing to run longer."""
         error = math.exp(self.exact.log_relative_error)
-        return Verdict(
-            True,
+        text = (
             "Exact: a sum over all graphs within the limits, with an error below "
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
-            f"over {self.n_edges.size} independent draws.",
+            f"over {self.n_edges.size} independent draws."
         )
+        wide = wide_families(self)
+        return Verdict(True, f"{text} {wide}" if wide else text)
 
 
 def worth_it(options: RunOptions) -> bool:

@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.estimates.verdict import Verdict
+from doxa.models.bits import unpack_rows
 
 if TYPE_CHECKING:
     from doxa.structure.answers.sample import GraphSample
 
-__all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge"]
+__all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge", "wide_families"]
 
 R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
+_PROBABLE, _LOOKED_AT = 0.05, 2000  # of a family; sampled graphs that are looked at
 LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
@@ -37,6 +39,8 @@ def judge(posterior: GraphSample) -> Verdict:
     text = f"{word}: {reason}."
     if posterior.stop is not None and posterior.stop.text:
         text = f"{text} {posterior.stop.text}"
+    wide = wide_families(posterior)
+    text = f"{text} {wide}" if wide else text
     if posterior.sampler.bias is not None:
         # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
         agree = "The chains agree with each other. " if converged else ""
@@ -81,6 +85,28 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
     return True, reason if audit is None else f"{reason}; a search with other moves found no better mode", ""
+
+
+def wide_families(posterior: GraphSample) -> str:
+    """In words, that nodes have probable parents with more configurations than there are rows; empty if none has."""
+    options = posterior.options
+    if options.score.is_logistic or options.max_configurations is not None or not options.n_states:
+        return ""
+    rows = posterior.trace["rows"]
+    every = max(1, rows.shape[1] * rows.shape[0] // _LOOKED_AT)
+    graphs = unpack_rows(rows[:, ::every].reshape(-1, *rows.shape[2:]), len(posterior.names))
+    log_configs = np.einsum("gij,i->gj", graphs, np.log(np.array(options.n_states, dtype=np.float64)))
+    probability = (log_configs > np.log(options.n_rows) + 1e-9).mean(axis=0)
+    found = probability > _PROBABLE
+    if not found.any():
+        return ""
+    worst = int(probability.argmax())
+    many = f"{int(found.sum())} columns have" if found.sum() > 1 else f"{posterior.names[worst]!r} has"
+    return (
+        f"{many} probable parents with more configurations than the {options.n_rows} rows (most so "
+        f"{posterior.names[worst]!r}: probability {probability[worst]:.2g}), tables of which say almost nothing: take "
+        "prior='sparse', max_parents=3 or fewer bins."
+    )
 
 
 def _only_graph(posterior: GraphSample) -> str:

@@ -3,8 +3,8 @@ r"""Score tables: for every node the parent sets that matter, with their log wei
 Moves that redraw a whole parent set (`doxa.structure.moves.parent_sets`) need a list to draw from.  The list of a node
 holds all legal sets, whatever their size, where these are few enough to be computed (some 20 columns, more where the
 limits are narrow); else all up to three parents or more, and larger ones where the data ask for them.  Sets that a
-smaller one beats by far are left out.  The weight of a set is what `doxa.structure.families.cache.family_log_score` returns: score and share in
-the log prior.
+smaller one beats by far are left out.  The weight of a set is what `doxa.structure.families.cache.family_log_score`
+returns: score and share in the log prior.
 
 **Sets left out.**  A set P is left out when a proper subset Q of it weighs :math:`k` nats more (``keep_within``).  Take
 the graphs that give node i the parents P, and give it Q in each of them.  Removing edges closes no cycle, different

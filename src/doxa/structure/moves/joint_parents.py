@@ -5,9 +5,9 @@ lies between scores tens of nats less, too much for moves of one or two nodes an
 redraws all of them at once goes through (Goudie & Mukherjee 2016).
 
 Take the parents of the nodes S away.  For s in S let :math:`R_s` be s and its descendants in what is left.  A parent
-set P of s that avoids :math:`R_s` has for *type* those other members t of S with P reaching into :math:`R_t`.  The whole
-is without cycles exactly if the types, read as parents within S, are a graph without cycles.  So the sum over the joint
-parent sets of S is a sum over the 543 graphs on four nodes,
+set P of s that avoids :math:`R_s` has for *type* those other members t of S with P reaching into :math:`R_t`.  The
+whole is without cycles exactly if the types, read as parents within S, are a graph without cycles.  So the sum over the
+joint parent sets of S is a sum over the 543 graphs on four nodes,
 
 .. math:: \sum_{H} \prod_{s \in S} W_s(pa_H(s)), \quad W_s(T) = \sum_{P\ \text{of type}\ T} w_s(P),
 

@@ -1,7 +1,7 @@
 """Large parent sets whose parts are worth nothing: a search from many parents downwards.
 
-Lists of parent sets grow from small sets (`doxa.structure.families.score_table`).  Where not all sets can be computed, a
-large one without any good part, such as the columns of a parity check, is never met.  Here the parents of a node are
+Lists of parent sets grow from small sets (`doxa.structure.families.score_table`).  Where not all sets can be computed,
+a large one without any good part, such as the columns of a parity check, is never met.  Here the parents of a node are
 taken as large as its limits allow, at random among the nodes that may come before it, and are left out one by one,
 always the one without which the family weighs most, as long as that helps.
 """
@@ -72,9 +72,9 @@ def with_large_family(
                 members = np.zeros((n, n_words(n)), dtype=np.uint64)
                 members[node] = found[0]
                 for other in others:
-                    if count_bits(members, node) < _MOST_PARENTS and not has_bit(members, node, other):
-                        if may_add(limits, members, node, other):
-                            toggle_bit(members, node, other)
+                    room = count_bits(members, node) < _MOST_PARENTS and not has_bit(members, node, other)
+                    if room and may_add(limits, members, node, other):
+                        toggle_bit(members, node, other)
                 left -= count_bits(members, node) ** 2 // 2
                 weight = np.empty(1)
                 while not _leave_out(node, members, limits, cache.arrays, scoring, weight):

@@ -1,13 +1,13 @@
 r"""`order_shift_step`: move a node within an order of the graph, and redraw the parents of all that it passes.
 
-Single edges, whole parent sets and reversals change one or two nodes.  Where a dozen columns say nearly the same, graphs
-of equal worth differ in many nodes at once.  This step changes as many as it takes, and is exact.
+Single edges, whole parent sets and reversals change one or two nodes.  Where a dozen columns say nearly the same,
+graphs of equal worth differ in many nodes at once.  This step changes as many as it takes, and is exact.
 
 The graph G is joined for one step by an order o of its nodes, drawn by placing at random one of the nodes whose parents
-are placed, again and again, so that :math:`q(o \mid G) = \prod_t 1 / a_t` with :math:`a_t` nodes to choose from.  A node
-is then moved to another place of the order, as far as a draw says that does not depend on where it stands; every node
-between the two places, itself included, gets new parents from among those of its list that stand before it, by their
-weights.  With :math:`Z_i(o)` the sum of the weights of i's sets that fit, the step is accepted with probability
+are placed, again and again, so that :math:`q(o \mid G) = \prod_t 1 / a_t` with :math:`a_t` nodes to choose from.  A
+node is then moved to another place of the order, as far as a draw says that does not depend on where it stands; every
+node between the two places, itself included, gets new parents from among those of its list that stand before it, by
+their weights.  With :math:`Z_i(o)` the sum of the weights of i's sets that fit, the step is accepted with probability
 
 .. math:: \min\Big\{1, \frac{q(o' \mid G')}{q(o \mid G)} \prod_i \frac{Z_i(o')}{Z_i(o)}\Big\},
 

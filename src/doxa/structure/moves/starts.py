@@ -57,7 +57,7 @@ def random_dag(rng: np.random.Generator, limits: Limits) -> NDArray[np.bool_]:
 
 
 def _drawn_dag(rng: np.random.Generator, limits: Limits, density_at: Callable[[int], float]) -> NDArray[np.bool_]:
-    """A graph in a random order: the nodes before a node are its parents with a probability that depends on its place."""
+    """A graph in a random order: nodes before a node are its parents with a probability that its place says."""
     adjacency = np.array(limits.required_edges)
     allowed = limits.allowed_edges
     order = _random_order(rng, adjacency)

@@ -5,7 +5,8 @@ with moves that its sampler does not have (`doxa.structure.moves.order_search`),
 and from random ones, looks for a graph that scores more than all that was sampled; and for each node a search from
 large parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a
 posterior that is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there,
-and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was missed.
+and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was
+missed.
 
 Where cells are missing, graphs are compared on one completion, the chain's last.
 

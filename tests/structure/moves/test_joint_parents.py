@@ -1,0 +1,169 @@
+"""Joint redrawings of four nodes among five and six, by brute force: paths outside the four, and thousands of nats."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+
+from doxa.data import Table
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure import Auto
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.graph import working_graph
+from doxa.structure.limits import capped
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.joint_parents import joint_parents_step, near_nodes, small_graphs
+from doxa.structure.moves.parent_sets import find_set, parent_sets
+from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.sums.enumeration import all_dags, exact_edge_probabilities
+from support.checks import SEED, compare_transitions, z_limit
+from support.joint_moves import listed_sets, parents_of
+from support.tables import skewed_table
+
+
+def is_acyclic(parents, among):
+    """Whether nodes can be taken away, those without parents first, until none is left."""
+    left = sum(1 << node for node in among)
+    while left:
+        free = [node for node in among if left >> node & 1 and not parents[node] & left]
+        if not free:
+            return False
+        left &= ~sum(1 << node for node in free)
+    return True
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_small_graphs_are_all_graphs(n):
+    found = [tuple(graph) for graph in small_graphs(n).tolist()]
+    assert len(set(found)) == len(found)
+    assert set(found) == set(parents_of(all_dags(n)))
+
+
+def test_near_nodes_are_those_with_most_value_either_way():
+    value = np.array([[0, 5, 1, 2], [0, 0, 9, 0], [0, 0, 0, -np.inf], [0, 8, 7, 0]], dtype=float)
+    assert near_nodes(value).tolist() == [[1, 3, 2], [2, 3, 0], [1, 3, 0], [1, 2, 0]]
+    assert near_nodes(np.zeros((9, 9))).shape == (9, 6)
+    assert all(node not in near for node, near in enumerate(near_nodes(np.zeros((9, 9))).tolist()))
+
+
+def steps_from(scores, limits, rows, n_steps, seed):
+    """Parents of all nodes after one step from the same graph, again and again."""
+    rng, table = np.random.default_rng(seed), parent_sets(scores, limits, 1.0)
+    graph, local = working_graph(rows), np.empty(scores.n_nodes)
+    before = [part.copy() for part in (graph[0], graph[1])]
+    where = np.array([find_set(table, node, graph[0][node]) for node in range(scores.n_nodes)])
+    assert (where >= 0).all()
+    found = []
+    with scores.borrow() as (cache, scoring):
+        for _ in range(n_steps):
+            graph[0][:], graph[1][:] = before
+            table.where[:] = where
+            local_scores(graph, cache.arrays, scoring, local)
+            n_edges = sum(map(int.bit_count, graph[0][:, 0].tolist()))
+            more = joint_parents_step(graph, local, cache.arrays, scoring, table, rng)
+            after = graph[0][:, 0].tolist()
+            assert more == sum(map(int.bit_count, after)) - n_edges or (
+                more == -(1 << 30) and after == before[0][:, 0].tolist()
+            )
+            assert (table.sets[table.where, 0] == graph[0][:, 0]).all()
+            np.testing.assert_array_equal(unpack_rows(graph[1], len(after)), unpack_rows(graph[0], len(after)).T)
+            found.append(tuple(after))
+        right = local.copy()
+        local_scores(graph, cache.arrays, scoring, right)
+        np.testing.assert_array_equal(local, right)
+    return found
+
+
+def conditional(sets, parents, *, whole=True, fours=None):
+    """Law of the parents after a step on five nodes, by all joint sets; with other fours than those given it stays.
+
+    ``whole=False`` sees cycles in the four alone.
+    """
+    fours = list(combinations(range(5), 4)) if fours is None else fours
+    law = {tuple(parents): 1 - len(fours) / 5}
+    for nodes in fours:
+        weights = {}
+        for own in product(*(sets[node].items() for node in nodes)):
+            after = list(parents)
+            for node, (members, _) in zip(nodes, own, strict=True):
+                after[node] = members
+            if is_acyclic(after, range(5) if whole else nodes):
+                weights[tuple(after)] = sum(weight for _, weight in own)
+        top = max(weights.values())
+        total = sum(np.exp(weight - top) for weight in weights.values())
+        for after, weight in weights.items():
+            law[after] = law.get(after, 0.0) + np.exp(weight - top) / total / 5
+    return law
+
+
+def z_of(found, law):
+    """Largest z of the outcomes against a law, as a multiple of its limit."""
+    names = [*law, *(set(found) - set(law))]
+    number = {name: k for k, name in enumerate(names)}
+    counts = np.bincount([number[name] for name in found], minlength=len(names))
+    z, compared = compare_transitions(counts[None], np.array([[law.get(name, 0.0) for name in names]]))
+    return z / z_limit(compared), compared
+
+
+@pytest.mark.parametrize("centre", [0, 3])
+def test_a_step_among_five_nodes_draws_from_the_conditional_posterior(centre):
+    """From a graph in which paths lead through the node outside: centre has a parent and children."""
+    scores, limits = FamilyScores(skewed_table(5, 40, seed=3)), capped([2] * 5)
+    adjacency = np.zeros((5, 5), dtype=bool)
+    adjacency[(centre + 1) % 5, centre] = adjacency[centre, (centre + 2) % 5] = adjacency[centre, (centre + 3) % 5] = (
+        True
+    )
+    rows = pack_rows(adjacency)
+    found = steps_from(scores, limits, rows, 40_000, SEED)
+    (parents,) = parents_of(rows[None])
+    sets = listed_sets(parent_sets(scores, limits, 1.0))
+    z, compared = z_of(found, conditional(sets, parents))
+    assert compared > 30
+    assert z < 1
+    assert all(is_acyclic(after, range(5)) for after in set(found))
+    assert z_of(found, conditional(sets, parents, whole=False))[0] > 1.5
+
+
+def test_sets_that_fit_are_drawn_by_weight_where_the_best_that_does_not_is_thousands_of_nats_above():
+    """Four independent columns and one that says all that they say: it is the best parent of each, and their child."""
+    codes = np.random.default_rng(1).integers(0, 2, (3000, 4))
+    codes = np.column_stack([codes, codes @ [8, 4, 2, 1]])
+    states = [["a", "b"]] * 4 + [[f"s{k}" for k in range(16)]]
+    scores, limits = FamilyScores(Table.from_codes([f"x{i}" for i in range(5)], states, codes)), capped([4] * 5)
+    table = parent_sets(scores, limits, 1.0)
+    sets = listed_sets(table)
+    assert all(max(own.values()) - own[0] > 1500 for own in sets)
+    assert all(next(iter(own)) & 16 for own in sets[:4])
+    adjacency = np.zeros((5, 5), dtype=bool)
+    adjacency[:4, 4] = True
+    found = steps_from(scores, limits, pack_rows(adjacency), 20_000, SEED)
+    # With the fifth among the four, one of them takes a set thousands of nats below its best: that step stays.
+    z, compared = z_of(found, conditional(sets, (0, 0, 0, 0, 15), fours=[(0, 1, 2, 3)]))
+    assert compared > 8
+    assert z < 1
+    assert {after[4] for after in found} == {15}
+    assert z_of(found, {(0, 0, 0, 0, 15): 1.0})[0] > 1.5
+
+
+def near_copies(n, n_rows, seed):
+    """Columns that say the same but for two in a hundred cells: one hundreds of nats better with another than alone."""
+    rng = np.random.default_rng(seed)
+    said = rng.integers(0, 2, n_rows)
+    codes = np.where(rng.random((n_rows, n)) < 0.02, 1 - said[:, None], said[:, None])
+    return Table.from_codes([f"x{i}" for i in range(n)], [["a", "b"]] * n, codes)
+
+
+@pytest.mark.parametrize("move", [Auto(), Auto(0.3, 0.2, 0.0, 0.5)], ids=["as usual", "half joint"])
+def test_near_copies_are_sampled_as_they_are_summed(move):
+    scores, limits = FamilyScores(near_copies(6, 3000, seed=1)), capped([5] * 6)
+    table = parent_sets(scores, limits, 1.0)
+    assert all(table.weight[begin] - table.weight[end - 1] > 750 for begin, end in pairwise(table.first))
+    sampler = StructureSampler(move, scores, limits, thin=100)
+    rng = np.random.default_rng(SEED)
+    state, _, _ = sampler.run(sampler.init(rng), 50_000, rng)
+    _, draws, _ = sampler.run(state, 400_000, rng)
+    adjacency = unpack_rows(draws["rows"], 6)
+    assert all(is_acyclic(parents, range(6)) for parents in set(parents_of(draws["rows"])))
+    np.testing.assert_allclose(adjacency.mean(axis=0), exact_edge_probabilities(scores, limits), atol=0.06)

@@ -1,0 +1,158 @@
+"""The default sampler helps chains that disagree while they warm up, leaves others alone, and goes on from a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import doxa
+from doxa.data import Table
+from doxa.estimates.trace import Trace
+from doxa.mcmc import fleet
+from doxa.mcmc.driver import Schedule, sample
+from doxa.structure import Auto
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.limits import capped
+from doxa.structure.moves.by_name import sampler_of
+from doxa.structure.moves.escalation import EscalatingSampler, betas_for
+from doxa.structure.moves.sampler import StructureSampler
+from support.checks import worst_z
+from support.run_files import contents
+from support.tables import skewed_table
+
+
+def sum_table():
+    """Eight columns of three states, one the sum of four others modulo 3: no part of the five says anything."""
+    codes = np.random.default_rng(1).integers(0, 3, (300, 8))
+    codes[:, 4] = codes[:, :4].sum(axis=1) % 3
+    return Table.from_codes([f"x{i}" for i in range(8)], [list("abc")] * 8, codes)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 3.9, 7.0, 30.0, 1000.0])
+def test_temperatures_fall_evenly_from_one(spread):
+    betas = betas_for(spread)
+    assert betas[0] == 1.0
+    assert 2 <= len(betas) <= 8
+    ratio = betas[1:] / betas[:-1]
+    np.testing.assert_allclose(ratio, ratio[0])
+    assert ratio[0] == pytest.approx(1 - min(0.3, 1.2 / max(spread, 1e-3)))
+    if len(betas) < 8:
+        assert betas[-1] < 0.4  # the hottest is hot, unless that takes too many
+    assert betas_for(spread + 1).size >= betas.size
+
+
+def worst_edge(made):
+    """Largest z of the edges that are neither certain nor absent, against the exact sum."""
+    exact = doxa.learn(sum_table(), exact=True).edge_diagnostics.probability
+    found = made.edge_diagnostics
+    free = (exact > 0.01) & (exact < 0.99)
+    assert free.sum() > 10
+    return worst_z(found.probability[free], exact[free], found.mcse[free])
+
+
+def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
+    made = doxa.learn(sum_table(), exact=False, seed=1, thin=80)
+    assert "swaps_0" in made.trace.info
+    assert (made.trace.info["swapped_0"] > 0.05 * made.trace.info["swaps_0"]).all()
+    assert made.converged
+    assert worst_edge(made) < 5
+
+
+def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch):
+    def always(self, rungs, states, scores, first, rng, info):
+        for k in range(first, len(states) - 1, 2):
+            here, there = states[k], states[k + 1]
+            states[k], states[k + 1] = here._replace(rows=there.rows), there._replace(rows=here.rows)
+            info[f"swaps_{k}"] += 1
+            info[f"swapped_{k}"] += 1
+
+    monkeypatch.setattr(EscalatingSampler, "_swap", always)
+    assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, thin=80, until=doxa.Until(max_draws=1500))) > 10
+
+
+def test_chains_that_agree_are_left_alone():
+    made = doxa.learn(skewed_table(6, 200, seed=3), exact=False, seed=1)
+    assert sorted(made.trace.info) == ["accepted", "proposed"]
+    assert made.converged
+
+
+def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, monkeypatch):
+    table, options = sum_table(), {"exact": False, "seed": 1, "thin": 80, "until": doxa.Until(max_draws=600)}
+    whole = doxa.learn(table, store=tmp_path / "whole.doxa", **options)
+    assert "swaps_0" in whole.trace.info
+    epochs = whole.trace.n_warmup // whole.trace.thin // 500
+    assert epochs >= 3  # an epoch before the temperatures, and at least one with them
+    revised = fleet.Fleet._revised
+    for stop_at in (0, 1):
+        path = tmp_path / f"{stop_at}.doxa"
+
+        def interrupted(self, revise, *, epoch, stop_at=stop_at, **what):
+            if epoch == stop_at:
+                raise KeyboardInterrupt
+            return revised(self, revise, epoch=epoch, **what)
+
+        monkeypatch.setattr(fleet.Fleet, "_revised", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            doxa.learn(table, store=path, **options)
+        monkeypatch.setattr(fleet.Fleet, "_revised", revised)
+        assert np.array_equal(doxa.resume(path, table).trace["rows"], whole.trace["rows"])
+        assert contents(path) == contents(tmp_path / "whole.doxa")
+
+
+def one_rung(n=8, thin=50):
+    scores, limits = FamilyScores(skewed_table(n, 80, seed=2)), capped([n - 1] * n)
+    return sampler_of(Auto(), scores, limits, thin), StructureSampler(Auto(), scores, limits, thin)
+
+
+def test_one_rung_is_the_move_alone_whatever_the_blocks():
+    sampler, plain = one_rung()
+    assert isinstance(sampler, EscalatingSampler)
+    rng = np.random.default_rng(3)
+    state = sampler.start(2, rng)
+    assert state.betas.tolist() == [1.0]
+    again = np.random.default_rng(3)
+    assert np.array_equal(state.rows[0], plain.start(2, again).rows)
+    whole, draws, info = sampler.run(state, 50 * 60, rng)
+    assert sorted(info) == ["accepted", "proposed"]
+    assert info["proposed"] == 3000
+    parts, cut = [], state
+    for kept in (1, 7, 2, 50):
+        cut, some, _ = sampler.run(cut, 50 * kept, rng)
+        parts.append(some["rows"])
+    assert np.array_equal(np.concatenate(parts), draws["rows"])
+    for name in whole._fields:
+        assert np.array_equal(getattr(whole, name), getattr(cut, name)), name
+
+
+def test_revision_heats_chains_that_sit_apart_and_leaves_agreeing_ones():
+    sampler, _ = one_rung()
+    trace = sample(sampler, Schedule(4, 200, 100), seed=1)
+    states = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(4)]
+    assert sampler.revise(states, trace, settled=True, epoch=0) is None
+    assert sampler.revise(states, trace, settled=False, epoch=0) is None  # one more epoch may do
+    late = sampler.revise(states, trace, settled=False, epoch=1)
+    apart = {name: trace[name].copy() for name in trace.names}
+    apart["log_score"][0] -= 20.0
+    moved = Trace(apart, thin=trace.thin, n_warmup=0, entropy=1, info=dict(trace.info))
+    for heated in (late, sampler.revise(states, moved, settled=False, epoch=0)):
+        assert heated is not None
+        for chain, state in enumerate(heated):
+            assert len(state.betas) >= 4
+            assert np.array_equal(state.rows[0], states[chain].rows[0])  # the first rung stays where the chain was
+            assert np.array_equal(state.rows[1], states[(chain + 1) % 4].rows[0])
+            assert len({tuple(words) for words in state.streams.tolist()}) == len(state.betas)
+        assert sampler.revise(heated, moved, settled=False, epoch=2) is None  # once is enough
+
+
+def test_revision_puts_half_of_the_chains_at_a_graph_that_beats_all_they_have_seen():
+    sampler, plain = one_rung()
+    trace = sample(sampler, Schedule(4, 200, 100), seed=1)
+    worse = {name: trace[name].copy() for name in trace.names}
+    worse["log_score"] -= 10.0
+    seen = Trace(worse, thin=trace.thin, n_warmup=0, entropy=1, info=dict(trace.info))
+    empty = sampler.start(0, np.random.default_rng(0))
+    states = sampler.revise([empty] * 4, seen, settled=True, epoch=0)
+    assert [bool(state.rows.any()) for state in states] == [False, True, False, True]
+    rows = states[1].rows[0]
+    assert float(local_weights(plain.scores, rows[None]).sum()) >= trace["log_score"].max() - 1e-9
+    assert not empty.rows.any()

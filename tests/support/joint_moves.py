@@ -1,0 +1,136 @@
+"""Plain twins of the moves that change many nodes together, as matrices over all listed graphs.
+
+They know the lists of parent sets and the two papers' formulas, and share no code with the compiled steps: every order
+of a graph is listed, every shift, every redrawing.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations, product
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.models.bits import pack_rows, unpack_rows
+
+Matrix = NDArray[np.float64]
+Parents = tuple[int, ...]  # of each node, as a bit set
+
+
+def parents_of(rows: NDArray[np.uint64]) -> list[Parents]:
+    """The parents of all nodes of each graph, shape (n_graphs, n_nodes, 1) of adjacency rows."""
+    n = rows.shape[1]
+    words = pack_rows(unpack_rows(rows, n).transpose(0, 2, 1))[:, :, 0]
+    return [tuple(graph) for graph in words.astype(np.int64).tolist()]
+
+
+def listed_sets(table: Any) -> list[dict[int, float]]:
+    """For each node its listed sets, with their log weights."""
+    n = len(table.first) - 1
+    numbers = [range(table.first[node], table.first[node + 1]) for node in range(n)]
+    return [{int(table.sets[k, 0]): float(table.weight[k]) for k in numbers[node]} for node in range(n)]
+
+
+def orders_of(parents: Parents) -> dict[tuple[int, ...], float]:
+    """Every order in which no node comes before its parents, with the log of its probability."""
+    found = {}
+    for order in permutations(range(len(parents))):
+        placed, log_q = 0, 0.0
+        for node in order:
+            if parents[node] & ~placed:
+                break
+            free = [other for other in order if not placed >> other & 1 and not parents[other] & ~placed]
+            log_q -= log(len(free))
+            placed |= 1 << node
+        else:
+            found[order] = log_q
+    return found
+
+
+def distance_law(n: int) -> dict[int, float]:
+    """Log-uniform: the chance that n to the power u, for u from 0 to 1, has this whole part."""
+    return {d: (log(d + 1) - log(d)) / log(n) for d in range(1, n)}
+
+
+def _that_fit(sets: dict[int, float], before: int) -> tuple[list[tuple[int, float]], float]:
+    """The sets within the nodes before, each with the log of its share, and the log of the sum of their weights."""
+    fits = [(parents, weight) for parents, weight in sets.items() if not parents & ~before]
+    if not fits:
+        return [], -inf
+    top = max(weight for _, weight in fits)
+    total = top + log(sum(exp(weight - top) for _, weight in fits))
+    return [(parents, weight - total) for parents, weight in fits], total
+
+
+def _redrawings(sets: list[dict[int, float]], order: tuple[int, ...], low: int, high: int) -> tuple[list[Any], float]:
+    """Every choice of parents for the nodes at places low to high, with its log share, and the log of the sums."""
+    before = sum(1 << node for node in order[:low])
+    choices, total = [], 0.0
+    for node in order[low : high + 1]:
+        shares, log_sum = _that_fit(sets[node], before)
+        choices.append([(node, *share) for share in shares])
+        total += log_sum
+        before |= 1 << node
+    return list(product(*choices)), total
+
+
+def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) -> Matrix:
+    """Transition matrix of one shift in an order; a part of its acceptance can be left out."""
+    graphs = parents_of(of.posterior.rows)
+    number = {graph: k for k, graph in enumerate(graphs)}
+    sets = listed_sets(of.table)
+    orders = [orders_of(graph) for graph in graphs]
+    n, law = of.n_nodes, distance_law(of.n_nodes)
+    known: dict[Any, Any] = {}
+    matrix = np.zeros((len(graphs), len(graphs)))
+    for x, graph in enumerate(graphs):
+        for order, log_q in orders[x].items():
+            for here, (distance, share), sign in product(range(n), law.items(), (1, -1)):
+                there = here + sign * distance
+                if not 0 <= there < n:
+                    continue
+                low, high = min(here, there), max(here, there)
+                if any(graph[node] not in sets[node] for node in order[low : high + 1]):
+                    continue
+                rest = [node for node in order if node != order[here]]
+                after = (*rest[:there], order[here], *rest[there:])
+                for which in (order, after):
+                    if (which, low, high) not in known:
+                        known[which, low, high] = _redrawings(sets, which, low, high)
+                drawn, log_sums = known[after, low, high]
+                chosen = exp(log_q) / n * share / 2
+                for families in drawn:
+                    parents = list(graph)
+                    for node, own, _ in families:
+                        parents[node] = own
+                    y = number[tuple(parents)]
+                    log_ratio = with_q * (orders[y][after] - log_q)
+                    if with_sums:
+                        log_ratio += log_sums - known[order, low, high][1]
+                    matrix[x, y] += chosen * exp(sum(part for *_, part in families) + min(0.0, log_ratio))
+    return with_what_is_left(matrix)
+
+
+def joint_parents_matrix(of: Any, most_sets: int = 512) -> Matrix:
+    """Transition matrix of one joint redrawing of four nodes, or of all; all fours of five are as likely."""
+    graphs = parents_of(of.posterior.rows)
+    sets = [set(list(own)[:most_sets]) for own in listed_sets(of.table)]
+    together = list(combinations(range(of.n_nodes), min(4, of.n_nodes)))
+    matrix = np.zeros((len(graphs), len(graphs)))
+    for nodes in together:
+        alike: dict[Parents, list[int]] = {}
+        for x, graph in enumerate(graphs):
+            if all(graph[node] in sets[node] for node in nodes):
+                rest = tuple(own for node, own in enumerate(graph) if node not in nodes)
+                alike.setdefault(rest, []).append(x)
+        for members in alike.values():
+            weight = of.probability[members]
+            matrix[np.ix_(members, members)] += weight / weight.sum() / len(together)
+    return with_what_is_left(matrix)
+
+
+def with_what_is_left(matrix: Matrix) -> Matrix:
+    """What is not said goes to staying."""
+    return matrix + np.diag(1.0 - matrix.sum(axis=1))
