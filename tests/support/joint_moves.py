@@ -1,7 +1,7 @@
 """Plain twins of the moves that change many nodes together, as matrices over all listed graphs.
 
-They know the lists of parent sets and the two papers' formulas, and share no code with the compiled steps: every order
-of a graph is listed, every shift, every redrawing.
+They know the lists of parent sets and what the modules of the moves say, and share no code with the compiled steps:
+every order of a graph is listed, every shift, every redrawing.
 """
 
 from __future__ import annotations

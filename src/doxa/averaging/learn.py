@@ -118,8 +118,8 @@ def learn(
         ``thin``, ``until``, ``store``): up to 17 columns, with ``max_parents`` the same.
     chains : int, default=4
         Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
-        the third at a dense graph, the others at random graphs.  With missing cells the second starts at a greedy
-        optimum, the third and the others at random graphs and random values.
+        the third at a dense graph, the others at random ones.  Where cells are missing the second starts at a greedy
+        optimum, and the others at random graphs with random values in the cells.
     draws : int, optional
         Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional

@@ -191,7 +191,7 @@ def test_the_compiled_steps_move_as_the_matrix_says(beta):
         chain.graph = working_graph(rows)
         chain.score_afresh()
         local = chain.local.copy()
-        for _ in range(1200):
+        for _ in range(2400):
             chain.graph = working_graph(rows)
             chain.local[:] = local
             chain.move_graph(1, rng)

@@ -15,7 +15,7 @@ from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.joint_parents import joint_parents_step, near_nodes, small_graphs
-from doxa.structure.moves.parent_sets import find_set, parent_sets
+from doxa.structure.moves.parent_sets import find_set, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.sums.enumeration import all_dags, exact_edge_probabilities
 from support.checks import SEED, compare_transitions, z_limit
@@ -48,9 +48,10 @@ def test_near_nodes_are_those_with_most_value_either_way():
     assert all(node not in near for node, near in enumerate(near_nodes(np.zeros((9, 9))).tolist()))
 
 
-def steps_from(scores, limits, rows, n_steps, seed):
+def steps_from(scores, limits, rows, n_steps, seed, table=None):
     """Parents of all nodes after one step from the same graph, again and again."""
-    rng, table = np.random.default_rng(seed), parent_sets(scores, limits, 1.0)
+    rng = np.random.default_rng(seed)
+    table = parent_sets(scores, limits, 1.0) if table is None else table
     graph, local = working_graph(rows), np.empty(scores.n_nodes)
     before = [part.copy() for part in (graph[0], graph[1])]
     where = np.array([find_set(table, node, graph[0][node]) for node in range(scores.n_nodes)])
@@ -167,3 +168,30 @@ def test_near_copies_are_sampled_as_they_are_summed(move):
     adjacency = unpack_rows(draws["rows"], 6)
     assert all(is_acyclic(parents, range(6)) for parents in set(parents_of(draws["rows"])))
     np.testing.assert_allclose(adjacency.mean(axis=0), exact_edge_probabilities(scores, limits), atol=0.06)
+
+
+@pytest.mark.parametrize(("below", "reached"), [(640.1, False), (440.1, True)])
+def test_graphs_so_light_that_sets_are_cut_are_neither_left_nor_come_to(below, reached):
+    """Two orders of two nodes, hundreds of nats below what their sets weigh, and one nat apart.
+
+    Sets ten levels below the first that fits are cut.  Where one of the orders needs such a set and the other, hardly
+    heavier, does not, a step may not go from the one to the other, since none leads back.
+    """
+    scores, limits = FamilyScores(skewed_table(5, 20, seed=1)), capped([4] * 5)
+    # Node 4, a child of both, is the best parent of each; of the sets that fit, the other node is the best.
+    lists = [
+        {16: 0.0, 2: -63.9, 0: -below},
+        {16: 0.0, 1: -63.9, 0: 0.9 - below},
+        {0: 0.0},
+        {0: 0.0},
+        {3: 0.0},
+    ]
+    first = np.cumsum([0, *map(len, lists)])
+    sets = np.array([[members] for own in lists for members in own], dtype=np.uint64)
+    table = scaled(first, sets, np.array([weight for own in lists for weight in own.values()]), 1.0)
+    one, other = (0, 1, 0, 0, 3), (2, 0, 0, 0, 3)
+    for start, there in ((one, other), (other, one)):
+        adjacency = unpack_rows(np.array(start, dtype=np.uint64)[:, None], 5).T
+        found = steps_from(scores, limits, pack_rows(adjacency), 3000, SEED, table)
+        assert set(found) <= {one, other}
+        assert (there in found) == reached

@@ -47,7 +47,7 @@ def test_reinis_agrees_with_the_exact_sum(reinis):
         assert row.mcse > 0
     assert reinis.converged
     assert reinis.verdict.startswith(
-        "Converged: 4 chains from the empty graph, a greedy optimum and random graphs agree"
+        "Converged: 4 chains from the empty graph, the best graph of a search, a dense graph and a random graph agree"
     )
 
 
@@ -215,7 +215,8 @@ def test_chains_that_agree_have_converged():
     posterior = made_up([0.3] * 4, [0.0] * 4)
     assert posterior.converged is True
     assert posterior.verdict.startswith(
-        "Converged: 4 chains from the empty graph, a greedy optimum and random graphs agree (R-hat of the log score 1.0"
+        "Converged: 4 chains from the empty graph, a greedy optimum, a dense graph and a random graph agree "
+        "(R-hat of the log score 1.0"
     )
 
 

@@ -81,7 +81,7 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
     )
     reason = (
-        f"{n_chains} chains{_starts(n_chains, searched=posterior.sampler.uses_table)} agree ({log_score}); "
+        f"{n_chains} chains{_starts(posterior)} agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
     return True, reason if audit is None else f"{reason}; a search with other moves found no better mode", ""
@@ -121,10 +121,12 @@ def _only_graph(posterior: GraphSample) -> str:
     return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
 
 
-def _starts(n_chains: int, *, searched: bool) -> str:
-    """Where the chains began, see `doxa.structure.moves.sampler`."""
-    optimum = "the best graph of a search" if searched else "a greedy optimum"
-    more = ["a dense graph", "random graphs" if n_chains > 4 else "a random graph"][: max(0, n_chains - 2)]
+def _starts(posterior: GraphSample) -> str:
+    """Where the chains began: see `doxa.structure.moves.sampler`, and `doxa.structure.incomplete.cells_sampler`."""
+    n_chains, complete = len(posterior.n_edges), not posterior.options.n_missing
+    optimum = "the best graph of a search" if posterior.sampler.uses_table and complete else "a greedy optimum"
+    random = "a random graph" if n_chains == 3 + complete else "random graphs"
+    more = (["a dense graph", random] if complete else [random])[: max(0, n_chains - 2)]
     starts = ["the empty graph", optimum, *more]
     return f" from {', '.join(starts[:-1])} and {starts[-1]}"
 

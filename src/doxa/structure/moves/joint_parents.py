@@ -35,7 +35,7 @@ _NODES = 4
 _NEAR = 6  # nodes that may join a node
 _MOST_SETS = 512  # of a node's list
 _DEEPEST = 10  # levels of 64 nats below the first set that fits: what is deeper is nothing beside it
-_LEAST = 1e-250  # a sum of products below this has lost digits
+_LEAST = 1e-200  # a sum of products below this may lack some that were cut, each below 1e-237, and has lost digits
 
 
 def small_graphs(n_nodes: int) -> NDArray[np.int64]:
