@@ -75,7 +75,7 @@ def hostile() -> Posterior:
 @pytest.fixture(scope="session")
 def logistic() -> Posterior:
     """Graphs whose families are tables or logistic regressions."""
-    return doxa.learn(doxa.datasets.load("reinis"), family="auto", seed=1)
+    return doxa.learn(doxa.datasets.load("reinis"), family="auto", prior="uniform", seed=1)
 
 
 @pytest.fixture(scope="session")
@@ -165,7 +165,13 @@ def made_up(table: Table, dag: Dag, n_draws: int, n_chains: int = 4) -> Posterio
     score = -1e4 + np.cumsum(rng.normal(size=(n_chains, n_draws)), axis=1) * 0.01 + rng.normal(size=(n_chains, n_draws))
     made: Any = posterior_of(dag.names, rows, score)
     made.options = dataclasses.replace(
-        made.options, names=dag.names, n_rows=table.n_rows, data_digest=table.digest, max_parents=(n - 1,) * n
+        made.options,
+        names=dag.names,
+        n_rows=table.n_rows,
+        data_digest=table.digest,
+        max_parents=(n - 1,) * n,
+        n_states=tuple(table.n_states.tolist()),
+        max_configurations=None,
     )
     return with_table(made, table)
 

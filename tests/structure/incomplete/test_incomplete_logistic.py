@@ -203,10 +203,11 @@ def agrees(name, draws):
     assert present[..., limits.required_edges].all()
 
 
-def test_excursions_that_are_all_accepted_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(logistic_turns.LogisticTurns, "log_ratio", lambda *_: 0.0)
+def test_excursions_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
+    right = logistic_turns.LogisticTurns.log_ratio
+    monkeypatch.setattr(logistic_turns.LogisticTurns, "log_ratio", lambda *given: -right(*given))
     data, _, exact = case("logistic")
-    of_edges, of_cells, n = deviations(data, long_run("logistic", fresh=1), exact, least_ess=0)
+    of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, fresh=1), exact, least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
 
 

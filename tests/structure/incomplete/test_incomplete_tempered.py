@@ -36,7 +36,7 @@ def swap_chance(sampler, states, scores):
 
     def after(u):
         standing, info = list(states), {"swaps_0": 0, "swapped_0": 0}
-        sampler._swap(standing, np.array(scores), 0, Fixed(u), info)
+        sampler._swap(sampler.rungs, standing, np.array(scores), 0, Fixed(u), info)
         return standing, info["swapped_0"]
 
     if after(0.0)[1]:
@@ -79,9 +79,9 @@ def imbalance(kind):
 
 
 class WithoutBetas(TemperedCellsSampler):
-    def _swap(self, states, scores, first, rng, info):
+    def _swap(self, rungs, states, scores, first, rng, info):
         beta = self.rungs[0].beta - self.rungs[1].beta
-        super()._swap(states, scores / beta, first, rng, info)
+        super()._swap(rungs, states, scores / beta, first, rng, info)
 
 
 class GraphsAlone(TemperedCellsSampler):

@@ -164,8 +164,8 @@ def test_direct_lists_are_those_of_shared_counts_when_the_scores_are():
     limits = capped([5, 5, 3, 2, 5, 1])
     # a mixture with hardly a share for logistic families is BDeu but for 1e-9
     nearly = FamilyMixture(logistic_share=1e-9)
-    shared = build_score_table(FamilyScores(table), limits, keep_within=6.0)
-    direct = build_score_table(FamilyScores(table, nearly), limits, keep_within=6.0)
+    shared = build_score_table(FamilyScores(table), limits, max_size=3, keep_within=6.0)
+    direct = build_score_table(FamilyScores(table, nearly), limits, max_size=3, keep_within=6.0)
     assert (direct.first == shared.first).all()
     assert (direct.sets == shared.sets).all()
     np.testing.assert_allclose(direct.log_weight, shared.log_weight, atol=1e-3)

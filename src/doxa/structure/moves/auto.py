@@ -43,6 +43,8 @@ from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposal
 
 __all__ = ["Auto", "auto_step"]
 
+_USUAL_SHARE = 0.02
+
 
 @dataclass(frozen=True)
 class Auto:
@@ -54,10 +56,11 @@ class Auto:
         Share of single-edge moves, above 0: they alone reach every graph.
     edge_reversal : float, default=0.3
         Share of edge reversals.
-    order_shift : float, default=0.02
-        Share of shifts in an order, which take some ten times as long as the others.
-    joint_parents : float, default=0.02
-        Share of joint redrawings, which take as long; the rest are parent-set Gibbs moves.
+    order_shift : float, optional
+        Share of shifts in an order, which take some ten times as long as the others; 0.02 when left out, or less where
+        the first two leave less.
+    joint_parents : float, optional
+        Share of joint redrawings, which take as long; likewise.  The rest are parent-set Gibbs moves.
 
     Raises
     ------
@@ -67,14 +70,17 @@ class Auto:
 
     single_edge: float = 0.2
     edge_reversal: float = 0.3
-    order_shift: float = 0.02
-    joint_parents: float = 0.02
+    order_shift: float = None  # type: ignore[assignment]  # filled in below: it needs the others
+    joint_parents: float = None  # type: ignore[assignment]  # likewise
 
     name: ClassVar[str] = "auto"
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        for name in ("order_shift", "joint_parents"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, self._usual_share())
         for name in ("single_edge", "edge_reversal", "order_shift", "joint_parents"):
             value: float = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -88,6 +94,11 @@ class Auto:
                 f"single_edge, edge_reversal, order_shift and joint_parents are {', '.join(map(repr, self.shares))}; "
                 "they are shares, of at most 1 together"
             )
+
+    def _usual_share(self) -> float:
+        """Of shifts, and of joint redrawings; 0 where the other shares are none, and refused, or leave nothing."""
+        taken = [share for share in (self.single_edge, self.edge_reversal) if isinstance(share, numbers.Real)]
+        return min(_USUAL_SHARE, max(0.0, (1.0 - float(sum(taken))) / 2.0))
 
     @property
     def shares(self) -> tuple[float, float, float, float]:

@@ -141,7 +141,11 @@ def order_shift_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: 
             return -1
         log_ratio += log_bounds(table, node, begin, total, rest)[0]
         avoid[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
-    n_after = n_edges
+    n_after, same = n_edges, True
+    for place in range(low, high + 1):
+        same = same and drawn[order[place]] == table.where[order[place]]
+    if same:
+        return -1
     for place in range(low, high + 1):
         node = order[place]
         before[node] = table.where[node]
