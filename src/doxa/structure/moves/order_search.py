@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.models.bits import n_words, unpack_rows
 from doxa.structure.moves.parent_sets import ParentSets, draw_set
+from doxa.structure.moves.starts import random_order
 
 __all__ = ["FoundGraph", "search_orders"]
 
@@ -70,7 +71,7 @@ def search_orders(
     n = len(table.first) - 1
     work = (np.zeros(n_words(n), dtype=np.uint64), np.empty((3, n + 1)), np.empty(n, dtype=np.int64))
     best, best_score = np.arange(n, dtype=np.int64), -np.inf
-    starts = [_order_of(rows, rng) for rows in graphs]
+    starts = [random_order(rng, unpack_rows(rows, n)) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
     passes = max(len(starts), looks // (3 * n * max(n, int(table.first_block[-1]))))
     patience = _KICKS_A_NODE * n
@@ -100,19 +101,6 @@ def _kicked(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.in
     where = rng.choice(len(order), size, replace=False)
     kicked[where] = kicked[rng.permutation(where)]
     return kicked
-
-
-def _order_of(rows: NDArray[np.uint64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random order of the nodes in which every edge leads forward."""
-    edges = unpack_rows(rows, len(rows))
-    waiting = edges.sum(axis=0)
-    left, order = rng.permutation(len(rows)).tolist(), []
-    while left:
-        node = next(node for node in left if waiting[node] == 0)
-        left.remove(node)
-        order.append(node)
-        waiting = waiting - edges[node]
-    return np.array(order, dtype=np.int64)
 
 
 @hot

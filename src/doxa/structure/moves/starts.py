@@ -19,7 +19,7 @@ from doxa.structure.graph import ILLEGAL, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, local_scores, score_change
 
-__all__ = ["dense_dag", "greedy_graph", "random_dag", "smallest_graph"]
+__all__ = ["dense_dag", "greedy_graph", "random_dag", "random_order", "smallest_graph"]
 
 _DENSE_PARENTS = 12
 _GAIN = 1e-9  # nats: smaller differences between equivalent graphs are rounding
@@ -60,7 +60,7 @@ def _drawn_dag(rng: np.random.Generator, limits: Limits, density_at: Callable[[i
     """A graph in a random order: nodes before a node are its parents with a probability that its place says."""
     adjacency = np.array(limits.required_edges)
     allowed = limits.allowed_edges
-    order = _random_order(rng, adjacency)
+    order = random_order(rng, adjacency)
     for place, node in enumerate(order):
         before = rng.permutation(order[:place])
         chosen = before[rng.random(place) < density_at(place)]
@@ -76,7 +76,7 @@ def _that_fit(chosen: NDArray[np.int64], parents: NDArray[np.bool_], node: int, 
     return np.asarray(chosen[log_configs <= limits.max_log_configs[node]])
 
 
-def _random_order(rng: np.random.Generator, edges: NDArray[np.bool_]) -> NDArray[np.int64]:
+def random_order(rng: np.random.Generator, edges: NDArray[np.bool_]) -> NDArray[np.int64]:
     """A random order of the nodes in which every edge leads forward."""
     order: list[int] = []
     waiting = edges.sum(axis=0)
