@@ -193,7 +193,8 @@ FORM = "it holds pairs (move, steps): [(SingleEdge(), 1000)]"
         (
             lambda: Auto(single_edge=0.6, edge_reversal=0.5),
             ArgumentError,
-            "single_edge and edge_reversal are 0.6 and 0.5; they are shares, of at most 1 together",
+            "single_edge, edge_reversal, order_shift and joint_parents are 0.6, 0.5, 0.0, 0.0; "
+            "they are shares, of at most 1 together",
         ),
         (lambda: MarkovBlanket(scan="both"), ArgumentError, "scan is 'both'; it must be 'systematic' or 'random'"),
         (lambda: Cycle([]), ArgumentError, "moves is empty; give at least one pair (move, steps)"),
