@@ -113,7 +113,7 @@ def _distance(n: int, u: float) -> int:
 
 @hot
 def order_shift_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
-    """One step of a graph of ``n_edges`` edges; returns their number if accepted, else -1.  Closures are not kept."""
+    """One step of a graph of ``n_edges`` edges; returns their number if it changed, else -1.  Closures are not kept."""
     n = local.size
     order, waiting, drawn, before = table.order[0], table.order[1], table.order[2], table.order[3]
     avoid = table.reached[0]
@@ -141,23 +141,21 @@ def order_shift_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: 
             return -1
         log_ratio += log_bounds(table, node, begin, total, rest)[0]
         avoid[node >> 6] &= ~(np.uint64(1) << np.uint64(node & 63))
-    n_after, same = n_edges, True
-    for place in range(low, high + 1):
-        same = same and drawn[order[place]] == table.where[order[place]]
-    if same:
-        return -1
+    n_after = n_edges
     for place in range(low, high + 1):
         node = order[place]
         before[node] = table.where[node]
         n_after += count_bits(table.sets, drawn[node]) - count_bits(graph[0], node)
         replace_parents(graph, node, table.sets[drawn[node]])
     if accepts(rng, log_ratio + _log_probability(graph, order, waiting)):
+        moved = False
         for place in range(low, high + 1):
             node = order[place]
             table.where[node] = drawn[node]
             if drawn[node] != before[node]:
+                moved = True
                 local[node] = family_log_score(node, graph[0][node], cache, scoring)
-        return int(n_after)
+        return int(n_after) if moved else -1
     for place in range(low, high + 1):
         replace_parents(graph, order[place], table.sets[before[order[place]]])
     return -1
