@@ -123,6 +123,30 @@ def test_a_run_comes_back(tmp_path):
     assert reader.n_bytes == sum(value.nbytes for value in values.values())
 
 
+def test_a_run_that_starts_over_keeps_its_steps_as_warm_up_and_no_draws(tmp_path):
+    values = np.arange(5.0)
+    with create_run(tmp_path / "run.doxa", header()) as run, open_reader(tmp_path / "run.doxa") as beside:
+        run.commit(one_round({}, "warmup", {"t": 1}, {"accepted": 9}, n_steps=20))
+        run.commit(one_round({"x": values}, "sampling", {"t": 2}, {"accepted": 3}, n_steps=50))
+        run.commit(one_round({"x": values}, "sampling", {"t": 3}, {"accepted": 3}, n_steps=50))
+        beside.refresh()
+        with pytest.raises(ArgumentError, match="the round has 2 chains"):
+            run.start_over(one_round({}, "warmup", {"t": 4}).chains * 2)
+        assert run.trace()["x"].tolist() == [[*values, *values]]
+        run.start_over(one_round({}, "warmup", {"t": 4}).chains)
+        assert (run.n_draws, run.n_steps, run.n_warmup_steps, run.n_bytes) == (0, 0, 120, 0)
+        with pytest.raises(RunFileError, match="fail their checksum"):  # what it opened is no longer there
+            beside.trace()
+        run.commit(one_round({}, "warmup", {"t": 5}, n_steps=10))
+        run.commit(one_round({"y": values[:2]}, "sampling", {"t": 6}, {"accepted": 2}, n_steps=20))
+        beside.refresh()
+        beside.verify()
+        trace = beside.trace()
+    assert (trace.names, trace["y"].tolist(), trace.n_warmup) == (("y",), [[0.0, 1.0]], 130)
+    assert trace.info["accepted"].tolist() == [2]
+    assert [state["t"] for state, _ in beside.states()] == [6]
+
+
 def test_large_rounds_are_cut_into_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(store_format, "_PIECE", 1000)
     draws = {"x": np.random.default_rng(1).normal(size=(1000, 7)), "y": np.zeros(1000)}

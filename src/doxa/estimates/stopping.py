@@ -124,6 +124,7 @@ class Audit(NamedTuple):
 
     found: str  # what they have missed, in words; empty if nothing was found
     seconds: float
+    n_starts: int = 1  # more if something was found before, and the chains started over from there
 
 
 class StopReport(NamedTuple):

@@ -12,13 +12,13 @@ joblib backend the user has chosen change the time only.  Scores and samplers ar
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.stopping import Assess, StopReport, Until
+from doxa.estimates.stopping import Assess, Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.fleet import STEPS_PER_BLOCK, Fleet, Sampler, is_compiled, run_block
 from doxa.mcmc.progress import reporter
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
 
 __all__ = [
+    "Finding",
     "Run",
     "Sampler",
     "Schedule",
@@ -45,6 +46,13 @@ class Schedule(NamedTuple):
     chains: int
     draws: int | None
     warmup: int | None
+
+
+class Finding(NamedTuple):
+    """What an audit of a run says, and where chains should go on from; None: there is no such place."""
+
+    audit: Audit
+    states: Sequence[Any] | None = None
 
 
 class Run(NamedTuple):
@@ -98,6 +106,7 @@ def run_chains(
     until: Until | None = None,
     assess: Assess | None = None,
     settled: Callable[[Trace], bool] | None = None,
+    audit: Callable[[Trace, list[Any]], Finding | None] | None = None,
     store: RunWriter | None = None,
     seed: int | None = None,
     workers: int | None = None,
@@ -119,6 +128,11 @@ def run_chains(
         From the draws so far to what is still missing; None when nothing is.  Asked at `decision_points`.
     settled : callable, optional
         From the draws of one warm-up epoch to whether the chains agree.
+    audit : callable, optional
+        From all draws and the chains' states to what the chains have missed; None if that cannot be said.  Asked when
+        the run has come to its end.  Where it gives states and neither ``draws`` nor ``warmup`` is fixed, all draws are
+        counted as warm-up, and the chains go on from there; up to three times, and only while there is as much time
+        left as has gone by.
     store : RunWriter, optional
         Where draws and states are kept, about once a second.  One that already holds a part of the run is gone on with:
         the draws are those of a run that was never interrupted.
@@ -165,9 +179,34 @@ def run_chains(
         fleet = Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
         with _committed(fleet):
             fleet.start()
-            fleet.warm_up(warmup, settled)
-            stop = fleet.draw(draws, until, assess)
+            stop = _drawn(fleet, Schedule(chains, draws, warmup), until, assess, settled, audit)
     return Run(fleet.trace(), stop)
+
+
+def _drawn(
+    fleet: Fleet,
+    schedule: Schedule,
+    until: Until,
+    assess: Assess | None,
+    settled: Callable[[Trace], bool] | None,
+    audit: Callable[[Trace, list[Any]], Finding | None] | None,
+) -> StopReport:
+    """Warm up and draw, over again from what the audit finds."""
+    free, seconds = schedule.draws is None and schedule.warmup is None, 0.0
+    while True:
+        fleet.warm_up(schedule.warmup, settled)
+        stop = fleet.draw(schedule.draws, until, assess)
+        if audit is None:
+            return stop
+        fleet.commit()  # an audit takes its time
+        finding = audit(fleet.trace(), [chain.state for chain in fleet.chains])
+        if finding is None:
+            return stop
+        seconds += finding.audit.seconds
+        states = finding.states if free and stop.reason == "reached" and fleet.may_start_over else None
+        if states is None:
+            return stop._replace(audit=finding.audit._replace(seconds=seconds, n_starts=fleet.n_starts))
+        fleet.start_over(states)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -33,6 +33,7 @@ STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough t
 _FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
 _LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
 _SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
+_MOST_STARTS = 4  # of one run: chains that an audit sends elsewhere start over
 _LEAST_DRAWS = 4  # with fewer there is no error to give
 
 
@@ -96,11 +97,13 @@ class Fleet:
         self.sampler, self.entropy, self.block = sampler, entropy, block
         self.run_all, self.report = run_all, report
         self.streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
-        self.deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self.begin = time.monotonic()
+        self.deadline = math.inf if max_seconds is None else self.begin + max_seconds
         self.chains: list[_Chain] = []
         self.kept: list[list[Draws]] = [[] for _ in range(chains)]
         self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
         self.n_kept = self.n_warmup = 0
+        self.n_starts = 1  # more if the chains started over (`start_over`)
         self.plan = ""  # in words, for an interruption
         self._steps = _FIRST_STEPS
         self.store = store
@@ -119,7 +122,7 @@ class Fleet:
     def _restore(self, store: RunWriter) -> None:
         """Go on where the stored part of the run ends."""
         for number, (fields, rng_state) in enumerate(store.states()):
-            self.warmed_up = bool(fields.pop("warmed_up"))
+            self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
             self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng, rng.bit_generator.state)
@@ -142,11 +145,14 @@ class Fleet:
         for chain, pending in zip(self.chains, self.pending, strict=True):
             names = pending.parts[0] if pending.parts else ()
             draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
-            state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up)}
-            chains.append(ChainRound(draws, pending.info, state, chain.rng_state))
+            chains.append(self._to_store(chain, draws, pending.info))
         with self._in_one_piece():
             self.store.commit(Round(phase, self.pending[0].n_steps, chains))
             self.pending = [_Pending() for _ in self.chains]
+
+    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> ChainRound:
+        state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
+        return ChainRound(draws, info, state, chain.rng_state)
 
     @contextmanager
     def _in_one_piece(self) -> Iterator[None]:
@@ -175,7 +181,10 @@ class Fleet:
             )
 
     def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
-        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed."""
+        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed.
+
+        After a new start the first is longer than all that was drawn before.
+        """
         self.plan = ""
         epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
         revise = getattr(self.sampler, "revise", None)
@@ -201,6 +210,23 @@ class Fleet:
             return False
         self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
         return True
+
+    @property
+    def may_start_over(self) -> bool:
+        """Whether there may be another start, and is time for it: the new warm-up is as long as all before it."""
+        now = time.monotonic()
+        return self.n_starts < _MOST_STARTS and self.deadline - now >= now - self.begin
+
+    def start_over(self, states: Sequence[Any]) -> None:
+        """Count all that was drawn as warm-up, and let the chains go on from other states."""
+        self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
+        self.n_starts += 1
+        self.n_warmup, self.n_kept, self.warmed_up = self.n_warmup + self.n_kept, 0, False
+        self._forget()
+        with self._in_one_piece():
+            self.pending = [_Pending() for _ in self.chains]
+            if self.store is not None:
+                self.store.start_over([self._to_store(chain, {}, {}) for chain in self.chains])
 
     def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
         """Run draws to be kept: so many, or as many as it takes."""

@@ -23,6 +23,7 @@ from doxa.structure.incomplete.families import families_of
 from doxa.structure.incomplete.holes import completion_of, put_cells
 from doxa.structure.incomplete.lists import family_lists, weigh_lists
 from doxa.structure.incomplete.sweep import sweep_cells
+from doxa.structure.incomplete.tempered import sampler_with_cells
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.priors import make_prior
 from support.broken_sweeps import childless_sweep
@@ -170,9 +171,26 @@ def test_starts_are_far_apart():
     starts = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(4)]
     assert len({start.cells.tobytes() for start in starts}) > 1
     assert np.bitwise_count(starts[0].rows).sum() == 1  # the required edge
+    every = IncompleteSampler(*problem(**WELL["4 binary columns, 25%"])).start(2, np.random.default_rng(2))
+    assert np.bitwise_count(every.rows).sum() == 6  # as many as there can be
     for start in starts:
         assert (start.cells >= 0).all()
         assert (start.cells < data.holes.n_states[data.holes.column]).all()
+
+
+@pytest.mark.parametrize("sampler", [Auto(), Tempered()], ids=["one rung", "rungs"])
+def test_half_of_the_chains_go_on_from_a_graph_and_the_cells_it_was_found_with(sampler):
+    data, limits = problem(**WELL["4 binary columns, 25%"])
+    sampler = sampler_with_cells(data, limits, sampler)
+    before = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(5)]
+    rows = before[2].rows if before[2].rows.ndim == 2 else before[2].rows[0]
+    for chain, (old, new) in enumerate(zip(before, sampler.planted(before, rows, 3), strict=True)):
+        first = (new.rows, new.cells) if new.rows.ndim == 2 else (new.rows[0], new.cells[0])
+        cells = before[3].cells if new.cells.ndim == 1 else before[3].cells[0]
+        moved = np.array_equal(first[0], rows) and np.array_equal(first[1], cells)
+        assert moved if chain % 2 else all(np.array_equal(a, b) for a, b in zip(old, new, strict=True))
+        if new.rows.ndim == 3:
+            assert np.array_equal(new.rows[1:], old.rows[1:])
 
 
 # --- odd tables ------------------------------------------------------------------------------------------------------

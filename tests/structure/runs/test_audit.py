@@ -9,14 +9,19 @@ import pytest
 
 import doxa
 from doxa.data import Table
+from doxa.estimates.store import RunFileError, RunWriter, open_reader
 from doxa.mcmc.driver import Schedule, sample
+from doxa.mcmc.fleet import Fleet
 from doxa.models.bits import unpack_rows
 from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped
+from doxa.structure.moves.escalation import EscalatingSampler
 from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.moves.tempered import TemperedSampler
 from doxa.structure.runs.audit import audit_completions, audit_graphs
+from support.run_files import contents
 from support.tables import skewed_table
 
 N = 7
@@ -45,28 +50,29 @@ def test_an_unlisted_family_that_no_chain_has_met_is_found(short_lists):
     scores, limits = FamilyScores(parity_table()), capped([N - 1] * N)
     trace = sampled(scores, limits)
     assert unpack_rows(trace["rows"], N).sum(axis=-2).max() < N - 1  # no draw has the parity's parents
-    audit = audit_graphs(scores, limits, trace)
-    assert "they have missed a mode" in audit.found
-    assert audit.seconds > 0
-    assert audit_graphs(scores, limits, trace).found == audit.found  # its seed is its own
+    missed = audit_graphs(scores, limits, trace)
+    assert "they have missed a mode" in missed.why
+    assert unpack_rows(missed.rows[None], N).sum(axis=-2).max() == N - 1
+    assert audit_graphs(scores, limits, trace).why == missed.why  # its seed is its own
     graphs = trace["rows"][:, -1]
-    found = audit_completions([scores] * 2, limits, graphs[:2], trace["n_edges"].size * trace.thin).found
-    assert found.startswith("given the missing cells of one draw, a search found")
+    missed = audit_completions([scores] * 2, limits, graphs[:2], trace["n_edges"].size * trace.thin)
+    assert missed.why.startswith("given the missing cells of one draw, a search found")
+    assert missed.chain == 0
 
 
 def test_a_graph_that_only_other_lists_reach_is_found(monkeypatch, short_lists):
     limits = capped([N - 1] * N)
     trace = sampled(FamilyScores(parity_table()), limits)
     monkeypatch.undo()  # lists are whole from here on, and no larger family is missing from them
-    assert "they have missed a mode" in audit_graphs(FamilyScores(parity_table()), limits, trace).found
+    assert "they have missed a mode" in audit_graphs(FamilyScores(parity_table()), limits, trace).why
 
 
 @pytest.mark.parametrize("table", [parity_table(), skewed_table(6, 200, seed=3)], ids=["parity", "skewed"])
 def test_nothing_is_found_in_a_right_run(table):
     scores, limits = FamilyScores(table), capped([len(table.names) - 1] * len(table.names))
     trace = sampled(scores, limits)
-    assert audit_graphs(scores, limits, trace).found == ""
-    assert audit_completions([scores], limits, trace["rows"][:1, -1], 100_000).found == ""
+    assert audit_graphs(scores, limits, trace) is None
+    assert audit_completions([scores], limits, trace["rows"][:1, -1], 100_000) is None
 
 
 def test_a_better_graph_of_a_mode_that_was_sampled_is_no_finding():
@@ -74,11 +80,72 @@ def test_a_better_graph_of_a_mode_that_was_sampled_is_no_finding():
     scores, limits = FamilyScores(skewed_table(9, 60, seed=5)), capped([8] * 9)
     for seed in range(4):
         trace = sample(StructureSampler(Auto(), scores, limits, 200), Schedule(2, 40, 100), seed=seed)
-        assert audit_graphs(scores, limits, trace).found == ""
+        assert audit_graphs(scores, limits, trace) is None
 
 
-def test_a_run_that_has_missed_a_mode_is_not_called_converged(short_lists, monkeypatch, tmp_path):
+@pytest.fixture
+def blind_warm_up(monkeypatch):
     monkeypatch.setattr("doxa.structure.moves.escalation._GAIN", np.inf)
+
+
+LAST = [[f"x{i}" for i in range(N - 1)], [f"x{N - 1}"]]  # tiers: the parity can only be the last column's
+
+
+def test_chains_go_on_from_what_the_audit_finds(short_lists, blind_warm_up, monkeypatch, tmp_path):
+    options = {"exact": False, "seed": 1, "tiers": LAST}
+    made = doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
+    assert made.stop.audit.n_starts == 2
+    assert made.verdict.startswith("Converged")
+    assert "after chains had started 2 times" in made.verdict
+    exact = doxa.learn(parity_table(), exact=True, tiers=LAST).edge_diagnostics.probability
+    found = made.edge_diagnostics
+    assert (exact[:-1, -1] > 0.99).all()
+    assert (np.abs(found.probability - exact) <= 5 * found.mcse).all()
+    loaded = doxa.load(tmp_path / "run.doxa")
+    assert (loaded.verdict, loaded.trace.n_warmup) == (made.verdict, made.trace.n_warmup)
+    assert np.array_equal(loaded.trace["rows"], made.trace["rows"])
+    fixed = doxa.learn(parity_table(), draws=1500, **options)  # so many and no more: the verdict alone says it
+    assert fixed.trace.n_draws == 1500
+    assert "they have missed a mode" in fixed.verdict
+    monkeypatch.delattr(EscalatingSampler, "planted")
+    monkeypatch.delattr(TemperedSampler, "planted")
+    stopped = doxa.learn(parity_table(), **options)
+    assert "they have missed a mode" in stopped.verdict
+    assert stopped.stop.audit.n_starts == 1
+
+
+@pytest.mark.parametrize("when", ["before", "within", "after"])
+def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind_warm_up, monkeypatch, tmp_path, when):
+    options = {"exact": False, "seed": 1, "tiers": LAST, "workers": 1}
+    whole = doxa.learn(parity_table(), store=tmp_path / "whole.doxa", **options)
+    start_over, write = Fleet.start_over, RunWriter._write
+
+    def interrupted(self, states):
+        if when == "after":
+            start_over(self, states)
+        if when == "within":
+            monkeypatch.setattr(RunWriter, "_write", interrupted_write)
+            start_over(self, states)
+        raise KeyboardInterrupt
+
+    def interrupted_write(self, rows, after):
+        write(self, [*rows[: len(rows) // 2], ("no statement", ())], after)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Fleet, "start_over", interrupted)
+        with pytest.raises(RunFileError if when == "within" else KeyboardInterrupt):
+            doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
+    monkeypatch.setattr(RunWriter, "_write", write)
+    with open_reader(tmp_path / "run.doxa") as reader:
+        reader.verify()
+        assert (reader.n_draws == 0) == (when == "after")
+    doxa.resume(tmp_path / "run.doxa", parity_table(), workers=1)
+    assert contents(tmp_path / "run.doxa") == contents(tmp_path / "whole.doxa")
+    assert doxa.load(tmp_path / "run.doxa").verdict == whole.verdict
+
+
+def test_a_run_that_has_missed_a_mode_is_not_called_converged(short_lists, blind_warm_up, monkeypatch, tmp_path):
+    monkeypatch.setattr(Fleet, "may_start_over", False)
     options = {"exact": False, "seed": 1, "until": doxa.Until(max_draws=2000)}
     missed = doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
     assert missed.stop.audit.found

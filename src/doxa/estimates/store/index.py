@@ -64,7 +64,7 @@ class ChainState(NamedTuple):
 class Index:
     """Contents of a run file; see `read_index`."""
 
-    n_rounds: int = 0
+    round_steps: list[int] = field(default_factory=list)  # of each chain, in each round
     n_warmup_steps: int = 0
     n_steps: int = 0
     n_draws: int = 0
@@ -73,6 +73,11 @@ class Index:
     layout: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)  # dtype and shape of one draw
     blocks: list[Block] = field(default_factory=list)
     chains: list[ChainState] = field(default_factory=list)
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of the warm-up and of sampling."""
+        return len(self.round_steps)
 
 
 def checksum(key: str, data: bytes = b"") -> int:
@@ -137,8 +142,9 @@ def _read_rounds(connection: sqlite3.Connection, index: Index) -> list[int]:
         else:
             index.n_steps += n_steps
         ends.append(ends[-1] + n_draws)
+        index.round_steps.append(n_steps)
     index.is_sampling = not warm
-    index.n_rounds, index.n_draws = len(ends) - 1, ends[-1]
+    index.n_draws = ends[-1]
     if index.n_draws + index.n_steps + index.n_warmup_steps > _TOO_MANY:
         raise ArgumentError("its rounds are too long")
     return ends

@@ -16,9 +16,9 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store.format import decode_chain, encode_chain, pack, rows_per_piece, unpack
 from doxa.estimates.store.index import Block, ChainState, Index, checksum, round_key, state_key
 
-__all__ = ["ChainRound", "Round", "prepare"]
+__all__ = ["ChainRound", "Round", "Row", "dropped", "prepare"]
 
-Row: TypeAlias = tuple[str, tuple[Any, ...]]  # an INSERT statement and its values
+Row: TypeAlias = tuple[str, tuple[Any, ...]]  # a statement and its values
 Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]
 
 _ROUND = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)"
@@ -80,7 +80,7 @@ def prepare(done: Round, before: Index, n_chains: int) -> tuple[list[Row], Index
         rows += state_rows
     after = replace(
         before,
-        n_rounds=number,
+        round_steps=[*before.round_steps, done.n_steps],
         n_warmup_steps=before.n_warmup_steps + (0 if sampling else done.n_steps),
         n_steps=before.n_steps + (done.n_steps if sampling else 0),
         n_draws=before.n_draws + n_draws,
@@ -91,6 +91,16 @@ def prepare(done: Round, before: Index, n_chains: int) -> tuple[list[Row], Index
         chains=chains,
     )
     return rows, after
+
+
+def dropped(before: Index) -> tuple[list[Row], Index]:
+    """Statements that turn all that was drawn into warm-up, and the run once they stand; it has no chains then."""
+    rows: list[Row] = [("DELETE FROM blocks", ())]
+    for number, n_steps in enumerate(before.round_steps, start=1):
+        crc = checksum(round_key(number, "warmup", n_steps, 0))
+        rows.append(("UPDATE rounds SET phase = 'warmup', n_draws = 0, crc32 = ? WHERE round = ?", (crc, number)))
+    n_steps = before.n_warmup_steps + before.n_steps
+    return rows, Index(before.round_steps, n_warmup_steps=n_steps)
 
 
 def _check_round(done: Round, before: Index, n_chains: int) -> None:

@@ -44,7 +44,8 @@ def stop_as_json(stop: StopReport | None) -> dict[str, Any] | None:
         return None
     held = stop.held_back
     described = None if held is None else [held.name, held.what, *(float(x).hex() for x in held[2:])]
-    audit = None if stop.audit is None else [stop.audit.found, float(stop.audit.seconds).hex()]
+    audited = stop.audit
+    audit = None if audited is None else [audited.found, float(audited.seconds).hex(), audited.n_starts]
     return {"reason": stop.reason, "seconds": float(stop.seconds).hex(), "held_back": described, "audit": audit}
 
 
@@ -54,6 +55,8 @@ def _audit(stored: object) -> Audit | None:
             return None
         case [str(found), str(seconds)]:
             return Audit(found, _number(seconds))
+        case [str(found), str(seconds), int(n_starts)]:
+            return Audit(found, _number(seconds), n_starts)
         case _:
             raise ArgumentError("its option 'saved' has no such form")
 

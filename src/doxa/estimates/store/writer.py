@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from doxa.estimates.store.file import in_words
 from doxa.estimates.store.header import RunFileError, RunHeader
 from doxa.estimates.store.header_row import update_header
+from doxa.estimates.store.index import Index
 from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import RunReader
-from doxa.estimates.store.rounds import Round, prepare
+from doxa.estimates.store.rounds import ChainRound, Round, Row, dropped, prepare
 
 __all__ = ["RunWriter"]
 
@@ -48,7 +49,27 @@ class RunWriter(RunReader):
             If it cannot be written: a full disk, say.  The file then still holds the run up to the round before, and
             the same round may be committed again.
         """
-        rows, after = prepare(done, self._index, self.header.n_chains)
+        self._write(*prepare(done, self._index, self.header.n_chains))
+
+    def start_over(self, chains: Sequence[ChainRound]) -> None:
+        """Count all that was drawn as warm-up, drop the draws and write new states, whole or not at all.
+
+        Parameters
+        ----------
+        chains : sequence of ChainRound
+            Where each chain goes on from; its draws and counters are empty.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError, RunFileError
+            As `commit`.
+        """
+        rows, before = dropped(self._index)
+        more, after = prepare(Round("warmup", 0, chains), before, self.header.n_chains)
+        self._write([*rows, *more], after)
+
+    def _write(self, rows: Sequence[Row], after: Index) -> None:
+        """Write rows and the states among them, in the place of the states before."""
         consequence = (
             f". Nothing of this round was stored; the file holds {self.n_draws} draws of each chain. "
             "Make space or remove the cause, then continue the run (resume): it goes on from there"

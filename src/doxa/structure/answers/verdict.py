@@ -84,7 +84,10 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         f"{n_chains} chains{_starts(posterior)} agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
     )
-    return True, reason if audit is None else f"{reason}; a search with other moves found no better mode", ""
+    if audit is None:
+        return True, reason, ""
+    again = "" if audit.n_starts == 1 else f", after chains had started {audit.n_starts} times, from what it found"
+    return True, f"{reason}; a search with other moves found no better mode{again}", ""
 
 
 def wide_families(posterior: GraphSample) -> str:
@@ -125,8 +128,7 @@ def _starts(posterior: GraphSample) -> str:
     """Where the chains began: see `doxa.structure.moves.sampler`, and `doxa.structure.incomplete.cells_sampler`."""
     n_chains, complete = len(posterior.n_edges), not posterior.options.n_missing
     optimum = "the best graph of a search" if posterior.sampler.uses_table and complete else "a greedy optimum"
-    random = "a random graph" if n_chains == 3 + complete else "random graphs"
-    more = (["a dense graph", random] if complete else [random])[: max(0, n_chains - 2)]
+    more = ["a dense graph", "a random graph" if n_chains == 4 else "random graphs"][: max(0, n_chains - 2)]
     starts = ["the empty graph", optimum, *more]
     return f" from {', '.join(starts[:-1])} and {starts[-1]}"
 

@@ -6,6 +6,7 @@ How a turn moves them is for its subclasses: `doxa.structure.incomplete.sampler`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.incomplete.data import IncompleteData
 from doxa.structure.incomplete.references import observed_cells
 from doxa.structure.limits import Limits
-from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.sampler import planted_in_half
+from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 __all__ = ["CellsSampler", "IncompleteState", "keep_draw", "no_draws"]
 
@@ -47,13 +49,21 @@ class CellsSampler:
         return self.steps * self.turns
 
     def start(self, chain: int, rng: np.random.Generator) -> IncompleteState:
-        """Starts far apart: as `StructureSampler.start`, 0 and 1 with likely values in the missing cells."""
-        if chain > 1:
+        """Starts far apart: the smallest graph, a greedy one, a dense one, with likely values in the missing cells, and
+        random ones with any.
+        """
+        if chain > 2:
             return self.init(rng)
         cells = observed_cells(self.data.holes, rng)
         if chain == 0:
             return self.start_at(smallest_graph(self.limits), cells)
-        return self.start_at(greedy_graph(self.climbed(cells), self.limits), cells)
+        if chain == 1:
+            return self.start_at(greedy_graph(self.climbed(cells), self.limits), cells)
+        return self.start_at(pack_rows(dense_dag(rng, self.limits)), cells)
+
+    def planted(self, states: Sequence[IncompleteState], rows: NDArray[np.uint64], chain: int) -> list[IncompleteState]:
+        """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
+        return planted_in_half(states, rows=rows, cells=states[chain].cells)
 
     def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:
         """The scores on which the greedy start climbs: those of its completion."""

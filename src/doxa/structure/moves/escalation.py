@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from doxa.estimates.trace import Trace
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, StructureState
+from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
 from doxa.structure.moves.tempered import Rung, TemperedSampler, spawned, stream_of, words_of
 
 __all__ = ["EscalatingSampler", "EscalatingState", "betas_for"]
@@ -32,6 +32,7 @@ __all__ = ["EscalatingSampler", "EscalatingState", "betas_for"]
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
 _LEAST_BETA, _WIDEST_STEP, _MOST_RUNGS = 0.35, 0.3, 8
 _SPREADS = 1.2  # standard deviations of the log score that two neighbouring temperatures may lie apart
+_USUAL_SPREAD = 3.0  # standard deviation of the log score of some twenty columns
 _GAIN = 1.0  # nats above all that the chains have seen: less is the fine structure of a mode that they know
 _SEED = 20261  # of the searches: they follow from the table and the epoch
 
@@ -95,9 +96,13 @@ class EscalatingSampler(TemperedSampler):
         apart = np.ptp(late.mean(axis=1)) > _APART
         states = list(states) if planted is None else planted
         if len(states[0].betas) == 1 and (apart or epoch > 0):
-            betas = betas_for(float(np.median(late.std(axis=1))))
-            return [_heated(states, chain, betas) for chain in range(len(states))]
+            return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
         return planted
+
+    def planted(self, states: Sequence[EscalatingState], rows: NDArray[np.uint64], chain: int) -> list[EscalatingState]:
+        """As `TemperedSampler.planted`; chains without temperatures get them, for they have missed a mode."""
+        planted = super().planted(states, rows, chain)
+        return planted if len(planted[0].betas) > 1 else _all_heated(planted, betas_for(_USUAL_SPREAD))
 
     @property
     def base(self) -> StructureSampler:
@@ -117,11 +122,7 @@ class EscalatingSampler(TemperedSampler):
         found = search_orders(table, rng, [state.rows[0] for state in states])
         if found is None or found.log_score <= float(trace["log_score"].max()) + _GAIN:
             return None
-        for chain in range(1, len(states), 2):
-            rows = states[chain].rows.copy()
-            rows[0] = found.rows
-            states[chain] = states[chain]._replace(rows=rows)
-        return states
+        return planted_in_half(states, rows=found.rows)
 
 
 def betas_for(spread: float) -> NDArray[np.float64]:
@@ -135,6 +136,10 @@ def betas_for(spread: float) -> NDArray[np.float64]:
     ratio = 1.0 - min(_WIDEST_STEP, _SPREADS / max(spread, 1e-3))
     n_rungs = min(_MOST_RUNGS, 1 + int(np.ceil(np.log(_LEAST_BETA) / np.log(ratio) - 0.1)))
     return np.asarray(ratio ** np.arange(n_rungs))
+
+
+def _all_heated(states: Sequence[EscalatingState], betas: NDArray[np.float64]) -> list[EscalatingState]:
+    return [_heated(states, chain, betas) for chain in range(len(states))]
 
 
 def _heated(states: Sequence[EscalatingState], chain: int, betas: NDArray[np.float64]) -> EscalatingState:

@@ -7,8 +7,9 @@ rng)``, a compiled loop that works in place.  All else that a chain needs is her
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, sma
 
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
-__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work"]
+__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work", "planted_in_half"]
 
 
 class StructureMove(Protocol):
@@ -78,6 +79,20 @@ class StructureState(NamedTuple):
     memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
 
 
+AnyState = TypeVar("AnyState", bound=Any)
+
+
+def planted_in_half(states: Sequence[AnyState], **fields: NDArray[Any]) -> list[AnyState]:
+    """Every other chain, from the second, with other values of some fields; of several rungs it is the first's."""
+    planted = list(states)
+    for chain in range(1, len(planted), 2):
+        own = {name: getattr(planted[chain], name) for name in fields}
+        rungs = {name: np.concatenate([fields[name][None], values[1:]]) for name, values in own.items()}
+        alone = all(own[name].ndim == value.ndim for name, value in fields.items())
+        planted[chain] = planted[chain]._replace(**(fields if alone else rungs))
+    return planted
+
+
 @dataclass(frozen=True)
 class StructureSampler:
     """A structure move bound to its data: the sampler that the driver runs.
@@ -110,6 +125,10 @@ class StructureSampler:
         if chain == 1:
             return self.start_at(self._searched())
         return self.start_at(pack_rows(dense_dag(rng, self.limits))) if chain == 2 else self.init(rng)
+
+    def planted(self, states: Sequence[StructureState], rows: NDArray[np.uint64], _chain: int) -> list[StructureState]:
+        """States in which half of the chains stand at a graph that something else than this sampler has found."""
+        return planted_in_half(states, rows=rows)
 
     def _searched(self) -> NDArray[np.uint64]:
         greedy = greedy_graph(self.scores, self.limits)

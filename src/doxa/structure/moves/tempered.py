@@ -29,7 +29,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.sampler import StructureSampler, StructureState
+from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
 
 __all__ = ["Rung", "Tempered", "TemperedSampler", "TemperedState", "spawned", "stream_of", "words_of"]
 
@@ -183,6 +183,11 @@ class TemperedSampler:
     def init(self, rng: np.random.Generator) -> Any:
         """Random graphs."""
         return self._together([rung.init(rng) for rung in self.rungs], [spawned(rng) for _ in self.rungs], 0)
+
+    def planted(self, states: Sequence[Any], rows: NDArray[np.uint64], chain: int) -> list[Any]:
+        """States in which half of the chains have this graph on the first rung, with what one chain has beside it."""
+        beside = {name: getattr(states[chain], name)[0] for name in self.swapped if name != "rows"}
+        return planted_in_half(states, rows=rows, **beside)
 
     def run(
         self, state: Any, n_steps: int, rng: np.random.Generator

@@ -8,7 +8,7 @@ posterior that is spread over many is seldom in a sample, so a better one alone 
 and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was
 missed.
 
-Where cells are missing, graphs are compared on one completion, the chain's last.
+Where cells are missing, graphs are compared on completions: those at which the chains stand.
 
 How long the audit may take is counted in steps, about a twentieth of the run's; a seed of its own makes it the same for
 the same run.
@@ -16,14 +16,12 @@ the same run.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.stopping import Audit
 from doxa.estimates.trace import Trace
 from doxa.models.bits import unpack_rows
 from doxa.structure.families.cache import FamilyScores, local_weights
@@ -34,7 +32,7 @@ from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.moves.sampler import StructureSampler
 
-__all__ = ["audit_completions", "audit_graphs"]
+__all__ = ["Missed", "audit_completions", "audit_graphs"]
 
 _SEED = 20262
 _SHARE = 20  # of the run's steps, one in so many goes into the audit's chain
@@ -45,7 +43,15 @@ _ALIKE = 0.8  # of those edges, how many a sampled graph has as the chain has th
 _FAR_BELOW = -7.0  # nats under the sample: a mode with a thousandth of its probability
 
 
-def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Audit:
+class Missed(NamedTuple):
+    """A graph from which a chain comes to what the others have not seen."""
+
+    why: str  # in words
+    rows: NDArray[np.uint64]  # adjacency rows, (n_nodes, n_words)
+    chain: int = 0  # on the completion of this chain
+
+
+def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Missed | None:
     """Audit a run over graphs of a complete table.
 
     Parameters
@@ -55,18 +61,16 @@ def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Audit:
     trace : Trace
         With ``rows`` and ``log_score``.
     """
-    begin = time.monotonic()
     log_score = trace["log_score"]
     best = log_score.argmax(axis=1)
     graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
     sampled = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0]))
-    found = _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
-    return Audit(found, time.monotonic() - begin)
+    return _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
 
 
 def audit_completions(
     completions: Sequence[FamilyScores], limits: Limits, graphs: NDArray[np.uint64], steps: int
-) -> Audit:
+) -> Missed | None:
     """Audit a run over graphs and missing cells, on the completions at which its chains stand.
 
     Parameters
@@ -79,17 +83,16 @@ def audit_completions(
     steps : int
         Structure steps of the run.
     """
-    begin = time.monotonic()
-    for scores, rows in zip(completions, graphs, strict=True):
+    for chain, (scores, rows) in enumerate(zip(completions, graphs, strict=True)):
         sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
         n_draws = _n_draws(steps // len(graphs), sampler.thin)
         draws = _late(sampler, rows, n_draws)
         best = draws["rows"][draws["log_score"].argmax()]
         sampled = unpack_rows(draws["rows"], len(rows))
-        found = _missed(scores, limits, [best], draws["log_score"], sampled, steps // len(graphs))
-        if found:
-            return Audit(f"given the missing cells of one draw, {found}", time.monotonic() - begin)
-    return Audit("", time.monotonic() - begin)
+        missed = _missed(scores, limits, [best], draws["log_score"], sampled, steps // len(graphs))
+        if missed is not None:
+            return Missed(f"given the missing cells of one draw, {missed.why}", missed.rows, chain)
+    return None
 
 
 def _missed(
@@ -99,8 +102,8 @@ def _missed(
     log_score: NDArray[np.float64],
     sampled: NDArray[np.bool_],
     steps: int,
-) -> str:
-    """What the audit finds, in words; empty when it finds nothing."""
+) -> Missed | None:
+    """What the audit finds."""
     rng = np.random.default_rng(_SEED)
     table = parent_sets(scores, limits, 1.0)
     known = float(log_score.max())
@@ -117,11 +120,12 @@ def _missed(
         above = float(draws["log_score"].mean() - log_score.mean())
         there = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
         if above > _NATS or (above > _FAR_BELOW and not _is_known(there, sampled)):
-            return (
+            return Missed(
                 f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
-                f"there stays {above:+.1f} nats from the others: they have missed a mode"
+                f"there stays {above:+.1f} nats from the others: they have missed a mode",
+                rows,
             )
-    return ""
+    return None
 
 
 def _is_known(there: NDArray[np.float64], sampled: NDArray[np.bool_]) -> bool:

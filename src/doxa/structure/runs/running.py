@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -21,7 +22,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Audit, Shortfall, Until
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length, run_chains
+from doxa.mcmc.driver import Finding, check_one_end, fresh_entropy, plan_length, run_chains
 from doxa.mcmc.fleet import Sampler
 from doxa.structure.answers.posterior import StructurePosterior
 from doxa.structure.counted import CountedScores
@@ -36,7 +37,7 @@ from doxa.structure.logistic import FamilyMixture, Logistic
 from doxa.structure.moves.by_name import check_move, sampler_of
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.priors import StructurePrior
-from doxa.structure.runs.audit import audit_completions, audit_graphs
+from doxa.structure.runs.audit import Missed, audit_completions, audit_graphs
 from doxa.structure.runs.files import RunPlan, go_on
 from doxa.structure.runs.monitor import check_quantities, has_settled, missing
 from doxa.structure.runs.options import RunOptions
@@ -144,6 +145,9 @@ def run_plan(
     def assess(trace: Trace) -> Shortfall | None:
         return missing(StructurePosterior(names, trace, plan.move, plan.options), plan.until)
 
+    def audit(trace: Trace, states: list[Any]) -> Finding | None:
+        return _audit(plan, scores, sampler, trace, states)
+
     _load_diagnostics_meanwhile()
     with nullcontext() if open_store is None else open_store() as store:
         run = run_chains(
@@ -152,27 +156,38 @@ def run_plan(
             until=plan.until,
             assess=assess,
             settled=has_settled,
+            audit=audit,
             store=store,
             seed=plan.entropy,
             workers=workers,
             progress=progress,
         )
-        stop = run.stop
-        if StructurePosterior(names, run.trace, plan.move, plan.options).converged:
-            stop = stop._replace(audit=_audit(plan, scores, run.trace))
         if store is not None:
-            keep_stop(store, stop)
+            keep_stop(store, run.stop)
     use = None if scores is None else scores.use
-    return StructurePosterior(names, run.trace, plan.move, plan.options, use, stop, plan.source)
+    return StructurePosterior(names, run.trace, plan.move, plan.options, use, run.stop, plan.source)
 
 
-def _audit(plan: RunPlan, scores: FamilyScores | None, trace: Trace) -> Audit | None:
-    """A search for modes that the chains have missed; None where it would cost more than the run."""
-    options, n_words = plan.options, trace["rows"].shape[-1]
+def _audit(
+    plan: RunPlan, scores: FamilyScores | None, sampler: Sampler[Any], trace: Trace, states: list[Any]
+) -> Finding | None:
+    """Modes that the chains have missed; None where the chains disagree, or a search would cost more than the run."""
+    options = plan.options
     if options.score.is_logistic and not (scores is not None and plan.move.uses_table):
         return None
-    if scores is not None:
-        return audit_graphs(scores, options.limits, trace)
+    if not StructurePosterior(options.names, trace, plan.move, options).converged:
+        return None
+    begin = time.monotonic()
+    missed = audit_graphs(scores, options.limits, trace) if scores is not None else _audit_completions(plan, trace)
+    audit = Audit("" if missed is None else missed.why, time.monotonic() - begin)
+    planted: Callable[..., list[Any]] | None = getattr(sampler, "planted", None)
+    if missed is None or planted is None:
+        return Finding(audit)
+    return Finding(audit, planted(states, missed.rows, missed.chain))
+
+
+def _audit_completions(plan: RunPlan, trace: Trace) -> Missed | None:
+    options, n_words = plan.options, trace["rows"].shape[-1]
     hidden = [name for name, _ in options.hidden]
     data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
     graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
