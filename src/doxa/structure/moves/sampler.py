@@ -87,9 +87,12 @@ def planted_in_half(states: Sequence[AnyState], **fields: NDArray[Any]) -> list[
     planted = list(states)
     for chain in range(1, len(planted), 2):
         own = {name: getattr(planted[chain], name) for name in fields}
-        rungs = {name: np.concatenate([fields[name][None], values[1:]]) for name, values in own.items()}
-        alone = all(own[name].ndim == value.ndim for name, value in fields.items())
-        planted[chain] = planted[chain]._replace(**(fields if alone else rungs))
+        planted[chain] = planted[chain]._replace(
+            **{
+                name: value if own[name].ndim == value.ndim else np.concatenate([value[None], own[name][1:]])
+                for name, value in fields.items()
+            }
+        )
     return planted
 
 
