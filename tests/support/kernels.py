@@ -209,7 +209,7 @@ def blanket_visits(move: MarkovBlanket, of: Target, hastings: bool = True) -> li
     arrival = np.linalg.matrix_power(covered_arc_matrix(of), reversals)
     visits = []
     for centre in range(of.n_nodes):
-        step = listed(MarkovBlanket(w=move.w), of, hastings, centre)
+        step = listed(MarkovBlanket(w=move.w, pair_weights=move.pair_weights), of, hastings, centre)
         visits.append([arrival @ step, *[step] * move.k])
     return visits
 

@@ -218,6 +218,28 @@ def test_markov_blanket_keeps_the_posterior_at_every_centre(of, w):
     assert worst > SEEN
 
 
+def uneven(n):
+    """Whole numbers, no two pairs alike."""
+    upper = np.triu(np.arange(1, n * n + 1).reshape(n, n) % 7 + 1, 1)
+    return upper + upper.T
+
+
+def test_markov_blanket_with_weights_of_pairs_keeps_the_posterior_at_every_centre(of):
+    move = MarkovBlanket(w=0.6, pair_weights=uneven(of.n_nodes))
+    plain, worst = MarkovBlanket(w=0.6), 0.0
+    for centre in range(of.n_nodes):
+        q, log_hastings = outcomes(move, of, centre)
+        alike, claimed = outcomes(plain, of, centre)
+        assert np.abs(q - alike).max() > 0.01
+        x, y = np.nonzero(q)
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(log_hastings[x, y], np.log(q[y, x]) - np.log(q[x, y]), atol=1e-9)
+        assert residual(of, metropolis_hastings_matrix(of.log_target, q, log_hastings)) < EXACT
+        broken = metropolis_hastings_matrix(of.log_target, q, claimed)  # as if all pairs were proposed alike
+        worst = max(worst, residual(of, broken))
+    assert worst > SEEN
+
+
 def test_markov_blanket_keeps_the_posterior_at_centres_drawn_at_random(of):
     """Whole visits: the centre is part of the chain's state until its visit ends."""
     for hastings in (True, False):

@@ -30,6 +30,7 @@ EXAMPLES = [
     EMC3(3, published=True),
     MarkovBlanket(),
     MarkovBlanket(k=2, w=0.5, covered_arc_reversals=0, published=True, scan="random"),
+    MarkovBlanket(pair_weights=np.array([[0, 2, 3], [2, 0, 0.5], [3, 0.5, 0]])),
     ParentSetGibbs(),
     EdgeReversal(),
     Cycle([(SingleEdge(), 10), (EdgeGibbs(scan=[(0, 1)]), 3), (MarkovBlanket(k=1), 4)]),
@@ -197,6 +198,37 @@ FORM = "it holds pairs (move, steps): [(SingleEdge(), 1000)]"
             "they are shares, of at most 1 together",
         ),
         (lambda: MarkovBlanket(scan="both"), ArgumentError, "scan is 'both'; it must be 'systematic' or 'random'"),
+        (
+            lambda: MarkovBlanket(pair_weights="all"),
+            ArgumentTypeError,
+            "pair_weights is no matrix of numbers; give one row of numbers for each column",
+        ),
+        (
+            lambda: MarkovBlanket(pair_weights=[[0, 1]]),
+            ArgumentError,
+            "pair_weights has shape (1, 2); it must have a row and a column for each column",
+        ),
+        (
+            lambda: MarkovBlanket(pair_weights=[[0, 1, 1], [1, 0, 0], [1, 0, 0]]),
+            ArgumentError,
+            "pair_weights[1][2] is 0; weights are finite and above 0 (to rule an edge out, use forbidden)",
+        ),
+        (
+            lambda: MarkovBlanket(pair_weights=[[0, 2], [1, 0]]),
+            ArgumentError,
+            "pair_weights[0][1] is 2 and pair_weights[1][0] is 1; a pair has one weight",
+        ),
+        (
+            lambda: MarkovBlanket(pair_weights=[[0, 1, 1], [1, 0, 1e7], [1, 1e7, 0]]),
+            ArgumentError,
+            "pair_weights go from 1 to 1e+07; the largest is at most 1e+06 times the smallest, so that every pair has "
+            "its turn",
+        ),
+        (
+            lambda: MarkovBlanket(pair_weights=[[0, 1], [1, 0]], published=True),
+            ArgumentError,
+            "pair_weights is given with published=True; Algorithm 1 proposes all pairs alike",
+        ),
         (lambda: Cycle([]), ArgumentError, "moves is empty; give at least one pair (move, steps)"),
         (lambda: Cycle(5), ArgumentTypeError, f"moves is 5; {FORM}"),
         (lambda: Cycle([SingleEdge()]), ArgumentTypeError, f"moves holds SingleEdge(); {FORM}"),

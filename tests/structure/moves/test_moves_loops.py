@@ -41,6 +41,7 @@ IN_TURN = [
     EdgeGibbs(scan=[(0, 1), (2, 1), (0, 1), (0, 2)]),
     BLANKET,
     MarkovBlanket(k=1, w=0.6, covered_arc_reversals=0),
+    MarkovBlanket(k=1, w=0.6, covered_arc_reversals=0, pair_weights=[[9, 5, 1], [5, 9, 2], [1, 2, 9]]),
     Cycle([(EdgeReversal(), 3), (ParentSetGibbs(), 4)]),
     TURNS,
 ]

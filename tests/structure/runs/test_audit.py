@@ -187,4 +187,5 @@ def test_where_nothing_moves_chains_from_four_sides_can_tell_and_two_cannot():
     assert np.abs(four.edge_diagnostics.probability - exact)[off].max() < 0.001
     two = doxa.learn(noise_table(), exact=False, seed=1, chains=2, until=doxa.Until(max_draws=2000))
     assert two.verdict.startswith("Cannot tell")
+    assert two.verdict.endswith("Three chains or more from starts far apart can tell: chains=4.")
     assert two.converged is None

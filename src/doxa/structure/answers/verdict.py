@@ -63,7 +63,10 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
     if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
-        return None, f"no edge changed in {n_draws} draws of {n_chains} chains", _longer(posterior)
+        advice = (
+            _longer(posterior) if n_chains > 2 else "Three chains or more from starts far apart can tell: chains=4."
+        )
+        return None, f"no edge changed in {n_draws} draws of {n_chains} chains", advice
     unsettled = off_diagonal & _unsettled(diagnostics)
     unsettled_pairs = np.triu(off_diagonal & _unsettled(adjacency))
     if score.r_hat > R_HAT_LIMIT or unsettled.any() or unsettled_pairs.any():

@@ -7,7 +7,10 @@ proposes a given change of the pair e with probability
 
 .. math:: q_x(e; G) = \frac{w}{2|E'|} \text{ if } e \in E', \quad \frac{1 - w}{2|E''|} \text{ if } e \in E'',
 
-with w = 0 where E' is empty and w = 1 where E'' is (the book leaves that undefined).
+with w = 0 where E' is empty and w = 1 where E'' is (the book leaves that undefined).  Section 3.3.2 thinks of
+proposals that are not uniform, from prior knowledge.  With weights u of pairs the pair e of a set is drawn with
+probability :math:`u_e / \sum_{e'} u_{e'}`, so that this takes the place of 1 / |E'| or 1 / |E''|; the sums change with
+the block, and with them the ratio.
 
 *Erratum.*  As printed, the block is fixed on arrival at x and a change is accepted on the posterior ratio alone, on the
 ground that the proposal ratio of eq. 4.13 cancels.  It does not: the block is read off the graph, a change can
@@ -26,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.checks import check_whole
@@ -46,6 +49,7 @@ from doxa.structure.moves.covered_arcs import reverse_covered_arcs
 
 __all__ = ["MarkovBlanket"]
 
+_WIDEST = 1e6  # ratio of weights of pairs
 _HOPELESS = -100.0  # 2^-53 is exp(-36.7), and n^2 is below exp(60) for any graph that fits in memory
 
 
@@ -66,11 +70,16 @@ class MarkovBlanket:
         Run the algorithm as printed.  Its answers are **biased**; it is here for comparison.
     scan : str, default="systematic"
         Visit the nodes in turn, or ``"random"``: each visit at a node drawn afresh.
+    pair_weights : array_like of float, shape (n_nodes, n_nodes), optional
+        How often each pair of columns is proposed, relative to the others of its set: symmetric, above 0, the largest
+        at most a million times the smallest; the diagonal is not looked at.  Alike when left out.  Weights from prior
+        knowledge save steps; they do not change the posterior.
 
     Raises
     ------
     ArgumentError
-        If ``k`` or ``covered_arc_reversals`` is negative, or ``w`` is not strictly between 0 and 1.
+        If ``k`` or ``covered_arc_reversals`` is negative, ``w`` is not strictly between 0 and 1, or ``pair_weights``
+        are not as above, or given with ``published``.
     ArgumentTypeError
         If a setting is of the wrong type.
 
@@ -78,7 +87,7 @@ class MarkovBlanket:
     --------
     >>> import doxa
     >>> doxa.learn(doxa.datasets.load("reinis"), sampler=MarkovBlanket(k=3), draws=100, seed=1).sampler
-    MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False, scan='systematic')
+    MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False, scan='systematic', pair_weights=None)
     """
 
     k: int = 5
@@ -86,6 +95,7 @@ class MarkovBlanket:
     covered_arc_reversals: int | None = None
     published: bool = False
     scan: str = "systematic"
+    pair_weights: ArrayLike | None = None
 
     name: ClassVar[str] = "markov_blanket"
     uses_table: ClassVar[bool] = False
@@ -107,6 +117,10 @@ class MarkovBlanket:
             raise ArgumentTypeError(f"published is {self.published!r}; it must be True or False")
         if self.scan not in ("systematic", "random"):
             raise ArgumentError(f"scan is {self.scan!r}; it must be 'systematic' or 'random'")
+        if self.pair_weights is not None:
+            object.__setattr__(self, "pair_weights", _checked_weights(self.pair_weights))
+            if self.published:
+                raise ArgumentError("pair_weights is given with published=True; Algorithm 1 proposes all pairs alike")
 
     @property
     def bias(self) -> str | None:
@@ -126,9 +140,18 @@ class MarkovBlanket:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         printed = 10 if self.published else 1
         reversals = printed if self.covered_arc_reversals is None else self.covered_arc_reversals
-        settings = (self.k, self.w, reversals, self.published, self.scan == "random")
+        settings = (self.k, self.w, reversals, self.published, self.scan == "random", self._weights(len(work.local)))
         kernel_arguments: tuple[Any, ...] = (*work, settings, first, n_steps, rng)
         return int(_advance(*kernel_arguments))
+
+    def _weights(self, n_nodes: int) -> NDArray[np.float64]:
+        """Weights of pairs; empty where all are alike."""
+        if self.pair_weights is None:
+            return np.empty((0, 0))
+        weights = np.array(self.pair_weights, dtype=np.float64)
+        if len(weights) != n_nodes:
+            raise ArgumentError(f"pair_weights has shape {weights.shape}, but there are {n_nodes} columns")
+        return weights
 
     def proposals(
         self,
@@ -140,8 +163,8 @@ class MarkovBlanket:
         """Every graph that one step at ``centre`` can propose from ``rows``, by the compiled kernel's own rules.
 
         The outcomes of the kernel's draw are listed by running it on a fine grid of uniform numbers, not by
-        trusting the probability that it computes for its Hastings term.  With ``block``, the printed algorithm's step
-        in that fixed block.
+        trusting the probability that it computes for its Hastings term; weights of pairs are whole numbers here.  With
+        ``block``, the printed algorithm's step in that fixed block.
         """
         n = len(rows)
         graph = working_graph(rows)
@@ -150,11 +173,13 @@ class MarkovBlanket:
         if self.published and block is not None:
             members[:] = block
             size = int(np.bitwise_count(members).sum())
-        within, across = size * (size - 1), 2 * (n - size)
+        weights = self._weights(n)
+        within = round(_total(members, size, n, centre, weights, True))
+        across = round(_total(members, size, n, centre, weights, False))
         cells = math.lcm(max(within, 1), max(across, 1))  # so that the grid divides evenly whichever set is drawn from
         for u, share in ((0.0, self.w), (1 - 1e-9, 1 - self.w)):
             for cell in range(cells):
-                i, j = _draw_pair(members, size, n, centre, self.w, self.published, u, (cell + 0.5) / cells)
+                i, j = _draw_pair(members, size, n, centre, self.w, weights, self.published, u, (cell + 0.5) / cells)
                 kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
                 if kind == ILLEGAL:
                     continue
@@ -162,13 +187,12 @@ class MarkovBlanket:
                 apply_change(after, kind, i, j)
                 log_hastings = 0.0
                 if not self.published:
-                    before = _pair_probability(members, size, n, centre, i, j, self.w)
+                    before = _pair_probability(members, size, n, centre, i, j, self.w, weights)
                     again = np.zeros_like(members)
                     size_after = _block_after(graph, kind, i, j, centre, again)
                     with np.errstate(divide="ignore"):
-                        log_hastings = float(
-                            np.log(_pair_probability(again, size_after, n, centre, i, j, self.w) / before)
-                        )
+                        after_it = _pair_probability(again, size_after, n, centre, i, j, self.w, weights)
+                        log_hastings = float(np.log(after_it / before))
                 yield Proposal(after[1], share / cells, log_hastings)
 
     def block(self, rows: NDArray[np.uint64], centre: int) -> NDArray[np.uint64]:
@@ -177,6 +201,37 @@ class MarkovBlanket:
         members = np.zeros(rows.shape[1], dtype=np.uint64)
         _find_block(graph[0], graph[1], centre, members)
         return members
+
+
+def _checked_weights(given: ArrayLike) -> tuple[tuple[float, ...], ...]:
+    """Weights of pairs as plain numbers, which compare and can be kept in a file."""
+    try:
+        weights = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            "pair_weights is no matrix of numbers; give one row of numbers for each column"
+        ) from None
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1] or len(weights) < 2:
+        raise ArgumentError(f"pair_weights has shape {weights.shape}; it must have a row and a column for each column")
+    np.fill_diagonal(weights, weights[0, 1])
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        i, j = np.argwhere(~(np.isfinite(weights) & (weights > 0)))[0]
+        raise ArgumentError(
+            f"pair_weights[{i}][{j}] is {weights[i, j]:g}; weights are finite and above 0 (to rule an edge out, use "
+            "forbidden)"
+        )
+    if not np.array_equal(weights, weights.T):
+        i, j = np.argwhere(weights != weights.T)[0]
+        raise ArgumentError(
+            f"pair_weights[{i}][{j}] is {weights[i, j]:g} and pair_weights[{j}][{i}] is {weights[j, i]:g}; a pair has "
+            "one weight"
+        )
+    if weights.max() > _WIDEST * weights.min():
+        raise ArgumentError(
+            f"pair_weights go from {weights.min():g} to {weights.max():g}; the largest is at most {_WIDEST:.0e} times "
+            "the smallest, so that every pair has its turn"
+        )
+    return tuple(tuple(row) for row in weights.tolist())
 
 
 @hot
@@ -225,7 +280,7 @@ def _select(members: Any, rank: int, inside: bool) -> int:
 
 @hot
 def _draw_pair(
-    members: Any, size: int, n: int, centre: int, weight: float, published: bool, u: float, v: float
+    members: Any, size: int, n: int, centre: int, weight: float, weights: Any, published: bool, u: float, v: float
 ) -> tuple[int, int]:
     """A candidate (i, j) of the block from two uniform numbers; (-1, -1) where the printed algorithm has none."""
     within = size * (size - 1)  # ordered pairs: two candidates for each pair of E'
@@ -236,6 +291,10 @@ def _draw_pair(
             return -1, -1
     else:
         use_within = within > 0 and (u < weight or across == 0)
+    if weights.size > 0:
+        return _draw_weighted(
+            members, n, centre, weights, use_within, v * _total(members, size, n, centre, weights, use_within)
+        )
     if use_within:
         index = min(int(v * within), within - 1)
         first = index // (size - 1)
@@ -251,13 +310,53 @@ def _draw_pair(
 
 
 @hot
-def _pair_probability(members: Any, size: int, n: int, centre: int, i: int, j: int, weight: float) -> float:
+def _total(members: Any, size: int, n: int, centre: int, weights: Any, within: bool) -> float:
+    """Sum of the weights of the ordered pairs of E' or E'': their number where all are alike."""
+    if weights.size == 0:
+        return float(size * (size - 1)) if within else 2.0 * (n - size)
+    total = 0.0
+    for i in range(n):
+        if within and _is_member(members, i):
+            for j in range(n):
+                if j != i and _is_member(members, j):
+                    total += weights[i, j]
+        elif not within and not _is_member(members, i):
+            total += 2 * weights[i, centre]
+    return total
+
+
+@hot
+def _draw_weighted(members: Any, n: int, centre: int, weights: Any, within: bool, left: float) -> tuple[int, int]:
+    """The ordered pair at which the sum of the weights passes ``left``."""
+    last_i, last_j = -1, -1
+    for i in range(n):
+        if within and _is_member(members, i):
+            for j in range(n):
+                if j != i and _is_member(members, j):
+                    left -= weights[i, j]
+                    last_i, last_j = i, j
+                    if left < 0:
+                        return i, j
+        elif not within and not _is_member(members, i):
+            for end in range(2):
+                left -= weights[i, centre]
+                last_i, last_j = (centre, i) if end else (i, centre)
+                if left < 0:
+                    return last_i, last_j
+    return last_i, last_j  # rounding
+
+
+@hot
+def _pair_probability(
+    members: Any, size: int, n: int, centre: int, i: int, j: int, weight: float, weights: Any
+) -> float:
     """q of a candidate of the pair {i, j} in the block ``members``: the whole mixture of eq. 4.13."""
+    own = weights[i, j] if weights.size > 0 else 1.0
     i_inside, j_inside = _is_member(members, i), _is_member(members, j)
     if i_inside and j_inside:
-        return (weight if size < n else 1.0) / (size * (size - 1))
+        return (weight if size < n else 1.0) * own / _total(members, size, n, centre, weights, True)
     if i == centre or j == centre:
-        return (1.0 - weight if size > 1 else 1.0) / (2 * (n - size))
+        return (1.0 - weight if size > 1 else 1.0) * own / _total(members, size, n, centre, weights, False)
     return 0.0
 
 
@@ -288,6 +387,7 @@ def _is_accepted(
     j: int,
     centre: int,
     weight: float,
+    weights: Any,
     published: bool,
     ratio: float,
     below: float,
@@ -299,11 +399,11 @@ def _is_accepted(
     if published:
         return below < ratio
     n = graph[0].shape[0]
-    q = _pair_probability(block, size, n, centre, i, j, weight)
+    q = _pair_probability(block, size, n, centre, i, j, weight, weights)
     if below * q >= ratio:  # q in the proposed graph is at most 1
         return False
     size_after = _block_after(graph, kind, i, j, centre, block_after)
-    return below * q < ratio * _pair_probability(block_after, size_after, n, centre, i, j, weight)
+    return below * q < ratio * _pair_probability(block_after, size_after, n, centre, i, j, weight, weights)
 
 
 @hot
@@ -328,7 +428,7 @@ def _advance(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
-    k, weight, reversals, published, random_scan = settings
+    k, weight, reversals, published, random_scan, weights = settings
     n = local.size
     covered, block_after = spare
     visit = k + 1
@@ -351,14 +451,14 @@ def _advance(
             )
             size = _find_block(graph[0], graph[1], centre, block)
         u = rng.random()
-        i, j = _draw_pair(block, size, n, centre, weight, published, u, rng.random())
+        i, j = _draw_pair(block, size, n, centre, weight, weights, published, u, rng.random())
         kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
         if kind != ILLEGAL:
             delta = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
             below = 1.0 - rng.random()  # in (0, 1], a multiple of 2^-53: accepted below the ratio
-            # q is at least 1 / n^2 and at most 1, so the Hastings ratio cannot save a proposal that is bad enough.
+            # q is at least 1e-6 / n^2 and at most 1, so the Hastings ratio cannot save a proposal that is bad enough.
             if delta > _HOPELESS and _is_accepted(
-                graph, kind, i, j, centre, weight, published, np.exp(delta), below, block, size, block_after
+                graph, kind, i, j, centre, weight, weights, published, np.exp(delta), below, block, size, block_after
             ):
                 accept_change(graph, local, kind, i, j, proposed)
                 if not published:
