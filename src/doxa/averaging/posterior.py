@@ -61,6 +61,23 @@ class Posterior(StructurePosterior):
             self._table = self._read_again()
         return self._table
 
+    @cached_property
+    def log_marginal_likelihood(self) -> Estimate:
+        r"""Log P(data), nats: :math:`\log \sum_G P(G) P(D \mid G)`, with its Monte Carlo error.
+
+        Of a sampled posterior by bridge sampling between its draws and graphs of many orders, which have exact sums
+        (`doxa.structure.sums.order_sums`); it is as trustworthy as the verdict.  Of a summed one it is exact.
+        Differences between scores, sample sizes, priors or limits for the same columns are log Bayes factors.
+
+        Raises
+        ------
+        ArgumentError
+            If cells are missing, or it is not known where the table is.
+        """
+        from doxa.structure.runs.evidence import log_marginal_likelihood
+
+        return log_marginal_likelihood(self, self.table)
+
     def query(
         self,
         target: str | Mapping[str, str | int],
@@ -266,6 +283,8 @@ class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
 
     def __repr__(self) -> str:
         return f"ExactGraphsPosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
+
+    log_marginal_likelihood = ExactStructurePosterior.log_marginal_likelihood
 
 
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import Shortfall, Until
 from doxa.estimates.trace import Trace
@@ -18,7 +19,6 @@ from doxa.mcmc.parts_sampler import TURN, PartsSampler
 from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
-from doxa.parameters.evidence import bridge
 from doxa.parameters.ladder import Rung
 
 if TYPE_CHECKING:

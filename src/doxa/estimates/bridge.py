@@ -1,4 +1,4 @@
-r"""The log evidence of a part, from posterior draws and draws of an approximation: bridge sampling.
+r"""The log evidence of a posterior, from its draws and draws of an approximation: bridge sampling.
 
 With p the unnormalised posterior, q the approximation and shares s of the draws, the evidence is the fixed point of
 :math:`r = \overline{p / (s_1 p + s_2 r q)}_q \, / \, \overline{q / (s_1 p + s_2 r q)}_p` (Meng & Wong 1996), which has
@@ -32,7 +32,7 @@ def bridge(posterior_log_weights: Floats, proposal_log_weights: Floats) -> Estim
     Parameters
     ----------
     posterior_log_weights : ndarray of float, shape (chain, draw)
-        At draws from p, at least 4 in each chain.
+        At draws from p, at least 4 in each chain; infinity where q is zero.
     proposal_log_weights : ndarray of float, shape (n,)
         At independent draws from q, normalised; minus infinity where p is zero.
 
@@ -44,7 +44,7 @@ def bridge(posterior_log_weights: Floats, proposal_log_weights: Floats) -> Estim
     Raises
     ------
     ArgumentError
-        If there are too few draws, one weight is not a number, or no draw of q lies where p is positive.
+        If there are too few draws, one weight is not a number, or no draw of one lies where the other is positive.
 
     Examples
     --------
@@ -61,12 +61,15 @@ def bridge(posterior_log_weights: Floats, proposal_log_weights: Floats) -> Estim
         raise ArgumentError(
             f"weights have shapes {inside.shape} and {outside.shape}; (chain, draw) with 4 draws, and (n,) with 2?"
         )
-    if not np.isfinite(inside).all() or np.isnan(outside).any() or (outside == np.inf).any():
-        raise ArgumentError("a log weight is not a number; p must be positive at its own draws, and q everywhere")
-    if np.isneginf(outside).all():
-        raise ArgumentError(
-            f"none of {outside.size} draws of the approximation lies where the posterior is positive; it is no use here"
+    if np.isnan(inside).any() or np.isneginf(inside).any() or np.isnan(outside).any() or (outside == np.inf).any():
+        raise ArgumentError("a log weight is not a number; p and q must be positive at their own draws")
+    if np.isneginf(outside).all() or np.isposinf(inside).all():
+        n, one, other = (
+            (outside.size, "approximation", "posterior")
+            if np.isneginf(outside).all()
+            else (inside.size, "posterior", "approximation")
         )
+        raise ArgumentError(f"none of {n} draws of the {one} lies where the {other} is positive; it is no use here")
     # 1 / draws of q is known; what posterior draws are worth, only once the ratio is: two rounds are enough.
     n_inside, n_outside = float(inside.size), float(outside.size)
     estimate = Estimate(0.0, np.nan, np.nan)

@@ -1,0 +1,206 @@
+r"""The evidence of a posterior over graphs from its draws: sums over the graphs of many orders, and a bridge to them.
+
+The graphs in which all edges lead forward in an order :math:`\prec` have a sum that is a product over the nodes,
+
+.. math:: Z_\prec = \sum_{G \subset \prec} f(G) = \prod_i \sum_{P \subseteq \mathrm{pred}_\prec(i)} e^{s_i(P)},
+
+f being the posterior times the evidence Z (Friedman & Koller 2003).  So the mixture of such graphs over K orders,
+
+.. math:: q(G) = f(G) \, y(G), \qquad y(G) = \frac{1}{K} \sum_k \frac{[G \subset \prec_k]}{Z_k},
+
+is a distribution that can be drawn from exactly, and f / q = 1 / y is known to the last factor.  Z is then the ratio
+that bridge sampling estimates (`doxa.estimates.bridge`) from draws of q and of the posterior.  Orders in which draws
+of the posterior lead forward make q like it; so that they owe nothing to the draws that they are held against, these
+are of other chains.
+
+Only listed parent sets take part, in q as in the sums: a graph with another family has y = 0, which the bridge allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.errors import ArgumentError
+from doxa.estimates.bridge import bridge
+from doxa.estimates.estimate import Estimate
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.moves.parent_sets import ParentSets, find_set
+from doxa.structure.moves.starts import random_order
+
+__all__ = ["log_sum_by_bridge"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_WORK = 2 * 10**9  # listed sets that all sums may look at: some seconds
+_FEWEST_ORDERS, _MOST_ORDERS = 200, 2000
+_MOST_DRAWS = 4000  # of the posterior, and as many of the mixture, in each of the two halves
+_NEGLIGIBLE = 45.0  # nats below the heaviest set that fits
+
+
+def log_sum_by_bridge(rows: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator) -> Estimate:
+    """Log of the sum of f over all graphs (nats), from draws of the distribution that is proportional to f.
+
+    Parameters
+    ----------
+    rows : ndarray of uint64, shape (n_chains, n_draws, n_nodes, n_words)
+        Adjacency rows of the draws; at least 8 draws.
+    table : ParentSets
+        The weights of parent sets, log f being their sum over the nodes.
+    rng : numpy.random.Generator
+        Advanced: orders of the graphs, and draws of the mixture.
+
+    Raises
+    ------
+    ArgumentError
+        If there are too few draws, or none of one half is a graph of the other half's orders.
+    """
+    chains, n_draws = rows.shape[:2]
+    if n_draws < 8:
+        raise ArgumentError(f"there are {n_draws} draws of each chain; at least 8 are needed")
+    halves = (rows[::2], rows[1::2]) if chains > 1 else (rows[:, : n_draws // 2], rows[:, n_draws // 2 :])
+    longest = int(table.first[-1])
+    n_orders = int(np.clip(_WORK // max(1, longest), _FEWEST_ORDERS, _MOST_ORDERS))
+    found = [_one_way(halves[1 - k], halves[k], n_orders, table, rng) for k in range(2)]
+    value = 0.5 * (found[0].value + found[1].value)
+    return Estimate(value, 0.5 * float(np.hypot(found[0].mcse, found[1].mcse)), np.nan)
+
+
+def _one_way(
+    of_orders: NDArray[np.uint64], draws: NDArray[np.uint64], n_orders: int, table: ParentSets, rng: np.random.Generator
+) -> Estimate:
+    """Hold draws against the orders of others."""
+    n = draws.shape[2]
+    orders = _orders_of(of_orders.reshape(-1, *of_orders.shape[2:]), n_orders, rng)
+    log_sums, before = np.empty(n_orders), np.zeros(draws.shape[3], dtype=np.uint64)
+    _sum_orders(table.first, table.sets, table.weight, orders, log_sums, before)
+    orders, log_sums = orders[log_sums > -np.inf], log_sums[log_sums > -np.inf]
+    if not len(orders):
+        raise ArgumentError("no order of a sampled graph has listed parent sets for all nodes")
+    every = -(-draws.shape[1] // max(1, _MOST_DRAWS // draws.shape[0]))
+    inside = _parents(draws[:, every - 1 :: every])
+    shape = inside.shape[:2]
+    inside = inside.reshape(-1, *inside.shape[2:])
+    outside = np.empty((_MOST_DRAWS, n, inside.shape[-1]), dtype=np.uint64)
+    chosen = np.sort(rng.integers(len(orders), size=_MOST_DRAWS))
+    _draw_graphs(table.first, table.sets, table.weight, orders, chosen, rng.random((_MOST_DRAWS, n)), outside, before)
+    log_y = np.empty(len(inside))
+    _log_mixture(inside, orders, log_sums, log_y, before)
+    log_y[~_all_listed(inside, table)] = -np.inf
+    of_mixture = np.empty(_MOST_DRAWS)
+    _log_mixture(outside, orders, log_sums, of_mixture, before)
+    return bridge(-log_y.reshape(shape), -of_mixture)
+
+
+def _orders_of(rows: NDArray[np.uint64], n_orders: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Random orders of graphs at even distances."""
+    chosen = np.linspace(0, len(rows) - 1, n_orders).astype(np.int64)
+    edges = unpack_rows(rows[chosen], rows.shape[1])
+    return np.stack([random_order(rng, graph) for graph in edges])
+
+
+def _parents(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sets of parents (..., n_nodes, n_words) of adjacency rows, which are sets of children."""
+    return pack_rows(np.swapaxes(unpack_rows(rows, rows.shape[-2]), -1, -2))
+
+
+def _all_listed(parents: NDArray[np.uint64], table: ParentSets) -> NDArray[np.bool_]:
+    """Whether every node's set of parents is in its list."""
+    listed = np.empty(len(parents), dtype=np.bool_)
+    _look_up(table, parents, listed)
+    return listed
+
+
+@hot
+def _look_up(table: Any, parents: Any, listed: Any) -> None:
+    for k in range(parents.shape[0]):
+        listed[k] = True
+        for node in range(parents.shape[1]):
+            if find_set(table, node, parents[k, node]) < 0:
+                listed[k] = False
+                break
+
+
+@hot
+def _fits(one: Any, among: Any) -> bool:
+    """Whether a set is a subset of another."""
+    for w in range(one.size):
+        if one[w] & ~among[w] != np.uint64(0):
+            return False
+    return True
+
+
+@hot
+def _log_sum(first: Any, sets: Any, weight: Any, node: int, before: Any) -> float:
+    """Log of the sum of the weights of a node's sets among those before it; minus infinity if none is listed."""
+    top, total = -np.inf, 0.0
+    for s in range(first[node], first[node + 1]):
+        if weight[s] < top - _NEGLIGIBLE:
+            break
+        if _fits(sets[s], before):
+            if total == 0.0:
+                top = weight[s]
+            total += np.exp(weight[s] - top)
+    return float(top + np.log(total)) if total > 0.0 else -np.inf
+
+
+@hot
+def _sum_orders(first: Any, sets: Any, weight: Any, orders: Any, log_sums: Any, before: Any) -> None:
+    n = orders.shape[1]
+    for k in range(orders.shape[0]):
+        log_sums[k] = 0.0
+        before[:] = 0
+        for place in range(n):
+            node = orders[k, place]
+            log_sums[k] += _log_sum(first, sets, weight, node, before)
+            before[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+
+
+@hot
+def _draw_graphs(
+    first: Any, sets: Any, weight: Any, orders: Any, chosen: Any, u: Any, parents: Any, before: Any
+) -> None:
+    """One graph of each chosen order, by its share of the order's sum."""
+    n = orders.shape[1]
+    for draw in range(chosen.size):
+        before[:] = 0
+        for place in range(n):
+            node = orders[chosen[draw], place]
+            left = u[draw, place]
+            log_sum = _log_sum(first, sets, weight, node, before)
+            for s in range(first[node], first[node + 1]):
+                if _fits(sets[s], before):
+                    left -= np.exp(weight[s] - log_sum)
+                    for w in range(before.size):
+                        parents[draw, node, w] = sets[s, w]
+                    if left < 0.0:
+                        break
+            before[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+
+
+@hot
+def _log_mixture(parents: Any, orders: Any, log_sums: Any, log_y: Any, before: Any) -> None:
+    """Log of y for graphs by their sets of parents; minus infinity for those of no order."""
+    n, n_orders = orders.shape[1], orders.shape[0]
+    for k in range(parents.shape[0]):
+        top, total = -np.inf, 0.0
+        for order in range(n_orders):
+            before[:] = 0
+            forward = True
+            for place in range(n):
+                node = orders[order, place]
+                if not _fits(parents[k, node], before):
+                    forward = False
+                    break
+                before[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+            if forward:
+                value = -log_sums[order]
+                if value > top:
+                    total = total * np.exp(top - value) + 1.0 if total > 0.0 else 1.0
+                    top = value
+                else:
+                    total += np.exp(value - top)
+        log_y[k] = top + np.log(total / n_orders) if total > 0.0 else -np.inf
