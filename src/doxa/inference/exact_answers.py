@@ -152,7 +152,7 @@ def most_probable(
     return Explanation(states, problem.log_constant + best.log_value, best.gap)
 
 
-def positions(network: DiscreteNetwork, query: str | Sequence[str] | None) -> list[int]:
+def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argument: str = "query") -> list[int]:
     """Positions of the variables asked for: one by name, several, or all.
 
     Raises
@@ -171,9 +171,9 @@ def positions(network: DiscreteNetwork, query: str | Sequence[str] | None) -> li
 
             near = get_close_matches(str(name), names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ArgumentError(f"query has {name!r}, which is no variable of the network{hint}")
+            raise ArgumentError(f"{argument} has {name!r}, which is no variable of the network{hint}")
         if name in asked[:k]:
-            raise ArgumentError(f"query has {name!r} twice; name each variable once")
+            raise ArgumentError(f"{argument} has {name!r} twice; name each variable once")
     return [index[name] for name in asked]
 
 
