@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from doxa.errors import ArgumentError
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "papers.md"
 sys.path.insert(0, str(ROOT / "docs" / "_site"))
@@ -95,6 +97,10 @@ def without(text: str, start: str) -> str:
         (lambda t: broken(t, "(starts=)", "(starters=)"), "takes no 'starters'"),
         (lambda t: broken(t, 'method="block"', 'method="blocks"'), "method='blocks', which is none of"),
         (lambda t: broken(t, 'form="mean_field"', 'form="naive"'), "form='naive', which is none of"),
+        (
+            lambda t: broken(t, 'approximation="sequential"', 'approximation="sequel"'),
+            "approximation='sequel', which is",
+        ),
         (lambda t: broken(t, 'sampler="emc3"', 'sampler="emc4"'), "sampler='emc4', which is none of"),
         (lambda t: broken(t, "(starts=)", "(starts=5)"), "nothing says which values starts= takes"),
         (lambda t: broken(t, "`mcmc/test_adaptation.py", "`mcmc/test_adoption.py"), "there is no tests/mcmc/test_ado"),
@@ -226,15 +232,14 @@ def documented() -> frozenset[str]:
 def choices(name: str, keyword: str) -> tuple[Any, ...] | None:
     """The values that an argument takes: those of its annotation, or of the table that the function looks it up in."""
     from doxa.inference.infer import METHODS as INFER
-    from doxa.parameters.approximate import APPROXIMATIONS
-    from doxa.parameters.hidden_forms import HIDDEN_FORMS
+    from doxa.parameters.approximate import check_approximation
     from doxa.parameters.methods import METHODS as FIT
     from doxa.structure.families.scores import SCORES
     from doxa.structure.moves.by_name import MOVES
 
     looked_up = {
         ("doxa.fit", "method"): tuple(FIT),
-        ("doxa.fit", "approximation"): (*APPROXIMATIONS, *HIDDEN_FORMS),
+        ("doxa.fit", "approximation"): named_in_refusal(check_approximation),
         ("doxa.infer", "method"): ("auto", *INFER),
         ("doxa.learn", "sampler"): tuple(move for move in MOVES if move not in ("cycle", "exact")),
         ("doxa.learn", "score"): tuple(SCORES),
@@ -247,6 +252,13 @@ def choices(name: str, keyword: str) -> tuple[Any, ...] | None:
     if isinstance(annotation, str):
         annotation = eval(annotation, vars(importlib.import_module(found[0].__module__)))
     return tuple(literals(annotation)) or None
+
+
+def named_in_refusal(check: Any) -> tuple[str, ...]:
+    """The words that a check says it takes, where it is given another."""
+    with pytest.raises(ArgumentError, match="it must be one of") as refused:
+        check("?")
+    return tuple(re.findall(r"'([^']+)'", str(refused.value).partition("one of")[2]))
 
 
 def literals(annotation: Any) -> Iterator[Any]:
