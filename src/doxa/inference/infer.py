@@ -77,7 +77,8 @@ def infer(
     blocks : sequence of sequence of str, optional
         With ``method="gibbs"``, variables that are redrawn together; blocks may overlap, and observed variables are
         left out of them.  `ChosenBy` in the place of a block lets the state of another variable choose.  When left out,
-        variables that determine each other, or share a small table, are redrawn together.
+        variables that determine each other, or share a small table, are redrawn together; Ising and Potts models have
+        kernels of their own then, and are drawn by tables where blocks or a scan are given.
     scan : {"in_order", "reversed", "random"} or sequence of float, optional
         With ``method="gibbs"``, in which order: all blocks in every step, as given or backwards; or as many as there
         are, each chosen by chance, equally or with these weights.  ``"in_order"`` when left out.
