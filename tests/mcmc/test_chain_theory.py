@@ -341,6 +341,30 @@ def test_distance_never_increases(matrix):
     np.testing.assert_allclose(worst[20], max(total_variation(row, chain.stationary) for row in power), atol=1e-12)
 
 
+@settings(deadline=None)
+@given(stochastic(), st.integers(0, 12), st.integers(0, 12))
+def test_steps_add_up(matrix, m, n):
+    """Chapman and Kolmogorov: eq. 9 is a power; one step fewer would be seen."""
+    chain = FiniteChain(matrix)
+    np.testing.assert_allclose(chain.after(m + n), chain.after(m) @ chain.after(n), atol=1e-13)
+    one_by_one = np.eye(len(matrix))
+    for _ in range(n):
+        one_by_one = one_by_one @ matrix
+    np.testing.assert_allclose(chain.after(n), one_by_one, atol=1e-13)
+    for start in range(len(matrix)):
+        np.testing.assert_allclose(chain.after(n, start), one_by_one[start], atol=1e-13)
+
+
+def test_many_steps_of_two_states():
+    a, b = 1e-6, 3e-6
+    chain = FiniteChain([[1 - a, a], [b, 1 - b]])
+    for n in (1, 7, 1000, 10**6, 2**40):
+        left = (1 - a - b) ** n
+        np.testing.assert_allclose(chain.after(n, 0), [0.75 + 0.25 * left, 0.25 * (1 - left)], rtol=1e-8)
+        np.testing.assert_allclose(chain.after(n, [0.5, 0.5])[0], 0.75 - 0.25 * left, rtol=1e-8)
+    assert abs(chain.after(999, 0)[1] - chain.after(1000, 0)[1]) > 1e-7  # the broken twin: a step short
+
+
 def test_distance_from_a_distribution():
     chain = FiniteChain([[0.9, 0.1], [0.3, 0.7]])
     np.testing.assert_allclose(chain.total_variation_by_step(3, chain.stationary), 0.0, atol=1e-15)
@@ -606,6 +630,8 @@ def test_mixing_times_that_do_not_exist():
         (lambda chain: chain.asymptotic_variance(np.eye(2)), "values has shape (2, 2) but there are 2 states"),
         (lambda chain: chain.asymptotic_variance([0.0, np.nan]), "values[1] is nan; it must be a finite number"),
         (lambda chain: chain.total_variation_by_step(-1), "n_steps is -1; it is at least 0"),
+        (lambda chain: chain.after(-1), "n_steps is -1; it must be at least 0"),
+        (lambda chain: chain.after(1, 2), "start is 2; states are 0..1"),
         (lambda chain: chain.total_variation_by_step(1, 2), "start is 2; states are 0..1"),
         (lambda chain: chain.total_variation_by_step(1, [1.0]), "start has 1 entries but there are 2 states"),
         (lambda chain: chain.total_variation_by_step(1, [0.5, 0.4]), "start sums to 0.9, not 1"),

@@ -9,7 +9,7 @@ import pytest
 from gibbs_cases import dense_problem, draw, random_problems
 
 from doxa.mcmc.driver import Schedule, sample
-from doxa.mcmc.gibbs import TableGibbs, cyclic, in_turn, random_blocks, random_lists, single_sites
+from doxa.mcmc.gibbs import ByValue, TableGibbs, by_value, cyclic, in_turn, random_blocks, random_lists, single_sites
 from doxa.mcmc.gibbs.block_tables import PRODUCTS
 from doxa.mcmc.gibbs.reference import block_conditional, redraw_block
 from doxa.mcmc.gibbs.starts import log_density_at
@@ -34,12 +34,37 @@ def scans(n):
     }
 
 
+def chosen_scans(n_states):
+    """Values choose some of the blocks."""
+    n = len(n_states)
+    others = [v for v in range(n) if v != 0]
+    lists = [[(v,) for v in others][: s + 1] + [tuple(others)] * (s % 2) for s in range(n_states[0])]
+    choice = by_value(0, lists)
+    last = by_value(n - 1, [[]] + [[(0,)]] * (n_states[-1] - 1))
+    return {
+        "by value": cyclic([(0,), choice, tuple(others)]),
+        "by values, in turn": in_turn([[*single_sites(n)], [choice, last], [(0,), choice]]),
+        "by value, by chance": random_blocks([(0,), choice, tuple(others), last], [1, 2, 1, 1]),
+    }
+
+
+CHOSEN = tuple(chosen_scans((2, 2)))
+
+
+def add_conditional(total, begins, block, x, n_states, factors):
+    p = block_conditional(block, x, n_states, factors)
+    for j, v in enumerate(block):
+        away = tuple(a for a in range(p.ndim) if a != j)
+        total[begins[v] : begins[v + 1]] += p.sum(axis=away)
+
+
 def twin_run(sampler, state, n_steps):
     """States after every step, mean conditional probabilities of all steps, and the streams."""
     n_states, factors, scan = sampler.n_states, sampler.factors, sampler.scan
     x, streams = state.states.copy(), state.streams.copy()
     begins = np.concatenate([[0], np.cumsum(n_states)])
     total, path = np.zeros(begins[-1]), []
+    chosen = any(isinstance(entry, ByValue) for entry in scan.entries)
     for step in range(n_steps):
         t = 0
         for _ in range(scan.per_step):
@@ -48,13 +73,14 @@ def twin_run(sampler, state, n_steps):
             else:
                 u, t = draw(streams, t & 7), t + 1
                 blocks = scan.lists[pick(scan, u)]
-            for block in blocks:
-                p = block_conditional(block, x, n_states, factors)
-                for j, v in enumerate(block):
-                    away = tuple(a for a in range(p.ndim) if a != j)
-                    total[begins[v] : begins[v + 1]] += p.sum(axis=away)
-                x = redraw_block(block, x, draw(streams, t & 7), n_states, factors)
-                t += 1
+            for entry in blocks:
+                for block in entry.lists[x[entry.variable]] if isinstance(entry, ByValue) else [entry]:
+                    if not chosen:
+                        add_conditional(total, begins, block, x, n_states, factors)
+                    x = redraw_block(block, x, draw(streams, t & 7), n_states, factors)
+                    t += 1
+        for b in np.unique(sampler._flat[0].home) if chosen else ():  # each at the end of every step
+            add_conditional(total, begins, sampler.scan.blocks[b], x, n_states, factors)
         path.append(x)
     for v in range(len(n_states)):
         own = slice(begins[v], begins[v + 1])
@@ -85,10 +111,10 @@ def test_alias_tables(weights):
 
 
 @pytest.mark.parametrize("most_entries", [0, 4096])
-@pytest.mark.parametrize("name", scans(4))
+@pytest.mark.parametrize("name", [*scans(4), *CHOSEN])
 def test_the_loop_is_that_of_the_twin(name, most_entries):
     for k, (n_states, factors) in enumerate([dense_problem(), *random_problems(8, seed=4)]):
-        scan = scans(len(n_states))[name]
+        scan = (scans(len(n_states)) | chosen_scans(n_states))[name]
         sampler = TableGibbs(n_states, factors, scan, thin=3, keep_states=True, visits=True, most_entries=most_entries)
         state = sampler.init(ROOT([SEED, k]))
         after, draws, info = sampler.run(state, 12, ROOT(0))
@@ -119,10 +145,11 @@ def test_a_twin_with_another_blanket_is_found_out():
     assert (path != draws["states"]).any()
 
 
-@pytest.mark.parametrize("name", scans(4))
+@pytest.mark.parametrize("name", [*scans(4), *CHOSEN])
 def test_runs_do_not_depend_on_where_they_are_cut(name):
     n_states, factors = dense_problem(zeros=0.1)
-    sampler = TableGibbs(n_states, factors, scans(4)[name], thin=2, visits=True, keep_states=True)
+    scan = (scans(4) | chosen_scans(n_states))[name]
+    sampler = TableGibbs(n_states, factors, scan, thin=2, visits=True, keep_states=True)
     state = sampler.init(ROOT(SEED))
     whole_state, whole, _ = sampler.run(state, 40, ROOT(0))
     parts = []

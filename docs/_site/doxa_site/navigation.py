@@ -33,6 +33,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Explanation",
         (
             "explanation/index",
+            "papers",
             "errors",
             "diagnostics",
             "samplers",

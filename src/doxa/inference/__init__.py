@@ -1,6 +1,7 @@
 """Which values?  Distributions of a network's variables given what was observed: exact, or with an error."""
 
 from doxa.inference.answers import Inference
+from doxa.inference.blocks import ChosenBy
 from doxa.inference.conflict import ImpossibleEvidenceError
 from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import Explanation, JointTable, joint, most_probable
@@ -10,6 +11,7 @@ from doxa.inference.log_partition import LogPartition, log_partition
 __all__ = [
     "Budget",
     "BudgetError",
+    "ChosenBy",
     "Explanation",
     "ImpossibleEvidenceError",
     "Inference",

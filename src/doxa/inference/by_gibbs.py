@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain, certain_answer
+from doxa.inference.blocks import Plan, connected_by, scan_of
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.inference.population import Begun, Population, looking, spread, vouched
 from doxa.inference.problem import Problem, prepare
@@ -18,6 +20,7 @@ from doxa.inference.propagation import determined
 from doxa.mcmc.annealing import TablePath
 from doxa.mcmc.gibbs import (
     Connectivity,
+    Scan,
     TableGibbs,
     connecting_blocks,
     connectivity,
@@ -42,6 +45,7 @@ def answer_by_gibbs(
     query: Sequence[int],
     running: Running,
     starts: Starts | None = None,
+    plan: Plan | None = None,
 ) -> Answer:
     """Marginals with Monte Carlo errors.
 
@@ -54,6 +58,8 @@ def answer_by_gibbs(
     starts : callable, optional
         From the problem to possible states (n, n_free) to begin at, drawn nearly as they should be; else states are
         searched for.
+    plan : Plan, optional
+        The user's own blocks and scan.
 
     Raises
     ------
@@ -64,7 +70,8 @@ def answer_by_gibbs(
     asked = [problem.position[v] for v in query if v not in problem.fixed]
     if not asked:
         return certain_answer("exact", {v: certain(problem.expand(v)) for v in query})
-    sampler, connected = gibbs_sampler(problem, asked, None)
+    made = gibbs_sampler(problem, asked, None) if plan is None else _planned(network, problem, asked, plan)
+    sampler, connected = made[0], _by_name(made[1], [network.names[v] for v in problem.variables])
     alone = [i for i in asked if _is_alone(problem, sampler, i)]
     rng = looking(running)
     population = Population.annealed(TablePath(problem.n_states, problem.factors), rng)
@@ -90,6 +97,18 @@ def answer_by_gibbs(
     return Answer("gibbs", estimates, None, _with_connectivity(run.judgement, connected), run.numbers)
 
 
+def _planned(
+    network: DiscreteNetwork, problem: Problem, asked: Sequence[int], plan: Plan
+) -> tuple[TableGibbs, Connectivity]:
+    """The sampler with the user's own blocks, or doxa's in the user's order."""
+    if plan.entries is None:
+        sampler, connected = gibbs_sampler(problem, asked, None)
+        assert sampler.scan is not None
+        return replace(sampler, scan=scan_of(plan, network, problem, sampler.scan.blocks)), connected
+    scan = scan_of(plan, network, problem, ())
+    return _sampler(problem, asked, scan, None), connected_by(scan, problem)
+
+
 def _is_alone(problem: Problem, sampler: TableGibbs, variable: int) -> bool:
     """Whether a variable is in no block but one that nothing outside of it bears on."""
     assert sampler.scan is not None
@@ -108,11 +127,13 @@ def gibbs_sampler(
     if connected.answer is False:
         blocks = connecting_blocks(n_states, factors, blocks).blocks
         connected = connectivity(n_states, factors, blocks)
-    scan = cyclic(blocks)
-    width = sum(n_states[i] for i in asked)
+    return _sampler(problem, asked, cyclic(blocks), starts), connected
+
+
+def _sampler(problem: Problem, asked: Sequence[int], scan: Scan, starts: NDArray[np.int64] | None) -> TableGibbs:
+    width = sum(problem.n_states[i] for i in asked)
     thin = max(_THIN, math.ceil(width / _KEPT_PER_SWEEP))
-    sampler = TableGibbs(n_states, factors, scan, thin=thin, starts=starts, wanted=asked)
-    return sampler, connected
+    return TableGibbs(problem.n_states, problem.factors, scan, thin=thin, starts=starts, wanted=asked)
 
 
 def estimates_of(
@@ -131,6 +152,14 @@ def estimates_of(
             run.marginals.estimate(left[s]) if s in left else Estimate.exactly(0.0) for s in range(problem.sizes[v])
         ]
     return found
+
+
+def _by_name(connected: Connectivity, names: Sequence[str]) -> Connectivity:
+    """With the names of variables where the reason has their numbers."""
+    reason = connected.reason
+    for part in connected.parts:
+        reason = reason.replace(str(part.variables), f"({', '.join(names[i] for i in part.variables)})")
+    return connected._replace(reason=reason)
 
 
 def _with_connectivity(found: Verdict, connected: Connectivity) -> Verdict:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
+from doxa.inference.by_cooling import coldest
 from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
+from doxa.mcmc.driver import fresh_entropy
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
@@ -41,7 +44,9 @@ class Explanation(NamedTuple):
 
     states: dict[str, str]  # of every variable, observed ones included
     log_probability: float  # nats, with the evidence: log p(states) of a directed network, log potential of another
-    gap: float  # nats to the next states; 0 where others are as likely
+    gap: float  # nats to the next states; 0 where others are as likely; nan where they were searched for
+    exact: bool = True  # whether no states are likelier; else they are the best that a search has met
+    verdict: str = "Exact: the maximum over all states."
 
 
 def answer_exactly(
@@ -120,28 +125,65 @@ def most_probable(
     given: Mapping[str, str | int] | None = None,
     soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
     exact_budget: Budget | int | None = None,
+    method: Literal["exact", "annealed", "auto"] = "exact",
+    sweeps: int = 500,
+    restarts: int = 512,
+    seed: int | None = None,
 ) -> Explanation:
-    """The likeliest states of all variables given evidence (the most probable explanation), exactly.
+    """The likeliest states of all variables given evidence (the most probable explanation).
 
     Parameters
     ----------
     network : CategoricalNetwork or MarkovNetwork
     given, soft, exact_budget
         As in `doxa.infer`.
+    method : {"exact", "annealed", "auto"}, default="exact"
+        The maximum over all states; or simulated annealing, a search by chains that grow cold; or the first if the
+        budget allows it, else the second.
+    sweeps : int, default=500
+        Of each annealed chain, from hot to cold.
+    restarts : int, default=512
+        Annealed chains, at least; they run in groups of 64 or 512.
+    seed : int, optional
+        Of the annealed chains.  The same seed gives the same answer.
+
+    Returns
+    -------
+    Explanation
+        What annealing finds is a lower bound of the largest probability; ``verdict`` says how many chains ended there.
 
     Raises
     ------
     BudgetError, ImpossibleEvidenceError, ArgumentError
-        As `doxa.infer` with ``method="exact"``.
+        As `doxa.infer` with ``method="exact"``; and `ArgumentError` where no annealed chain ends at a possible state.
 
     Examples
     --------
     >>> import doxa
     >>> most_probable(doxa.ising_grid(2, 2, coupling=1.0, field=0.1)).states
     {'X0_0': '1', 'X0_1': '1', 'X1_0': '1', 'X1_1': '1'}
+    >>> wide = most_probable(doxa.ising_grid(40, 40, coupling=0.5, field=0.1), method="annealed", seed=1)
+    >>> wide.exact, round(wide.log_probability, 6)  # all up: 0.5 for each of 3120 edges, and 160
+    (False, 1720.0)
     """
+    if method not in ("exact", "annealed", "auto"):
+        raise ArgumentError(f"method is {method!r}; it must be one of 'exact', 'annealed', 'auto'")
+    check_whole("sweeps", sweeps, 1)
+    check_whole("restarts", restarts, 1)
+    entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     evidence = read_evidence(network, given, soft)
     budget = read_budget(exact_budget)
+    if method == "annealed":
+        return _searched(network, evidence, sweeps, restarts, entropy)
+    try:
+        return _best_of_all(network, evidence, budget)
+    except BudgetError:
+        if method == "exact":
+            raise
+        return _searched(network, evidence, sweeps, restarts, entropy)
+
+
+def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> Explanation:
     refuse_wide_grids(network, evidence, budget)
     problem = prepare(network, evidence)
     best = _plan(problem, (), budget).most_probable(problem.factors)
@@ -152,7 +194,17 @@ def most_probable(
     return Explanation(states, problem.log_constant + best.log_value, best.gap)
 
 
-def positions(network: DiscreteNetwork, query: str | Sequence[str] | None) -> list[int]:
+def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Explanation:
+    found = coldest(network, evidence, sweeps, restarts, seed)
+    states = {name: network.states[v][found.row[v]] for v, name in enumerate(network.names)}
+    verdict = (
+        f"Cannot tell: {found.n_found} of {found.n_restarts} annealed chains ended at states as likely as these and "
+        "none at likelier ones, which is no proof that there are none."
+    )
+    return Explanation(states, found.log_probability, math.nan, False, verdict)
+
+
+def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argument: str = "query") -> list[int]:
     """Positions of the variables asked for: one by name, several, or all.
 
     Raises
@@ -171,9 +223,9 @@ def positions(network: DiscreteNetwork, query: str | Sequence[str] | None) -> li
 
             near = get_close_matches(str(name), names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ArgumentError(f"query has {name!r}, which is no variable of the network{hint}")
+            raise ArgumentError(f"{argument} has {name!r}, which is no variable of the network{hint}")
         if name in asked[:k]:
-            raise ArgumentError(f"query has {name!r} twice; name each variable once")
+            raise ArgumentError(f"{argument} has {name!r} twice; name each variable once")
     return [index[name] for name in asked]
 
 

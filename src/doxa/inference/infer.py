@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -11,6 +11,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.inference.answers import Answer, Inference
+from doxa.inference.blocks import ChosenBy, Plan, read_plan
 from doxa.inference.by_gibbs import answer_by_gibbs
 from doxa.inference.by_importance import answer_by_importance, cross_checked, weighted_starts
 from doxa.inference.by_mean_field import answer_by_mean_field
@@ -37,6 +38,7 @@ class Question(NamedTuple):
     query: Sequence[int]
     budget: Budget
     running: Running
+    plan: Plan | None
 
 
 def infer(
@@ -47,6 +49,8 @@ def infer(
     soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
     method: str = "auto",
     exact_budget: Budget | int | None = None,
+    blocks: Sequence[Sequence[str] | ChosenBy] | None = None,
+    scan: Literal["in_order", "reversed", "random"] | Sequence[float] | None = None,
     chains: int = 4,
     draws: int | None = None,
     until: Until | None = None,
@@ -70,6 +74,14 @@ def infer(
     exact_budget : Budget or int, optional
         Most that an exact answer may cost; a number is one of operations.  20 thousand million, some ten seconds, and
         4 GB when left out.
+    blocks : sequence of sequence of str, optional
+        With ``method="gibbs"``, variables that are redrawn together; blocks may overlap, and observed variables are
+        left out of them.  `ChosenBy` in the place of a block lets the state of another variable choose.  When left out,
+        variables that determine each other, or share a small table, are redrawn together; Ising and Potts models have
+        kernels of their own then, and are drawn by tables where blocks or a scan are given.
+    scan : {"in_order", "reversed", "random"} or sequence of float, optional
+        With ``method="gibbs"``, in which order: all blocks in every step, as given or backwards; or as many as there
+        are, each chosen by chance, equally or with these weights.  ``"in_order"`` when left out.
     chains : int, default=4
         Independent chains of Gibbs sampling and tempering.
     draws : int, optional
@@ -108,7 +120,11 @@ def infer(
     asked = positions(network, query)
     if query is None:
         asked = [v for v in asked if v not in evidence.hard]
-    question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy))
+    plan = read_plan(network, blocks, scan)
+    if plan is not None and method != "gibbs":
+        given_too = "blocks" if blocks is not None else "scan"
+        raise ArgumentError(f"{given_too} is given, but method is {method!r}; it belongs to method='gibbs'")
+    question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy), plan)
     answer, why = _auto(question) if method == "auto" else (METHODS[method](question), "asked for")
     labels = network.states
     tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
@@ -141,12 +157,12 @@ def _importance(question: Question) -> Answer:
 
 def _gibbs(question: Question) -> Answer:
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
-    if isinstance(network, PairNetwork):
+    if isinstance(network, PairNetwork) and question.plan is None:
         return answer_by_spins(network, evidence, query, running)
     if not isinstance(network, CategoricalNetwork):
-        return answer_by_gibbs(network, evidence, query, running)
+        return answer_by_gibbs(network, evidence, query, running, plan=question.plan)
     starts = weighted_starts(network, evidence, query, running.seed)
-    found = answer_by_gibbs(network, evidence, query, running, starts)
+    found = answer_by_gibbs(network, evidence, query, running, starts, question.plan)
     return cross_checked(found, network, evidence, query, running.seed)
 
 

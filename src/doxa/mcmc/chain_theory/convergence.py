@@ -13,7 +13,7 @@ from doxa.mcmc.chain_theory.classes import CommunicatingClass
 from doxa.mcmc.chain_theory.elimination import eliminate, stationary_law
 from doxa.mcmc.kernel_matrices.checks import Array
 
-__all__ = ["distances_by_step", "in_balance", "sorted_eigenvalues", "steps_to_mix"]
+__all__ = ["distances_by_step", "in_balance", "laws_after", "sorted_eigenvalues", "steps_to_mix"]
 
 REVERSIBLE = 1e-9  # relative: elimination gives each stationary probability to some n * 1e-16
 
@@ -44,6 +44,18 @@ def distances_by_step(matrix: Array, stationary: Array, laws: Array, n_steps: in
         distances[step] = _distance(laws, stationary)
         laws = _row_normalised(laws @ matrix)
     return distances
+
+
+def laws_after(matrix: Array, laws: Array, n_steps: int) -> Array:
+    """The rows of ``laws``, distributions, after that many steps: by squaring, rows kept at a sum of 1."""
+    power, left = matrix, n_steps
+    while left:
+        if left % 2:
+            laws = _row_normalised(laws @ power)
+        left //= 2
+        if left:
+            power = _row_normalised(power @ power)
+    return laws
 
 
 def steps_to_mix(matrix: Array, stationary: Array, epsilon: float, max_steps: int) -> int:

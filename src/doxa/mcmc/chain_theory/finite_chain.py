@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.mcmc.chain_theory.classes import LabelledChain, frozen
-from doxa.mcmc.chain_theory.convergence import distances_by_step, in_balance, sorted_eigenvalues, steps_to_mix
+from doxa.mcmc.chain_theory.convergence import (
+    distances_by_step,
+    in_balance,
+    laws_after,
+    sorted_eigenvalues,
+    steps_to_mix,
+)
 from doxa.mcmc.chain_theory.elimination import eliminate, poisson_solution, stationary_law
 from doxa.mcmc.kernel_matrices.checks import Array, as_distribution, as_numbers
 
@@ -160,6 +167,40 @@ class FiniteChain(LabelledChain):
                 "the chain is not reversible, so its eigenvalues need not be real; take absolute_spectral_gap"
             )
         return float(1.0 - np.sort(self.eigenvalues.real)[-2]) if self.n_states > 1 else 1.0
+
+    def after(self, n_steps: int, start: int | ArrayLike | None = None) -> Array:
+        """Where the chain is after ``n_steps`` steps: the matrix of eq. 9, or a row of it.
+
+        Parameters
+        ----------
+        n_steps : int
+            At least 0.  Large numbers cost two matrix products for each doubling.
+        start : int or array of float, shape (n_states,), optional
+            A state or a distribution to begin from; each state in turn when left out.
+
+        Returns
+        -------
+        ndarray of float, shape (n_states, n_states) or (n_states,)
+            Row x is the distribution after a start at x; with ``start``, the distribution after it.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is not as stated.
+
+        Examples
+        --------
+        >>> weather = FiniteChain([[0.9, 0.1], [0.3, 0.7]])
+        >>> weather.after(2)
+        array([[0.84, 0.16],
+               [0.48, 0.52]])
+        >>> weather.after(10**6, start=1)
+        array([0.75, 0.25])
+        """
+        n = check_whole("n_steps", n_steps, 0)
+        laws = np.eye(self.n_states) if start is None else np.atleast_2d(self._start(start))
+        found = laws_after(self.matrix, laws, n)
+        return found if start is None else found.reshape(self.n_states)
 
     def total_variation_by_step(self, n_steps: int, start: int | ArrayLike | None = None) -> Array:
         """Total variation distance from the stationary distribution after 0, 1, ..., ``n_steps`` steps.

@@ -4,11 +4,12 @@ from doxa.mcmc.gibbs.connectivity import Connectivity, Part, connectivity
 from doxa.mcmc.gibbs.deterministic import DeterministicBlocks, deterministic_blocks
 from doxa.mcmc.gibbs.joining import ConnectingBlocks, connecting_blocks
 from doxa.mcmc.gibbs.sampler import GibbsState, TableGibbs
-from doxa.mcmc.gibbs.scans import Scan, cyclic, in_turn, random_blocks, random_lists, single_sites
+from doxa.mcmc.gibbs.scans import ByValue, Scan, by_value, cyclic, in_turn, random_blocks, random_lists, single_sites
 from doxa.mcmc.gibbs.scope_blocks import scope_blocks
 from doxa.mcmc.gibbs.starts import NoStartError, find_state
 
 __all__ = [
+    "ByValue",
     "ConnectingBlocks",
     "Connectivity",
     "DeterministicBlocks",
@@ -17,6 +18,7 @@ __all__ = [
     "Part",
     "Scan",
     "TableGibbs",
+    "by_value",
     "connecting_blocks",
     "connectivity",
     "cyclic",

@@ -1,7 +1,9 @@
 """Compiled loop of `doxa.mcmc.gibbs.sampler`: blocks are redrawn one after another, given what is around them.
 
 Every redraw adds the block's conditional probabilities to ``sums``: their mean over redraws is the Rao-Blackwellised
-estimate of the block's distribution.  The draw needs the same numbers, so it costs about a tenth of the time.
+estimate of the block's distribution.  The draw needs the same numbers, so it costs about a tenth of the time.  Where
+values choose the blocks, redraws happen more often in some states than in others and their mean is of another
+distribution; there the blocks are looked at once at the end of every step, whatever was redrawn.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ def advance(
     work: Any,
     sums: Any,
     redrawn: Any,
+    unused: Any,
     position: int,
     n_steps: int,
     thin: int,
@@ -35,27 +38,37 @@ def advance(
 ) -> int:
     """Make ``n_steps`` steps and keep every ``thin``-th; return how many blocks were redrawn.
 
-    ``work`` has an entry for every configuration of the largest block, ``sums`` for those of all blocks and ``redrawn``
-    for every block; the last two begin and end as zeros.  ``offsets`` says where the states of a variable begin in the
-    rows of probabilities and visits, -1 where they are not wanted.
+    ``work`` has an entry for every configuration of the largest block, ``sums`` and ``unused`` for those of all blocks
+    and ``redrawn`` for every block; ``sums`` and ``redrawn`` begin and end as zeros.  ``offsets`` says where the states
+    of a variable begin in the rows of probabilities and visits, -1 where they are not wanted.
     """
     log_density, probability, visits, kept_states = draws
-    n_lists = scan.starts.size - 1
+    by_turns = scan.by_variables.size == 0
+    into = sums if by_turns else unused
     total = 0
     for step in range(n_steps):
         t = 0  # which stream is used depends on the place in the step: not on where a run was cut
         for _ in range(scan.per_step):
             if scan.keep.size == 0:
-                chosen = (position + step) % n_lists
+                chosen = (position + step) % scan.n_lists
             else:
                 chosen = _pick_list(scan, uniform(streams, t & 7))
                 t += 1
             for e in range(scan.starts[chosen], scan.starts[chosen + 1]):
-                b = scan.order[e]
-                _redraw(layout, states, b, uniform(streams, t & 7), work, sums)
-                redrawn[b] += 1
-                t += 1
-                total += 1
+                first, end = e, e + 1
+                if scan.order[e] < 0:  # a value chooses the list, whose blocks leave it as it is
+                    by = -1 - scan.order[e]
+                    own = scan.by_lists[by] + states[scan.by_variables[by]]
+                    first, end = scan.starts[own], scan.starts[own + 1]
+                for f in range(first, end):
+                    b = scan.order[f]
+                    _redraw(layout, states, b, uniform(streams, t & 7), work, into)
+                    redrawn[b] += by_turns
+                    t += 1
+                    total += 1
+        for e in range(scan.looked_at.size):
+            _look_at(layout, states, scan.looked_at[e], work, sums)
+            redrawn[scan.looked_at[e]] += 1
         kept = step // thin
         if visits.shape[1] > 0:
             for v in range(offsets.size):
@@ -88,6 +101,20 @@ def _redraw(layout: Any, states: Any, b: int, u: float, work: Any, sums: Any) ->
     code = layout.codes_at[b] + chosen * n_members
     for j in range(n_members):
         states[layout.members[begin + j]] = layout.codes[code + j]
+
+
+@hot
+def _look_at(layout: Any, states: Any, b: int, work: Any, sums: Any) -> None:
+    """Add the probabilities of block ``b`` given the others to ``sums``, and redraw nothing."""
+    n, sums_at = layout.n_configurations[b], layout.sums_at[b]
+    if layout.kinds[b] == LOOK_UP:
+        at = _row(layout, states, layout.groups_at[b])
+        for k in range(n):
+            sums[sums_at + k] += layout.values[at + k]
+    else:
+        scale = 1.0 / _weigh(layout, states, b, work)
+        for k in range(n):
+            sums[sums_at + k] += work[k] * scale
 
 
 @inlined

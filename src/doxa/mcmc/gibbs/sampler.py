@@ -77,6 +77,8 @@ class TableGibbs:
     shape (n_kept, sum of the wanted variables' ``n_states``), which `split` takes apart; and ``states``, shape (n_kept,
     n_variables).  A variable's ``probability`` is its distribution given all variables outside of the block that was
     redrawn, averaged over the redraws since the last kept draw: the mean is that of the visits, the variance smaller.
+    Where values choose the blocks (`by_value`), it is the one at the end of each step, of the smallest block that has
+    the variable: an average over redraws would count states in which there are more of them too often.
 
     A chain reaches every possible state only if the blocks connect them, which zeros can prevent: see
     `doxa.mcmc.gibbs.connectivity`.
@@ -110,7 +112,7 @@ class TableGibbs:
         set_field = object.__setattr__
         set_field(self, "n_states", sizes)
         set_field(self, "factors", check_factors(self.factors, sizes))
-        scan = cyclic(single_sites(len(sizes))) if self.scan is None else self.scan.checked(len(sizes))
+        scan = cyclic(single_sites(len(sizes))) if self.scan is None else self.scan.checked(sizes)
         check_covered(scan.blocks, sizes)
         set_field(self, "scan", scan)
         set_field(self, "thin", check_whole("thin", self.thin, 1))
@@ -156,7 +158,11 @@ class TableGibbs:
         offsets[list(self.wanted)] = self._begins[:-1]
         sizes = np.array(self.n_states, dtype=np.int64)
         layout = lay_out(self.tables, len(self.n_states))
-        return layout, flat_factors(self.factors), self.scan.flat(), offsets, sizes
+        scan = self.scan.flat()
+        if len(scan.by_variables):
+            home = np.unique(layout.home[list(self.wanted)])
+            scan = scan._replace(looked_at=home[home >= 0])
+        return layout, flat_factors(self.factors), scan, offsets, sizes
 
     @cached_property
     def _begins(self) -> NDArray[np.int64]:
@@ -205,12 +211,11 @@ class TableGibbs:
         states, streams = np.array(state.states, dtype=np.int64), state.streams.copy()
         work = np.empty(int(layout.n_configurations.max()))
         sums, redrawn = np.zeros(layout.n_sums), np.zeros(len(layout.kinds), dtype=np.int64)
-        n_lists = len(scan.starts) - 1
         n_redrawn = advance(
             layout, factors, scan, offsets, sizes, states, streams, work, sums, redrawn,
-            state.position, n_steps, self.thin, tuple(draws.values()),
+            np.zeros(layout.n_sums), state.position, n_steps, self.thin, tuple(draws.values()),
         )  # fmt: skip
         draws["visits"] /= self.thin
         asked = {"probability": self.marginals, "visits": self.visits, "states": self.keep_states}
         kept = {name: values for name, values in draws.items() if asked.get(name, True)}
-        return GibbsState(states, streams, (state.position + n_steps) % n_lists), kept, {"updates": int(n_redrawn)}
+        return GibbsState(states, streams, (state.position + n_steps) % scan.n_lists), kept, {"updates": int(n_redrawn)}

@@ -1,7 +1,7 @@
 r"""Independence Metropolis-Hastings: proposals from one distribution, whatever the state.
 
 With an approximation of the posterior as the proposal this is the naive variational MCMC of de Freitas et al. 2001,
-section 3.3.  Proposals are drawn and evaluated in bulk, then scanned.
+section 4.1.  Proposals are drawn and evaluated in bulk, then scanned.
 """
 
 from __future__ import annotations
