@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from doxa.averaging.predict import LogScore
     from doxa.estimates.estimate import Estimate
     from doxa.models import CategoricalNetwork
+    from doxa.structure.runs.baseline import GraphBaseline
 
 __all__ = ["ExactGraphsPosterior", "Posterior", "with_table"]
 
@@ -77,6 +78,39 @@ class Posterior(StructurePosterior):
         from doxa.structure.runs.evidence import log_marginal_likelihood
 
         return log_marginal_likelihood(self, self.table)
+
+    def baseline(self, n: int = 4000, seed: int = 1) -> GraphBaseline:
+        """Hold the edges against importance sampling from graphs of many orders, which no chain has drawn.
+
+        The comparison that ends the algorithm of Antal & Sarkozy (slides, steps 0 and 6).  Agreement is no proof: the
+        orders are those of sampled graphs, so both may miss the same mode.
+
+        Parameters
+        ----------
+        n : int, default=4000
+            Weighted draws, at least 100.
+        seed : int, default=1
+
+        Returns
+        -------
+        GraphBaseline
+            ``edges`` with both probabilities and their errors, ``agrees``, ``text``, and the weighted graphs.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If cells are missing, a number is out of range, or it is not known where the table is.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+        >>> posterior.baseline().agrees
+        True
+        """
+        from doxa.structure.runs.baseline import graph_baseline
+
+        return graph_baseline(self, self.table, n, seed)
 
     def query(
         self,

@@ -15,7 +15,7 @@ from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.runs.evidence import log_sum_by_size
 from doxa.structure.sums import order_sums
 from doxa.structure.sums.enumeration import all_dags
-from doxa.structure.sums.order_sums import log_sum_by_bridge
+from doxa.structure.sums.order_sums import OrderMixture, log_sum_by_bridge, parents_of
 from support.checks import z_limit
 from support.tables import skewed_table
 
@@ -31,20 +31,13 @@ def four():
 def test_the_mixture_of_orders_sums_to_one_and_is_drawn_from(four):
     rows, log_f, table = four
     rng = np.random.default_rng(1)
-    orders = np.stack([rng.permutation(4) for _ in range(5)])
-    log_sums, before = np.empty(5), np.zeros(1, dtype=np.uint64)
-    order_sums._sum_orders(table.first, table.sets, table.weight, orders, log_sums, before)
-    parents = order_sums._parents(rows)
-    log_y = np.empty(len(rows))
-    order_sums._log_mixture(parents, orders, log_sums, log_y, before)
-    log_y[~order_sums._all_listed(parents, table)] = -np.inf
-    q = np.exp(log_f + log_y)
+    many = OrderMixture.of_graphs(rows, table, rng)
+    mixture = many._replace(orders=many.orders[::500], log_sums=many.log_sums[::500])
+    parents = parents_of(rows)
+    q = np.exp(log_f + mixture.log_y(parents))
     assert q.sum() == pytest.approx(1.0, abs=1e-6)  # but for what lists leave out
     assert (q > 0).sum() < len(rows)
-    drawn = np.empty((20_000, 4, 1), dtype=np.uint64)
-    chosen = rng.integers(5, size=len(drawn))
-    u = rng.random((len(drawn), 4))
-    order_sums._draw_graphs(table.first, table.sets, table.weight, orders, chosen, u, drawn, before)
+    drawn = mixture.draw(20_000, rng)
     number = {graph.tobytes(): k for k, graph in enumerate(parents)}
     seen = np.bincount([number[graph.tobytes()] for graph in drawn], minlength=len(rows))
     usual = q * len(drawn) > 10
@@ -93,10 +86,28 @@ def test_a_sampled_posterior_knows_the_log_marginal_likelihood(prior, tmp_path):
     assert abs(alone.value - exact.value) < 5 * alone.mcse
 
 
+def test_a_baseline_agrees_with_right_chains_and_disagrees_with_wrong_ones(monkeypatch):
+    table = skewed_table(7, 150, seed=3)
+    made = doxa.learn(table, exact=False, seed=1)
+    baseline = made.baseline()
+    assert baseline.agrees
+    assert str(baseline).startswith("Agree: of 42 edges ")
+    assert baseline.sample.ess > 400
+    exact = doxa.learn(table, exact=True).edge_diagnostics.probability
+    i, j = ([made.names.index(name) for name in baseline.edges[end]] for end in ("source", "target"))
+    z = (baseline.edges["probability"] - exact[i, j]) / np.maximum(baseline.edges["mcse"], 1e-3)
+    assert np.abs(np.where(np.abs(baseline.edges["probability"] - exact[i, j]) > 0.02, z, 0)).max() < z_limit(42)
+    twin = doxa.learn(table, exact=False, seed=1, draws=1500, prior="uniform")
+    monkeypatch.setattr(type(made), "edge_diagnostics", twin.edge_diagnostics)  # chains of another prior
+    assert made.baseline().agrees is False
+    with pytest.raises(ArgumentError, match="n is 10; it must be at least 100"):
+        made.baseline(n=10)
+
+
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_sums_over_graphs_by_numbers_of_parents_alone(n):
     log_weight = np.array([0.3, -1.0, 0.5, -2.0])
-    parents = np.bitwise_count(order_sums._parents(all_dags(n))).sum(axis=-1) if n < 6 else None
+    parents = np.bitwise_count(parents_of(all_dags(n))).sum(axis=-1) if n < 6 else None
     if parents is not None:
         legal = parents.max(axis=1) <= 3
         assert log_sum_by_size(log_weight, n) == pytest.approx(logsumexp(log_weight[parents[legal]].sum(axis=1)))
@@ -105,7 +116,7 @@ def test_sums_over_graphs_by_numbers_of_parents_alone(n):
 
 
 def test_what_cannot_be_said_is_refused(four):
-    columns = ["handicapped-infants", "crime", "party"]
+    columns = ["handicapped_infants", "crime", "party"]
     holes = doxa.learn(doxa.datasets.load("house_votes").select(columns), draws=20, warmup=10, seed=1)
     with pytest.raises(ArgumentError, match="missing cells; the log marginal likelihood is known for complete tables"):
         _ = holes.log_marginal_likelihood

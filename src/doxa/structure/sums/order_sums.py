@@ -18,7 +18,7 @@ Only listed parent sets take part, in q as in the sums: a graph with another fam
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.starts import random_order
 
-__all__ = ["log_sum_by_bridge"]
+__all__ = ["OrderMixture", "log_sum_by_bridge", "parents_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -62,37 +62,60 @@ def log_sum_by_bridge(rows: NDArray[np.uint64], table: ParentSets, rng: np.rando
     if n_draws < 8:
         raise ArgumentError(f"there are {n_draws} draws of each chain; at least 8 are needed")
     halves = (rows[::2], rows[1::2]) if chains > 1 else (rows[:, : n_draws // 2], rows[:, n_draws // 2 :])
-    longest = int(table.first[-1])
-    n_orders = int(np.clip(_WORK // max(1, longest), _FEWEST_ORDERS, _MOST_ORDERS))
-    found = [_one_way(halves[1 - k], halves[k], n_orders, table, rng) for k in range(2)]
+    found = [_one_way(halves[1 - k], halves[k], table, rng) for k in range(2)]
     value = 0.5 * (found[0].value + found[1].value)
     return Estimate(value, 0.5 * float(np.hypot(found[0].mcse, found[1].mcse)), np.nan)
 
 
+class OrderMixture(NamedTuple):
+    """The distribution q over graphs of some orders; see the module's notes."""
+
+    table: ParentSets
+    orders: NDArray[np.int64]  # (n_orders, n_nodes)
+    log_sums: Floats  # (n_orders,): of f over the graphs of each
+
+    @classmethod
+    def of_graphs(cls, rows: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator) -> OrderMixture:
+        """Orders of graphs (n, n_nodes, n_words), at even distances.
+
+        Raises
+        ------
+        ArgumentError
+            If none of the orders has a listed parent set for every node.
+        """
+        n_orders = int(np.clip(_WORK // max(1, int(table.first[-1])), _FEWEST_ORDERS, _MOST_ORDERS))
+        orders, log_sums = _orders_of(rows, n_orders, rng), np.empty(n_orders)
+        _sum_orders(table.first, table.sets, table.weight, orders, log_sums, np.zeros(rows.shape[2], dtype=np.uint64))
+        possible = log_sums > -np.inf
+        if not possible.any():
+            raise ArgumentError("no order of a sampled graph has listed parent sets for all nodes")
+        return cls(table, orders[possible], log_sums[possible])
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.uint64]:
+        """Independent graphs as sets of parents, (n, n_nodes, n_words)."""
+        n_words, n_nodes = self.table.sets.shape[1], self.orders.shape[1]
+        parents, before = np.empty((n, n_nodes, n_words), dtype=np.uint64), np.zeros(n_words, dtype=np.uint64)
+        chosen, u = rng.integers(len(self.orders), size=n), rng.random((n, n_nodes))
+        _draw_graphs(self.table.first, self.table.sets, self.table.weight, self.orders, chosen, u, parents, before)
+        return parents
+
+    def log_y(self, parents: NDArray[np.uint64]) -> Floats:
+        """Log of q / f at graphs (n, n_nodes, n_words): minus infinity for those that q never draws."""
+        log_y, before = np.empty(len(parents)), np.zeros(parents.shape[2], dtype=np.uint64)
+        _log_mixture(parents, self.orders, self.log_sums, log_y, before)
+        log_y[~_all_listed(parents, self.table)] = -np.inf
+        return log_y
+
+
 def _one_way(
-    of_orders: NDArray[np.uint64], draws: NDArray[np.uint64], n_orders: int, table: ParentSets, rng: np.random.Generator
+    of_orders: NDArray[np.uint64], draws: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator
 ) -> Estimate:
     """Hold draws against the orders of others."""
-    n = draws.shape[2]
-    orders = _orders_of(of_orders.reshape(-1, *of_orders.shape[2:]), n_orders, rng)
-    log_sums, before = np.empty(n_orders), np.zeros(draws.shape[3], dtype=np.uint64)
-    _sum_orders(table.first, table.sets, table.weight, orders, log_sums, before)
-    orders, log_sums = orders[log_sums > -np.inf], log_sums[log_sums > -np.inf]
-    if not len(orders):
-        raise ArgumentError("no order of a sampled graph has listed parent sets for all nodes")
+    mixture = OrderMixture.of_graphs(of_orders.reshape(-1, *of_orders.shape[2:]), table, rng)
     every = -(-draws.shape[1] // max(1, _MOST_DRAWS // draws.shape[0]))
-    inside = _parents(draws[:, every - 1 :: every])
-    shape = inside.shape[:2]
-    inside = inside.reshape(-1, *inside.shape[2:])
-    outside = np.empty((_MOST_DRAWS, n, inside.shape[-1]), dtype=np.uint64)
-    chosen = np.sort(rng.integers(len(orders), size=_MOST_DRAWS))
-    _draw_graphs(table.first, table.sets, table.weight, orders, chosen, rng.random((_MOST_DRAWS, n)), outside, before)
-    log_y = np.empty(len(inside))
-    _log_mixture(inside, orders, log_sums, log_y, before)
-    log_y[~_all_listed(inside, table)] = -np.inf
-    of_mixture = np.empty(_MOST_DRAWS)
-    _log_mixture(outside, orders, log_sums, of_mixture, before)
-    return bridge(-log_y.reshape(shape), -of_mixture)
+    inside = parents_of(draws[:, every - 1 :: every])
+    log_y = mixture.log_y(inside.reshape(-1, *inside.shape[2:]))
+    return bridge(-log_y.reshape(inside.shape[:2]), -mixture.log_y(mixture.draw(_MOST_DRAWS, rng)))
 
 
 def _orders_of(rows: NDArray[np.uint64], n_orders: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -102,8 +125,8 @@ def _orders_of(rows: NDArray[np.uint64], n_orders: int, rng: np.random.Generator
     return np.stack([random_order(rng, graph) for graph in edges])
 
 
-def _parents(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sets of parents (..., n_nodes, n_words) of adjacency rows, which are sets of children."""
+def parents_of(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sets of parents (..., n_nodes, n_words) of adjacency rows, which are sets of children; and back."""
     return pack_rows(np.swapaxes(unpack_rows(rows, rows.shape[-2]), -1, -2))
 
 

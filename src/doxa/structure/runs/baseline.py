@@ -1,0 +1,103 @@
+"""Importance resampling for graphs: what a sampled posterior is held against (slides on stochastic inference, step 6).
+
+The approximation is the mixture of the graphs of many orders in which draws of the posterior lead forward
+(`doxa.structure.sums.order_sums`): a mixture around modes, drawn from exactly.  Its draws, weighted, estimate every
+edge without a chain.  It never draws graphs of other orders.  How many there are, the second half of each chain says,
+the orders being of the first; by so much an edge may differ.  Both can miss the same mode: agreement is no proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.mcmc.importance import ImportanceSample
+from doxa.models.bits import unpack_rows
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.sums.order_sums import OrderMixture, parents_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.structure.answers.posterior import StructurePosterior
+
+__all__ = ["GraphBaseline", "graph_baseline"]
+
+_CHANCE = (
+    0.01  # that right chains and right weights differ as much as is called a disagreement, over all edges together
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBaseline:
+    """A posterior over graphs beside importance sampling from graphs of many orders."""
+
+    sample: ImportanceSample  # draws: adjacency rows (n, n_nodes, n_words)
+    edges: pd.DataFrame  # source, target, probability, mcse, chain, chain_mcse, z; largest |z| first
+    agrees: bool | None  # None where the weights cannot be trusted
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: int) -> GraphBaseline:
+    """Draw, weigh and compare; see `doxa.Posterior.baseline`."""
+    import pandas as pd
+
+    options = posterior.options
+    if options.n_missing:
+        raise ArgumentError(
+            f"the table has {options.n_missing} missing cells; baselines of graphs are for complete tables"
+        )
+    rng = np.random.default_rng(check_whole("seed", seed, 0))
+    n = check_whole("n", n, 100)
+    scores = FamilyScores(table, options.score, options.structure_prior)
+    rows = posterior.trace["rows"]
+    first, second = (part.reshape(-1, *rows.shape[2:]) for part in np.array_split(rows, 2, axis=1))
+    mixture = OrderMixture.of_graphs(first, parent_sets(scores, options.limits, 1.0), rng)
+    every = -(-len(second) // n)
+    outside = float(np.isneginf(mixture.log_y(parents_of(second[::every]))).mean())
+    drawn = mixture.draw(n, rng)
+    graphs = parents_of(drawn)
+    log_f = local_weights(scores, graphs).sum(axis=1)
+    sample = ImportanceSample(graphs, log_f, log_f + mixture.log_y(drawn))
+    present = unpack_rows(graphs, len(options.names)).astype(np.float64)
+    weights = sample.weights
+    probability = np.einsum("g,gij->ij", weights, present)
+    mcse = np.sqrt(np.einsum("g,gij->ij", weights**2, (present - probability) ** 2))
+    chain = posterior.edge_diagnostics
+    i, j = np.nonzero(~np.eye(len(options.names), dtype=np.bool_))
+    difference = chain.probability - probability
+    difference = np.sign(difference) * np.maximum(np.abs(difference) - outside, 0.0)
+    error = np.hypot(np.maximum(mcse, 1.0 / n), chain.mcse)
+    frame = pd.DataFrame(
+        {
+            "source": [options.names[k] for k in i],
+            "target": [options.names[k] for k in j],
+            "probability": probability[i, j],
+            "mcse": mcse[i, j],
+            "chain": chain.probability[i, j],
+            "chain_mcse": chain.mcse[i, j],
+            "z": (difference / error)[i, j],
+        }
+    ).sort_values("z", key=np.abs, ascending=False, ignore_index=True)
+    worst = frame.iloc[0]
+    limit = float(-ndtri(_CHANCE / 2 / len(frame)))
+    reliable = sample.verdict.reliable
+    agrees = bool(abs(worst["z"]) <= limit) if reliable else None
+    word = {True: "Agree", False: "Disagree", None: "Cannot tell"}[agrees]
+    text = (
+        f"{word}: of {len(frame)} edges {worst['source']} -> {worst['target']} differs most, {worst['chain']:.3f} by "
+        f"the chains and {worst['probability']:.3f} by weighted draws, {abs(worst['z']):.1f} standard errors (limit "
+        f"{limit:.1f}) beyond the {outside:.3f} of graphs that only the chains draw; {sample.ess:.0f} of {n} draws are "
+        "effective."
+    )
+    return GraphBaseline(sample, frame, agrees, text)
