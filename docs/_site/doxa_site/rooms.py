@@ -50,8 +50,8 @@ ROOMS = (
         "Variational methods",
         _below(
             "doxa.variational",
-            "bound batch one_pass sequential spiegelhalter_lauritzen laplace optimal gaussian predictive hidden "
-            "mean_field em latent_trait latent_map latent_model maximum_likelihood projections",
+            "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal gaussian predictive "
+            "hidden mean_field em latent_trait latent_map latent_model maximum_likelihood projections",
         ),
     ),
     Room(
