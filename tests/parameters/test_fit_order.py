@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parameter_cases import bimodal, grid_of
 
 import doxa
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, TableError
+from doxa.estimates import IndicatorCounts, diagnose_indicators
 from doxa.estimates.store import RunFileError
-from doxa.models.logistic_parts import part_regression
+from doxa.models.logistic_parts import independent_parts, part_regression
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters import approximate
+from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.regression import sample_regression
 from doxa.variational.case_order import order_cases
+from doxa.variational.hidden import sequential_hidden_posteriors
 from doxa.variational.optimal import optimal_posterior
 from doxa.variational.sequential import sequential_posterior
 from doxa.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from support.checks import z_limit
 
 ONE_PASS = {"sequential": sequential_posterior, "spiegelhalter_lauritzen": spiegelhalter_lauritzen_posterior}
 PARENTS = tuple("abcde")
@@ -158,3 +163,66 @@ def test_a_regression_with_counts_has_its_cases_in_random_order():
 def test_another_order_is_refused():
     with pytest.raises(ArgumentError, match=r"order is 'sorted'; it must be one of 'auto', 'table', 'random'"):
         doxa.fit(NETWORK, five_parents(n=20), order="sorted")
+
+
+PASSES = ["sequential_unconstrained", "sequential_structured", "sequential_mean_field"]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_one_pass_over_hidden_values_can_be_proposed_from(name):
+    """A hidden parent, two modes: both are found, and the draws are of the posterior."""
+    network, table = bimodal(2)
+    (part,) = independent_parts(network, table)
+    grid = grid_of(JointTarget(network, part, table), (-25.0, -25.0), (35.0, 35.0), 601)
+    fit = doxa.fit(network, table, approximation=name, draws=1000, warmup=100, seed=1)
+    proposal = fit.approximation("y")
+    assert fit.part("y").approximation == f"hidden variational in one pass ({name.partition('_')[2]} q)"
+    assert len(proposal.components) > 1
+    summary = fit.summary()
+    assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
+    minor = fit.draws("y")[..., 0] < 0
+    found = diagnose_indicators(IndicatorCounts.from_draws(minor)).estimate(())
+    exact = grid.probability[grid.points[:, 0] < 0].sum()
+    assert abs(found.value - exact) < z_limit(1) * found.mcse
+    evidence = fit.log_marginal_likelihood
+    assert abs(evidence.value - grid.log_mass - fit.report.fixed) < z_limit(1) * evidence.mcse < 0.2
+
+
+def test_one_pass_over_a_table_with_holes():
+    """Its complete family has the sequential posterior, and both are by the order that is asked for."""
+    rng = np.random.default_rng(12)
+    network = LogisticNetwork({"y": ["x"], "z": ["w"]}, prior_scale=2.0, roots={"w": 0.5})
+    full = network.simulate(80, {"y": [0.3, 1.0], "z": [0.0, -1.0], "x": [0.4]}, rng)
+    codes = full.codes[full.row_index].copy()
+    hole = full.names.index("x")
+    codes[rng.random(80) < 0.25, hole] = -1
+    table = Table.from_codes(full.names, full.states, codes)
+    options = {"approximation": "sequential_mean_field", "method": "variational", "draws": 4, "seed": 2}
+    fit = doxa.fit(network, table, **options)
+    (one,) = sequential_hidden_posteriors(network, table, form="mean_field", seed=1)[:1]
+    q = fit.approximation("z")
+    assert np.allclose(q.mean, one.gaussians["z"].mean, atol=1e-12)
+    assert fit.part("z").approximation == "sequential variational"
+    other = doxa.fit(network, table, order="random", **options)
+    for node in "yz":
+        assert other.part(node).approximation.endswith("random order")
+    assert np.abs(other.approximation("z").mean - q.mean).max() > 1e-3
+    draws = doxa.fit(network, table, approximation="sequential_mean_field", draws=1000, seed=2)
+    exact = doxa.fit(network, table, draws=1000, seed=3)
+    one, two = draws.summary(), exact.summary()
+    assert (np.abs(one["mean"] - two["mean"]) < z_limit(5) * np.hypot(one["mcse"], two["mcse"])).all()
+
+
+def test_a_run_of_one_pass_over_hidden_values_goes_on(tmp_path):
+    network, table = bimodal(2)
+    path = tmp_path / "run.doxa"
+    options = {"approximation": "sequential_mean_field", "warmup": 10, "seed": 1}
+    doxa.fit(network, table, draws=20, store=path, **options)
+    whole = doxa.fit(network, table, draws=40, **options)
+    assert np.array_equal(doxa.resume(path, table, draws=40).draws("y"), whole.draws("y"))
+    rows = table.codes[table.row_index]
+    new = np.unique(table.row_index, return_index=True)[1].max() + 1
+    other = Table.from_codes(table.names, table.states, np.concatenate([rows[:new], rows[new:][::-1]]))
+    assert other.digest == table.digest
+    with pytest.raises(RunFileError, match="cases"):
+        doxa.resume(path, other, draws=60)

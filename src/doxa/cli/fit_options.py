@@ -88,7 +88,8 @@ Approximation = Annotated[
     str | None,
     typer.Option(
         help="What steps are proposed from: optimal, laplace, jaakkola_jordan, sequential or "
-        "spiegelhalter_lauritzen; where values are hidden unconstrained, structured or mean_field.",
+        "spiegelhalter_lauritzen; where values are hidden unconstrained, structured or mean_field, or in one pass "
+        "sequential_unconstrained, sequential_structured or sequential_mean_field.",
         show_default="optimal",
     ),
 ]

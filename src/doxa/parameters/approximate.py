@@ -19,7 +19,7 @@ from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.hidden_forms import HIDDEN_FORMS, approximate_by_form
+from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
@@ -88,7 +88,8 @@ def approximate(
     table : Table
     name : str, optional
         A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.  One of `HIDDEN_FORMS`
-        for parts with hidden values; complete families then have Jaakkola & Jordan's.
+        for parts with hidden values; complete families then have Jaakkola & Jordan's.  Or one of `PASSES`, with their
+        sequential one.
     rng : numpy.random.Generator
         Advanced: starts of climbs, draws by which mixtures are fitted, and orders of cases.
     augment : bool, default=False
@@ -108,13 +109,15 @@ def approximate(
         target = JointTarget(network, part, table)
         if name in HIDDEN_FORMS:
             return Approximated(part, target, approximate_by_form(target, table, name, rng))
+        if name in PASSES:
+            return Approximated(part, target, approximate_by_pass(target, table, name, rng, order))
         return _approximate_jointly(target, rng)
     (node,) = part.nodes
     if node in network.roots:
         root = RootPosterior(*root_counts(network, node, table))
         return Approximated(part, root, root)
     problem = part_regression(network, part, table)
-    method = "jaakkola_jordan" if name in HIDDEN_FORMS else name or "optimal"
+    method = "jaakkola_jordan" if name in HIDDEN_FORMS else "sequential" if name in PASSES else name or "optimal"
     if method in ONE_PASS:
         cases, drawn = order_cases(table, order, rng)
         found = in_order(method, part_regression(network, part, table, cases), drawn=drawn)
@@ -131,7 +134,7 @@ def in_order(name: str, problem: LogisticRegressionProblem, *, drawn: bool) -> G
 
 def check_approximation(name: str | None) -> None:
     """Raise ArgumentError unless there is an approximation of this name, or none is named."""
-    known = [*APPROXIMATIONS, *HIDDEN_FORMS]
+    known = [*APPROXIMATIONS, *HIDDEN_FORMS, *PASSES]
     if name is not None and name not in known:
         raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, known))}")
 

@@ -83,10 +83,11 @@ def fit(
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
-        a form for what is hidden: ``"unconstrained"``, ``"structured"`` or ``"mean_field"``.
+        a form for what is hidden: ``"unconstrained"``, ``"structured"`` or ``"mean_field"``; or the same in one pass
+        over the cases: ``"sequential_unconstrained"``, ``"sequential_structured"`` or ``"sequential_mean_field"``.
     order : {"auto", "table", "random"}, default="auto"
-        Of the cases, for approximations that take one after another: ``"sequential"`` and
-        ``"spiegelhalter_lauritzen"``.  As they stand in the table, or drawn.  ``"auto"`` draws an order only where the
+        Of the cases, for approximations that take one after another: ``"spiegelhalter_lauritzen"`` and all whose names
+        begin with ``"sequential"``.  As they stand in the table, or drawn.  ``"auto"`` draws an order only where the
         table knows none, or where equal rows stand together as if counted; the part's ``approximation`` then says so.
     chains : int, default=4
         Independent chains; where steps need gradients, each is a group of eight that move in lockstep.

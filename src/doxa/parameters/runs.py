@@ -33,6 +33,7 @@ from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.approximate import ONE_PASS
+from doxa.parameters.hidden_forms import PASSES
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
 from doxa.variational.case_order import ORDERS, Order
@@ -65,7 +66,7 @@ class FitPlan(NamedTuple):
     @property
     def _cases(self) -> str | None:
         """A digest of the order of the cases, which that of the data leaves out, where the approximation is by it."""
-        if self.approximation not in ONE_PASS or self.order == "random" or not self.table.has_row_order:
+        if self.approximation not in (*ONE_PASS, *PASSES) or self.order == "random" or not self.table.has_row_order:
             return None
         return hashlib.sha256(self.table.row_index.astype("<i8").tobytes()).hexdigest()
 
