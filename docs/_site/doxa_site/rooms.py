@@ -59,8 +59,8 @@ ROOMS = (
         "Chains and their driver",
         _below(
             "doxa.mcmc",
-            "driver targets chain_sampler normal student adaptation regeneration resampling_adaptation atoms pilot "
-            "tour_moments ergodicity",
+            "driver targets chain_sampler metropolis metropolis_run normal student adaptation regeneration "
+            "resampling_adaptation atoms pilot tour_moments ergodicity",
         ),
     ),
     Room("doxa.mcmc.kernels", "Kernels for continuous targets"),
