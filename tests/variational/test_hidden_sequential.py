@@ -52,6 +52,11 @@ def test_bounds_are_below_the_evidence():
     assert np.median(found[:, 0]) > -3.0  # no wild bound
 
 
+@pytest.mark.slow
+def test_bounds_are_below_the_evidence_in_many_cases():
+    assert excesses(700).max() < 1e-8
+
+
 def test_led_passes_are_below_the_evidence_too():
     for k, (network, table) in enumerate(small_cases(14)):
         exact = exact_log_evidence(network, table)
