@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import doxa
-from de_freitas.hidden_pass import printed_pass
 from de_freitas.published import SHARE, WALK_SD
 from doxa.data import Table
 from doxa.mcmc.kernels import Independence, Kernel, RandomWalk, mixture, start_at
@@ -26,7 +25,7 @@ from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.joint_target import JointTarget
 from doxa.variational.gaussian import Gaussian
-from doxa.variational.hidden import hidden_posteriors
+from doxa.variational.hidden import hidden_posteriors, sequential_hidden_posterior
 from logistic_papers.script import progress
 
 __all__ = ["APPROXIMATIONS", "AXIS", "FIT", "LONG_SD", "Drawn", "Grid", "Result", "Results", "Scores", "run_all"]
@@ -260,13 +259,17 @@ def run_set(seed: int, table: Table, target: JointTarget, grid: Grid, n: int, le
 
 
 def approximate(table: Table) -> dict[str, Gaussian]:
-    """As printed; with the equations corrected; with a xi for each value of the hidden cell, and the best optimum."""
-    signs = 2.0 * table.codes[table.row_index] - 1
-    prior = NETWORK.prior("y")
+    """As printed; with the equations corrected; with a xi for each value of the hidden cell, and the best optimum.
+
+    As printed is one pass as in figure 3, with lambda from eq. 8: logit(lambda) = x mu_h, x being the child.  That
+    drops the quadratic term, whose derivative in lambda is not zero, and the prior probability of the hidden parent,
+    which the paper leaves out of its model; so nothing knows that the parent is +1 with probability 0.6.
+    """
+    printed = sequential_hidden_posterior(NETWORK, table, form="mean_field", xi="row", order="table", published=True)
     corrected = hidden_posteriors(NETWORK, table, starts=6, seed=0, form="mean_field", xi="row")[0]
     best = hidden_posteriors(NETWORK, table, starts=6, seed=0)[0]
     return {
-        "printed": printed_pass(signs[:, 0], signs[:, 1], BIAS, prior.mean, prior.covariance),
+        "printed": printed.gaussians["y"],
         "corrected": corrected.gaussians["y"],
         "doxa": best.gaussians["y"],
     }

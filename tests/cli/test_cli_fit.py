@@ -109,6 +109,15 @@ def test_sampling_options_reach_the_run(run, weather):
     assert posterior.part("wet").approximation == "Laplace"
 
 
+def test_the_order_of_cases_reaches_the_run(run, weather):
+    for words, ending in ((["--order", "random"], "cases in random order"), ([], "sequential variational")):
+        code, _, err = run(
+            "fit", "graph.txt", weather, *QUICK, "--approximation", "sequential", *words, "--store", ending
+        )
+        assert (code, err) == (0, "")
+        assert doxa.load(ending).part("wet").approximation.endswith(ending)
+
+
 def test_accuracy_and_limits_can_be_asked_for(run, weather):
     words = ["fit", "graph.txt", weather, "--seed", "1"]
     code, out, _ = run(*words, "--ess", "100", "--r-hat", "1.05")
@@ -305,6 +314,7 @@ def test_bad_files_are_refused_in_one_line(run, weather, tmp_path, name):
     ("words", "message"),
     [
         (["--method", "gibs"], "method is 'gibs'; it must be one of 'auto', "),
+        (["--order", "sorted"], "order is 'sorted'; it must be one of 'auto', 'table', 'random'"),
         (["--approximation", "gauss"], "approximation is 'gauss'; it must be one of 'optimal', 'laplace', "),
         (["--coding", "2"], "coding is '2'; it must be 'pm1' (parents -1 and +1) or '01' (parents 0 and 1)"),
         (["--chains", "0"], "chains is 0; it must be at least 1"),

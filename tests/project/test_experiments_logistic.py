@@ -14,14 +14,11 @@ from claim_tables import check_claims
 
 from doxa.data import Table
 from doxa.models import LogisticNetwork
-from doxa.models.logistic_regression import make_problem
 from doxa.variational.hidden import hidden_posterior
-from doxa.variational.sequential import sequential_posterior
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from de_freitas.hidden_pass import printed_pass
 from jaakkola_jordan.mean_field import configurations, mean_field_bound
 from logistic_papers.claims import HEADS, by_wins
 
@@ -70,16 +67,6 @@ def test_the_factorised_bound_is_that_of_doxa_where_parents_are_independent(p, x
     found = mean_field_bound(probabilities, covariance, xi, np.random.default_rng(2))
     assert found == pytest.approx(hidden_posterior(network, seen, form="mean_field", xi=xi).log_evidence, abs=1e-9)
     assert found < np.log(0.5)
-
-
-def test_the_printed_pass_with_an_idle_hidden_parent_is_the_pass_without_it():
-    rng = np.random.default_rng(3)
-    x, y = 2.0 * rng.integers(0, 2, (2, 30)) - 1
-    found = printed_pass(x, y, 2.0, np.array([0.0, 3.0]), np.diag([1e-12, 10.0]))
-    problem = make_problem(x[:, None], y, offset=2.0, prior_mean=3.0, prior_covariance=10.0, collapse=False)
-    alone = sequential_posterior(problem)
-    assert found.mean[1] == pytest.approx(alone.mean[0], abs=1e-6)
-    assert found.sd[1] == pytest.approx(alone.sd[0], abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -295,3 +295,48 @@ def many_parents(n_parents=25, n_rows=30):
     rng = np.random.default_rng(SEED)
     full = network.simulate(n_rows, random_thetas(network, rng), rng)
     return network, full
+
+
+SHAPES = {
+    "hidden parent": ({"y": ["h"]}, {"y": 0.5}, ["h"]),
+    "hidden parent, learned bias": ({"y": ["h"]}, {}, ["h"]),
+    "hidden and observed parent": ({"y": ["h", "o"]}, {"y": 2.0}, ["h"]),
+    "hidden common cause": ({"c": ["h"], "d": ["h"]}, {"c": 0.3, "d": -0.5}, ["h"]),
+    "hidden middle": ({"h": ["o"], "y": ["h"]}, {"h": -0.2, "y": 0.4}, ["h"]),
+    "two hidden parents": ({"y": ["h", "k"]}, {"y": -0.3}, ["h", "k"]),
+    "cells at random": ({"y": ["a", "b"]}, {"y": 0.2}, []),
+}
+
+
+def small_cases(n_cases):
+    """Up to 25 rows: degree 25 in a root's probability, and posteriors wider than a step of the grid."""
+    for k in range(n_cases):
+        rng = np.random.default_rng([SEED, k])
+        parents, bias, hidden = list(SHAPES.values())[k % len(SHAPES)]
+        names = list(dict.fromkeys([*parents, *(p for group in parents.values() for p in group)]))
+        roots = [name for name in names if name not in parents]
+        kind = k // len(SHAPES) % 4
+        given = {name: float(rng.uniform(0.2, 0.8)) for name in roots}
+        if kind == 1:
+            del given[roots[0]]  # learned
+        if kind == 2 and len(roots) == 2:
+            given = np.array([[0.5, 0.2], [0.0, 0.3]])
+        network = LogisticNetwork(
+            parents,
+            bias=bias,
+            roots=given,
+            coding="pm1" if k % 2 else "01",
+            prior_scale=float(rng.uniform(0.7, 1.5)),
+            prior_mean=float(rng.choice([0.0, 1.0])),
+        )
+        thetas = {
+            node: rng.uniform(0.3, 0.7, 1) if node in roots else 1.5 * rng.standard_normal(network.n_coefficients(node))
+            for node in network.parameters
+        }
+        full = network.simulate(int(rng.choice([1, 4, 12, 25])), thetas, rng)
+        codes = full.codes[full.row_index].copy()
+        codes[rng.random(codes.shape) < (0.3 if not hidden or kind == 3 else 0.0)] = -1
+        codes[:, [names.index(h) for h in hidden]] = -1
+        if (codes[:, [names.index(name) for name in parents]] < 0).all():
+            continue  # nothing observed but roots
+        yield network, table_of(names, codes)

@@ -50,8 +50,8 @@ ROOMS = (
         "Variational methods",
         _below(
             "doxa.variational",
-            "bound batch one_pass sequential spiegelhalter_lauritzen laplace optimal gaussian predictive hidden "
-            "mean_field em latent_trait latent_map latent_model maximum_likelihood projections",
+            "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal gaussian predictive "
+            "hidden mean_field em latent_trait latent_map latent_model maximum_likelihood projections",
         ),
     ),
     Room(
@@ -59,8 +59,8 @@ ROOMS = (
         "Chains and their driver",
         _below(
             "doxa.mcmc",
-            "driver targets chain_sampler normal student adaptation regeneration resampling_adaptation atoms pilot "
-            "tour_moments ergodicity",
+            "driver targets chain_sampler metropolis metropolis_run normal student adaptation regeneration "
+            "resampling_adaptation atoms pilot tour_moments ergodicity",
         ),
     ),
     Room("doxa.mcmc.kernels", "Kernels for continuous targets"),

@@ -47,6 +47,7 @@ def fit(
     root: own.Root = None,
     method: own.Method = "auto",
     approximation: own.Approximation = None,
+    order: own.Order = "auto",
     chains: own.Chains = 4,
     draws: own.Draws = None,
     warmup: options.Warmup = None,
@@ -95,6 +96,7 @@ def fit(
                 {"source": str(data.absolute()), **read},
                 method=method,
                 approximation=approximation,
+                order=order,  # type: ignore[arg-type]  # it is checked there
                 chains=chains,
                 draws=draws,
                 warmup=warmup,

@@ -21,7 +21,8 @@ __all__ = ["WHEN_TO_STOP", "check_files", "check_same_graph", "check_words", "re
 
 WHEN_TO_STOP = ("r_hat", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
-    "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "chains", "warmup", "seed",
+    "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "order", "chains", "warmup",
+    "seed",
 )  # fmt: skip
 _HIDDEN_SAID = 5
 

@@ -20,6 +20,7 @@ __all__ = [
     "Ess",
     "Graph",
     "Method",
+    "Order",
     "Output",
     "Predict",
     "Predictions",
@@ -87,8 +88,15 @@ Approximation = Annotated[
     str | None,
     typer.Option(
         help="What steps are proposed from: optimal, laplace, jaakkola_jordan, sequential or "
-        "spiegelhalter_lauritzen; where values are hidden unconstrained, structured or mean_field.",
+        "spiegelhalter_lauritzen; where values are hidden unconstrained, structured or mean_field, or in one pass "
+        "sequential_unconstrained, sequential_structured or sequential_mean_field.",
         show_default="optimal",
+    ),
+]
+Order = Annotated[
+    str,
+    typer.Option(
+        help="Of the cases, where the approximation takes one after another: auto, table (as they stand) or random."
     ),
 ]
 Chains = Annotated[int, typer.Option(help="Independent chains, or groups of them.")]

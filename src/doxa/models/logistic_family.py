@@ -14,7 +14,7 @@ from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import binary_codes, distinct_rows
 
-__all__ = ["complete_regression", "family_regression", "parent_values"]
+__all__ = ["complete_regression", "family_regression", "ordered_regression", "parent_values"]
 
 Bits = NDArray[np.int8]
 
@@ -45,6 +45,14 @@ def family_regression(
     design, offset = factor.design(configurations[:, :-1])
     sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
     return LogisticRegressionProblem(design, sign, cases, offset, *prior)
+
+
+def ordered_regression(factor: LogisticFactor, codes: Bits, prior: GaussianPrior) -> LogisticRegressionProblem:
+    """The same with equal cases apart: a row for each row of ``codes`` (n, family) that is complete, in their order."""
+    complete = codes[(codes >= 0).all(axis=1)]
+    design, offset = factor.design(complete[:, :-1])
+    sign = 2.0 * complete[:, -1].astype(np.float64) - 1.0
+    return LogisticRegressionProblem(design, sign, np.ones(len(complete)), offset, *prior)
 
 
 def complete_regression(

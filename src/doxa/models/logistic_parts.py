@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.models.logistic_factors import LogisticFactor
-from doxa.models.logistic_family import family_regression
+from doxa.models.logistic_family import family_regression, ordered_regression
 from doxa.models.logistic_options import check_thetas
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, components_of_pattern, distinct_rows
@@ -87,13 +87,28 @@ def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> Logis
     return LogisticLikelihood(network.names, [network.factors[f] for f in part.factors], check, table)
 
 
-def part_regression(network: LogisticNetwork, part: Part, table: Table) -> LogisticRegressionProblem:
-    """The regression that a complete part with parents is."""
+def part_regression(
+    network: LogisticNetwork, part: Part, table: Table, cases: NDArray[np.intp] | None = None
+) -> LogisticRegressionProblem:
+    """The regression that a complete part with parents is: distinct rows with counts, or one row for each of ``cases``.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    part : Part
+        Complete, and of a node with parents.
+    table : Table
+    cases : ndarray of int, optional
+        Distinct rows of the table in the order of its cases, for what takes them one by one.
+    """
     (f,) = part.factors
     factor = network.factors[f]
     assert isinstance(factor, LogisticFactor)
     codes = binary_codes(table, [network.names[v] for v in factor.scope])
-    return family_regression(factor, codes, table.counts, network.prior(factor.node))
+    prior = network.prior(factor.node)
+    if cases is None:
+        return family_regression(factor, codes, table.counts, prior)
+    return ordered_regression(factor, codes[cases], prior)
 
 
 def root_counts(network: LogisticNetwork, node: str, table: Table) -> tuple[int, int]:

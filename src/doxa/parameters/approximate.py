@@ -7,6 +7,7 @@ values a mixture of t distributions around the modes that were found.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,13 +19,14 @@ from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.hidden_forms import HIDDEN_FORMS, approximate_by_form
+from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.modes import Mode, find_modes
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.batch import batch_posterior
+from doxa.variational.case_order import Order, order_cases
 from doxa.variational.gaussian import Gaussian, GaussianPosterior
 from doxa.variational.laplace import laplace_posterior
 from doxa.variational.optimal import optimal_posterior
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["APPROXIMATIONS", "Approximated", "approximate", "check_approximation"]
+__all__ = ["APPROXIMATIONS", "ONE_PASS", "Approximated", "approximate", "check_approximation", "in_order"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -46,6 +48,8 @@ APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterio
     "sequential": sequential_posterior,
     "spiegelhalter_lauritzen": spiegelhalter_lauritzen_posterior,
 }
+
+ONE_PASS = ("sequential", "spiegelhalter_lauritzen")  # which take case after case, and must not be given collapsed rows
 
 _FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
@@ -73,6 +77,7 @@ def approximate(
     rng: np.random.Generator,
     *,
     augment: bool = False,
+    order: Order = "auto",
 ) -> Approximated:
     """Approximate one part of the posterior.
 
@@ -83,12 +88,14 @@ def approximate(
     table : Table
     name : str, optional
         A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.  One of `HIDDEN_FORMS`
-        for parts with hidden values; complete families then have Jaakkola & Jordan's.
+        for parts with hidden values; complete families then have Jaakkola & Jordan's.  Or one of `PASSES`, with their
+        sequential one.
     rng : numpy.random.Generator
-        Advanced: starts of climbs, and draws by which mixtures are fitted.
-
+        Advanced: starts of climbs, draws by which mixtures are fitted, and orders of cases.
     augment : bool, default=False
         Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
+    order : {"auto", "table", "random"}, default="auto"
+        Of the cases, for what takes them one after another; see `doxa.variational.case_order`.
 
     Raises
     ------
@@ -102,19 +109,32 @@ def approximate(
         target = JointTarget(network, part, table)
         if name in HIDDEN_FORMS:
             return Approximated(part, target, approximate_by_form(target, table, name, rng))
+        if name in PASSES:
+            return Approximated(part, target, approximate_by_pass(target, table, name, rng, order))
         return _approximate_jointly(target, rng)
     (node,) = part.nodes
     if node in network.roots:
         root = RootPosterior(*root_counts(network, node, table))
         return Approximated(part, root, root)
     problem = part_regression(network, part, table)
-    method = "jaakkola_jordan" if name in HIDDEN_FORMS else name or "optimal"
-    return Approximated(part, RegressionTarget(problem), APPROXIMATIONS[method](problem))
+    method = "jaakkola_jordan" if name in HIDDEN_FORMS else "sequential" if name in PASSES else name or "optimal"
+    if method in ONE_PASS:
+        cases, drawn = order_cases(table, order, rng)
+        found = in_order(method, part_regression(network, part, table, cases), drawn=drawn)
+    else:
+        found = APPROXIMATIONS[method](problem)
+    return Approximated(part, RegressionTarget(problem), found)
+
+
+def in_order(name: str, problem: LogisticRegressionProblem, *, drawn: bool) -> GaussianPosterior:
+    """An approximation of one pass over cases that stand in their order; its ``method`` says if that was drawn."""
+    found = APPROXIMATIONS[name](problem)
+    return replace(found, method=f"{found.method}, cases in random order") if drawn else found
 
 
 def check_approximation(name: str | None) -> None:
     """Raise ArgumentError unless there is an approximation of this name, or none is named."""
-    known = [*APPROXIMATIONS, *HIDDEN_FORMS]
+    known = [*APPROXIMATIONS, *HIDDEN_FORMS, *PASSES]
     if name is not None and name not in known:
         raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, known))}")
 

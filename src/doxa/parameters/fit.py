@@ -36,6 +36,7 @@ from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
 from doxa.parameters.symmetry import find_symmetries
 from doxa.parameters.weight_bound import log_beta
+from doxa.variational.case_order import Order, check_order
 from doxa.variational.gaussian import GaussianPosterior
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def fit(
     *,
     method: str = "auto",
     approximation: str | None = None,
+    order: Order = "auto",
     chains: int = 4,
     draws: int | None = None,
     warmup: int | None = None,
@@ -81,7 +83,12 @@ def fit(
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
-        a form for what is hidden: ``"unconstrained"``, ``"structured"`` or ``"mean_field"``.
+        a form for what is hidden: ``"unconstrained"``, ``"structured"`` or ``"mean_field"``; or the same in one pass
+        over the cases: ``"sequential_unconstrained"``, ``"sequential_structured"`` or ``"sequential_mean_field"``.
+    order : {"auto", "table", "random"}, default="auto"
+        Of the cases, for approximations that take one after another: ``"spiegelhalter_lauritzen"`` and all whose names
+        begin with ``"sequential"``.  As they stand in the table, or drawn.  ``"auto"`` draws an order only where the
+        table knows none, or where equal rows stand together as if counted; the part's ``approximation`` then says so.
     chains : int, default=4
         Independent chains; where steps need gradients, each is a group of eight that move in lockstep.
     draws : int, optional
@@ -133,6 +140,7 @@ def fit(
         source,
         method=method,
         approximation=approximation,
+        order=order,
         chains=chains,
         draws=draws,
         warmup=warmup,
@@ -151,6 +159,7 @@ def make_plan(
     *,
     method: str,
     approximation: str | None,
+    order: Order,
     chains: int,
     draws: int | None,
     warmup: int | None,
@@ -159,6 +168,7 @@ def make_plan(
 ) -> FitPlan:
     """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
     _check(network, table, method, approximation)
+    check_order(order)
     schedule, until = plan_length(chains, draws, warmup, until)
     return FitPlan(
         network,
@@ -169,6 +179,7 @@ def make_plan(
         until,
         fresh_entropy() if seed is None else check_whole("seed", seed, 0),
         source,
+        order,
     )
 
 
@@ -249,9 +260,9 @@ def _approximated(plan: FitPlan, part: Part, rng: np.random.Generator) -> Approx
     """The part with its approximation; left to data augmentation where it has too many hidden values."""
     given = plan.network, part, plan.table, plan.approximation, rng
     if plan.method == "augmentation":
-        return approximate(*given, augment=True)
+        return approximate(*given, augment=True, order=plan.order)
     try:
-        return approximate(*given)
+        return approximate(*given, order=plan.order)
     except ArgumentError:
         if plan.method != "auto" or part.complete or plan.approximation is not None:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +15,39 @@ from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, root_counts
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.root_posterior import RootPosterior
+from doxa.variational.case_order import Order
 from doxa.variational.gaussian import Gaussian
-from doxa.variational.hidden import HiddenPosterior, hidden_posterior, hidden_posteriors, mixture_weights
+from doxa.variational.hidden import (
+    HiddenPosterior,
+    SequentialHiddenPosterior,
+    hidden_posterior,
+    hidden_posteriors,
+    mixture_weights,
+    sequential_hidden_posteriors,
+)
 
 if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["HIDDEN_FORMS", "approximate_by_form", "joint_bound"]
+__all__ = ["HIDDEN_FORMS", "PASSES", "approximate_by_form", "approximate_by_pass", "joint_bound"]
 
 HIDDEN_FORMS = ("unconstrained", "structured", "mean_field")
+PASSES = {f"sequential_{form}": form for form in HIDDEN_FORMS}  # one pass over the cases
+
+
+@dataclass(frozen=True)
+class NamedMixture(Mixture):
+    """A mixture that says how it was made."""
+
+    method: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedGaussian(Gaussian):
+    """A Gaussian that says how it was made."""
+
+    method: str = ""
 
 
 def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.random.Generator) -> Proposal:
@@ -40,6 +64,36 @@ def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.ra
     if len(components) == 1:
         return Gaussian(components[0].mean, components[0].cholesky)
     return Mixture(components, mixture_weights(found))
+
+
+def approximate_by_pass(
+    target: JointTarget, table: Table, name: str, rng: np.random.Generator, order: Order = "auto"
+) -> Proposal:
+    """What several passes over the cases find, as a mixture of Gaussians; a single one as a Gaussian.
+
+    Parameters
+    ----------
+    target : JointTarget
+    table : Table
+    name : str
+        A key of `PASSES`.
+    rng : numpy.random.Generator
+        Advanced.
+    order : {"auto", "table", "random"}, default="auto"
+        Of the cases; the proposal's ``method`` says if it was drawn.
+
+    Raises
+    ------
+    ArgumentError
+        If the form needs too many configurations; the message names a way out.
+    """
+    form, seed = PASSES[name], int(rng.integers(2**31))
+    found = sequential_hidden_posteriors(target.network, table, form=form, seed=seed, order=order)  # type: ignore[arg-type]
+    components = [_component(target, result) for result in found]
+    method = f"hidden variational in one pass ({form} q)" + (", cases in random order" if found[0].order.drawn else "")
+    if len(components) == 1:
+        return NamedGaussian(components[0].mean, components[0].cholesky, method)
+    return NamedMixture(components, mixture_weights(found), method)
 
 
 def joint_bound(network: LogisticNetwork, table: Table) -> float:
@@ -67,7 +121,7 @@ def _bounded(network: LogisticNetwork, table: Table) -> HiddenPosterior | None:
     return None
 
 
-def _component(target: JointTarget, result: HiddenPosterior) -> Student:
+def _component(target: JointTarget, result: HiddenPosterior | SequentialHiddenPosterior) -> Student:
     """A Gaussian over the part's packed vector: blocks of the nodes, and the logits of learned roots by moments."""
     means, factors = [], []
     for node in target.packing.nodes:

@@ -74,4 +74,11 @@ def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: Logist
         )
     schedule = Schedule(header.n_chains, stored["draws"], stored["warmup"])
     entropy: Any = header.entropy
-    return FitPlan(network, table, stored["method"], stored["approximation"], schedule, Until(), entropy)
+    given = stored["method"], stored["approximation"]
+    plan = FitPlan(network, table, *given, schedule, Until(), entropy, order=stored.get("order", "auto"))
+    if plan.header().options["cases"] != stored.get("cases"):
+        raise ArgumentError(
+            f"the table has its rows in another order than the one that '{path}' was made from, and its approximation "
+            "depends on it; give the table as it was, or leave it out"
+        )
+    return plan

@@ -20,11 +20,12 @@ from doxa.mcmc.driver import fresh_entropy, plan_length
 from doxa.mcmc.workers import single_threaded_products
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.approximate import APPROXIMATIONS, Approximated
+from doxa.parameters.approximate import APPROXIMATIONS, ONE_PASS, Approximated, in_order
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.regression_target import RegressionTarget
+from doxa.variational.gaussian import GaussianPosterior
 
 __all__ = ["RegressionSample", "sample_regression"]
 
@@ -91,6 +92,9 @@ def sample_regression(
     ----------
     problem : LogisticRegressionProblem
         From `doxa.models.logistic_regression.make_problem`.
+    approximation : str, optional
+        One of those of complete families.  ``"sequential"`` and ``"spiegelhalter_lauritzen"`` take the rows in their
+        order if none has a count, as `make_problem` with ``collapse=False`` leaves them; else cases in random order.
 
     Raises
     ------
@@ -114,9 +118,22 @@ def sample_regression(
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
     with single_threaded_products():
-        target, approximated = RegressionTarget(problem), APPROXIMATIONS[name](problem)
+        target, approximated = RegressionTarget(problem), _approximated(name, problem, rng)
         found = Approximated(Part(("y",), (0,), complete=True), target, approximated)
         parts = plan_parts([(found, choose(found, method, rng))])
     labels = [[f"y: {j}" for j in range(problem.design.shape[1])]]
     run = draw(parts, labels, schedule, until, entropy, None, workers, progress)
     return RegressionSample(parts[0], run.trace, run.stop)
+
+
+def _approximated(name: str, problem: LogisticRegressionProblem, rng: np.random.Generator) -> GaussianPosterior:
+    """What takes case after case gets equal ones apart, in an order that is drawn: a problem with counts has none."""
+    if name not in ONE_PASS:
+        return APPROXIMATIONS[name](problem)
+    if (problem.counts != np.round(problem.counts)).any() or (problem.counts == 1).all():
+        return in_order(name, problem, drawn=False)  # which refuses shares of a case in its own words
+    cases = rng.permutation(np.repeat(np.arange(len(problem.counts)), problem.counts.astype(np.int64)))
+    one_by_one = problem._replace(
+        design=problem.design[cases], sign=problem.sign[cases], offset=problem.offset[cases], counts=np.ones(cases.size)
+    )
+    return in_order(name, one_by_one, drawn=True)

@@ -6,6 +6,7 @@ The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.p
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import platform
 from collections.abc import Mapping
@@ -31,8 +32,11 @@ from doxa.estimates.trace import Trace
 from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
+from doxa.parameters.approximate import ONE_PASS
+from doxa.parameters.hidden_forms import PASSES
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
+from doxa.variational.case_order import ORDERS, Order
 
 __all__ = ["FREE", "KIND", "FitPlan", "checked_header", "go_on", "report_as_json", "report_from_json", "save_trace"]
 
@@ -51,12 +55,20 @@ class FitPlan(NamedTuple):
     until: Until
     entropy: int
     source: dict[str, Any] | None = None
+    order: Order = "auto"
 
     @property
     def states(self) -> dict[str, tuple[str, ...]]:
         """Labels of the nodes that have a column."""
         table = self.table
         return {name: table.states[table.names.index(name)] for name in self.network.names if name in table.names}
+
+    @property
+    def _cases(self) -> str | None:
+        """A digest of the order of the cases, which that of the data leaves out, where the approximation is by it."""
+        if self.approximation not in (*ONE_PASS, *PASSES) or self.order == "random" or not self.table.has_row_order:
+            return None
+        return hashlib.sha256(self.table.row_index.astype("<i8").tobytes()).hexdigest()
 
     def header(self) -> RunHeader:
         """What a run file says of the fit."""
@@ -66,6 +78,8 @@ class FitPlan(NamedTuple):
             "states": {node: list(labels) for node, labels in self.states.items()},
             "method": self.method,
             "approximation": self.approximation,
+            "order": self.order,
+            "cases": self._cases,
             "warmup": self.schedule.warmup,
             "draws": self.schedule.draws,
             "until": until | {"quantities": None if until["quantities"] is None else list(until["quantities"])},
@@ -109,6 +123,7 @@ def go_on(
         Until(**stored["until"]) if until is None else until,
         header.entropy,  # type: ignore[arg-type]
         stored["source"],
+        stored.get("order", "auto"),
     )
     expected = plan.header()
     kept = {name: stored.get(name) for name in ("report", "stop")}  # until there are new ones
@@ -135,6 +150,8 @@ def save_trace(
         "states": {node: list(labels) for node, labels in states.items()},
         "method": report.method,
         "approximation": None,
+        "order": "auto",
+        "cases": None,
         "warmup": trace.n_warmup // trace.thin,
         "draws": trace.n_draws,
         "until": {},
@@ -189,7 +206,8 @@ def checked_header(reader: RunReader) -> tuple[RunHeader, LogisticNetwork]:
         if not isinstance(header.options.get(name, ...), form):
             raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its option {name!r} has no such form")
     states: Mapping[str, Any] = header.options["states"]
-    if header.options["method"] not in METHODS or not all(
+    words_known = header.options["method"] in METHODS and header.options.get("order", "auto") in ORDERS
+    if not words_known or not all(
         isinstance(labels, list) and all(isinstance(label, str) for label in labels) for labels in states.values()
     ):
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its method or states have no such form")

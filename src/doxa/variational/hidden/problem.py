@@ -30,7 +30,7 @@ from doxa.variational.hidden.rows import RowFamily
 from doxa.variational.hidden.tables import TableFamily
 from doxa.variational.whitened import Whitened
 
-__all__ = ["Form", "HiddenProblem", "Xi", "hidden_problem"]
+__all__ = ["Form", "HiddenProblem", "Xi", "check_form", "hidden_problem"]
 
 Form = Literal["unconstrained", "mean_field", "structured"]
 Xi = Literal["configuration", "row"]
@@ -63,7 +63,7 @@ def hidden_problem(
     """Check the arguments of `doxa.variational.hidden.hidden_posterior` and build what it climbs."""
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(f"network is of type {type(network).__name__}; it must be a LogisticNetwork")
-    size = _check_form(form, xi, group_size)
+    size = check_form(form, xi, group_size)
     check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     codes, factors, names = binary_codes(table, network.names), network.factors, network.names
@@ -98,7 +98,7 @@ def hidden_problem(
     return HiddenProblem(network, form, xi, codes, components, settled, ascent, whole)
 
 
-def _check_form(form: str, xi: str, group_size: int | None) -> int | None:
+def check_form(form: str, xi: str, group_size: int | None) -> int | None:
     """Largest block of cells; None for no limit."""
     if form not in ("unconstrained", "mean_field", "structured"):
         raise ArgumentError(f"form is {form!r}; it must be 'unconstrained', 'mean_field' or 'structured'")

@@ -7,6 +7,7 @@ data; so modes come in sets that mirror each other, as alike as the priors of th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,10 @@ from doxa.variational.hidden.posterior import HiddenPosterior, climb_from
 from doxa.variational.hidden.problem import Form, Xi, hidden_problem
 from doxa.variational.hidden.starts import begin_at, draw_coefficients, hidden_nodes, relabelled
 
-__all__ = ["hidden_posteriors", "joint_gaussian", "mixture_weights"]
+if TYPE_CHECKING:
+    from doxa.variational.hidden.sequential import SequentialHiddenPosterior
+
+__all__ = ["hidden_posteriors", "joint_gaussian", "mixture_weights", "same_optimum"]
 
 _SAME = 0.1  # standard deviations: nearer Gaussians are one
 
@@ -78,7 +82,7 @@ def hidden_posteriors(
         exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
         coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
         new = climb_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
-        same = next((j for j, old in enumerate(found) if _same(old, new)), None)
+        same = next((j for j, old in enumerate(found) if same_optimum(old, new)), None)
         if same is None:
             found.append(new)
         elif new.log_evidence > found[same].log_evidence:
@@ -86,7 +90,7 @@ def hidden_posteriors(
     return sorted(found, key=lambda result: -result.log_evidence)
 
 
-def joint_gaussian(result: HiddenPosterior) -> Gaussian:
+def joint_gaussian(result: HiddenPosterior | SequentialHiddenPosterior) -> Gaussian:
     """The Gaussians of all nodes as one, independent between nodes, in the order of ``result.labels``.
 
     Examples
@@ -103,7 +107,7 @@ def joint_gaussian(result: HiddenPosterior) -> Gaussian:
     return Gaussian(np.concatenate([part.mean for part in parts]), block_diag(*(part.cholesky for part in parts)))
 
 
-def mixture_weights(results: Sequence[HiddenPosterior]) -> NDArray[np.float64]:
+def mixture_weights(results: Sequence[HiddenPosterior] | Sequence[SequentialHiddenPosterior]) -> NDArray[np.float64]:
     """Weight of each optimum in a mixture: its share of the summed bounds on the evidence, shape (n,).
 
     Examples
@@ -120,7 +124,10 @@ def mixture_weights(results: Sequence[HiddenPosterior]) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum())
 
 
-def _same(one: HiddenPosterior, other: HiddenPosterior) -> bool:
+def same_optimum(
+    one: HiddenPosterior | SequentialHiddenPosterior, other: HiddenPosterior | SequentialHiddenPosterior
+) -> bool:
+    """Whether all means agree to a tenth of a standard deviation."""
     return all(
         bool((np.abs(mine.mean - other.gaussians[node].mean) < _SAME * mine.sd).all())
         for node, mine in one.gaussians.items()

@@ -25,7 +25,7 @@ from doxa.variational.hidden.problem import HiddenProblem
 from doxa.variational.hidden.roots import RootFit
 from doxa.variational.laplace import find_mode
 
-__all__ = ["begin_at", "begin_from", "draw_coefficients", "hidden_nodes", "relabelled"]
+__all__ = ["begin_at", "begin_from", "check_coefficients", "draw_coefficients", "hidden_nodes", "relabelled"]
 
 _Floats = NDArray[np.float64]
 _LARGEST_SD = 1.0
@@ -71,7 +71,7 @@ def relabelled(problem: HiddenProblem, coefficients: Mapping[str, _Floats], node
 def begin_at(problem: HiddenProblem, coefficients: Mapping[str, ArrayLike], rng: np.random.Generator) -> AscentFit:
     """Begin at coefficients (and probabilities of learned roots); those that are not given are drawn."""
     ascent = problem.ascent
-    points = draw_coefficients(problem, rng) | _check_coefficients(problem, coefficients)
+    points = draw_coefficients(problem, rng) | check_coefficients(problem.network, coefficients)
     fits = []
     for family in ascent.families:
         mean = family.coordinates.to_whitened(points[family.node])
@@ -117,8 +117,8 @@ def _sure(probability: _Floats) -> RootFit:
     return RootFit(_SURE * ones, _SURE * (1 - ones), np.nan)
 
 
-def _check_coefficients(problem: HiddenProblem, coefficients: Mapping[str, ArrayLike]) -> dict[str, _Floats]:
-    network = problem.network
+def check_coefficients(network: LogisticNetwork, coefficients: Mapping[str, ArrayLike]) -> dict[str, _Floats]:
+    """Coefficients, and probabilities of learned roots, as vectors; ArgumentError if they are not the network's."""
     checked = {}
     for node, values in coefficients.items():
         if node not in network.parameters:
