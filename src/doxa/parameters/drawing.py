@@ -44,16 +44,17 @@ def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]
     walkers = max((rung.walkers for _, rung in chosen), default=1)
     if any(rung.kernel is None for _, rung in chosen):
         walkers = 1  # a sampler of its own moves one
-    return [PlannedPart(found, rung, _sampler(found, rung, walkers)) for found, rung in chosen]
+    most = max(1, TURN // max((rung.n_evaluations for _, rung in chosen), default=1))  # all parts take the same turns
+    return [PlannedPart(found, rung, _sampler(found, rung, walkers, most)) for found, rung in chosen]
 
 
-def _sampler(found: Approximated, rung: Rung, walkers: int) -> Any:
+def _sampler(found: Approximated, rung: Rung, walkers: int, most: int) -> Any:
     if rung.kernel is None or rung.start is None:
         return rung.sampler
     target = found.target
     if rung.method == "variational":
         target = _AsTarget(found.proposal, target.n_dimensions)
-    return ChainSampler(target, rung.kernel, rung.start, walkers)
+    return ChainSampler(target, rung.kernel, rung.start, walkers, most=most)
 
 
 def draw(
