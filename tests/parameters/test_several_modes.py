@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -223,6 +223,16 @@ def test_long_turns_of_tempered_transitions_would_be_seen(monkeypatch, six_coeff
     monkeypatch.setattr(drawing, "ChainSampler", lambda *given, most: whole(*given))
     _, n = evaluations(monkeypatch, *six_coefficients)
     assert n > 15_000
+
+
+def test_draws_of_short_turns_do_not_depend_on_blocks(monkeypatch, six_coefficients):
+    network, table = six_coefficients
+    whole = doxa.fit(network, table, method="tempered", draws=20, seed=5)
+    run = drawing.run_chains
+    for block in (1, 7):
+        monkeypatch.setattr(drawing, "run_chains", partial(run, block=block))
+        other = doxa.fit(network, table, method="tempered", draws=20, seed=5)
+        assert all(np.array_equal(other.trace[name], whole.trace[name]) for name in whole.trace.names)
 
 
 # --- the bound
