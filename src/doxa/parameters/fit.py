@@ -222,7 +222,7 @@ def run_plan(
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
         approximations = tuple(part.found.proposal for part in parts)
         posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
-        if store is not None:
+        if store is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
             _keep_report(store, posterior.completed_report)
             keep_stop(store, run.stop)
     return posterior
