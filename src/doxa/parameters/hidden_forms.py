@@ -50,6 +50,7 @@ class NamedGaussian(Gaussian):
     method: str = ""
 
 _LONG_CLIMB = 2**16  # numbers of q times iterations: a tenth of a second
+_CLIMBS, _TOLERANCE = 6, 1e-6  # besides the first, and where they end: thousandths of a nat below the top, at most
 
 
 def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.random.Generator) -> Proposal:
@@ -126,7 +127,7 @@ def _bounded(network: LogisticNetwork, table: Table) -> HiddenPosterior | None:
             continue  # too many configurations for this form
         if first.q.size * first.n_iterations > _LONG_CLIMB:
             return first
-        others = hidden_posteriors(network, table, seed=0, **options)  # type: ignore[arg-type]
+        others = hidden_posteriors(network, table, starts=_CLIMBS, seed=0, tolerance=_TOLERANCE, **options)  # type: ignore[arg-type]
         return max([first, *others], key=lambda result: result.log_evidence)
     return None
 
