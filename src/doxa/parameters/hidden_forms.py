@@ -49,6 +49,7 @@ class NamedGaussian(Gaussian):
 
     method: str = ""
 
+
 _LONG_CLIMB = 2**16  # numbers of q times iterations: a tenth of a second
 _CLIMBS, _TOLERANCE = 6, 1e-6  # besides the first, and where they end: thousandths of a nat below the top, at most
 
