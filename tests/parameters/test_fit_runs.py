@@ -16,9 +16,11 @@ from parameter_cases import blanked, two_parents
 import doxa
 from doxa import LogisticNetwork
 from doxa.errors import ArgumentError
+from doxa.estimates.stopping import TimeUpError
 from doxa.estimates.store import RunFileError, RunHeader, create_run, open_reader
+from doxa.mcmc import fleet
 from doxa.models.logistic_json import network_from_json, network_to_json
-from doxa.parameters import loading, runs
+from doxa.parameters import drawing, loading, runs
 
 
 def holed(n=80):
@@ -233,3 +235,37 @@ def test_a_run_of_graphs_is_no_fit(tmp_path):
     with pytest.raises(RunFileError, match="not of parameters"):
         loading.load(tmp_path / "graphs.doxa")
     assert doxa.load(tmp_path / "graphs.doxa").n_edges.shape == (4, 20)
+
+
+class Clock:
+    """A second at each look."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("seconds", [4, 7, 9])  # in the first epoch, after its end, in the second
+def test_time_that_ends_in_the_warm_up_leaves_a_prefix_of_the_run(seconds, monkeypatch, tmp_path):
+    network, table = two_parents(np.random.default_rng(1), n=60)
+    whole = doxa.fit(network, table, draws=2000, warmup=4, seed=3, workers=1)
+    settled = doxa.fit(network, table, until=doxa.Until(max_draws=200), seed=3, workers=1)
+    monkeypatch.setattr(fleet, "time", Clock())
+    monkeypatch.setattr(fleet, "_FIRST_STEPS", 64)
+    monkeypatch.setattr(drawing, "has_settled", lambda trace: False)
+    limit = doxa.Until(max_seconds=seconds)
+    cut = doxa.fit(network, table, until=limit, seed=3, workers=1, store=tmp_path / "cut.doxa")
+    begin, n = cut.trace.n_warmup, cut.trace.n_draws
+    assert (begin, n) == {4: (0, 192), 7: (0, 500), 9: (500, 1000)}[seconds]
+    assert np.array_equal(cut.draws("y")[:, 4:], whole.draws("y")[:, begin : begin + n - 4])
+    assert cut.converged is False
+    assert "warm-up" in cut.verdict
+    with pytest.raises(TimeUpError, match="ended in the warm-up"):
+        doxa.fit(network, table, until=limit, warmup=10**6, seed=3, workers=1)
+    monkeypatch.undo()
+    resumed = doxa.resume(tmp_path / "cut.doxa", table, until=doxa.Until(max_draws=200), workers=1)
+    if seconds == 4:  # nothing was stored of the epoch that was cut
+        assert same_draws(resumed, settled)

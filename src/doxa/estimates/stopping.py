@@ -33,7 +33,15 @@ MOST_DRAWS = 100_000  # of each chain, unless max_draws says otherwise
 
 
 class TimeUpError(DoxaError, TimeoutError):
-    """The seconds that were allowed ran out before there was anything to answer with."""
+    """The seconds that were allowed ran out before there was anything to answer with.
+
+    Attributes
+    ----------
+    warmup : Trace or None
+        The draws of the epoch of a warm-up without a fixed length in which the time ended, if there are any.
+    """
+
+    warmup: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class Audit(NamedTuple):
 class StopReport(NamedTuple):
     """Why a run stopped."""
 
-    reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"
+    reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"; "warm-up"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
     seconds: float  # of sampling, warm-up not included
     audit: Audit | None = None  # if there was one
@@ -142,6 +150,8 @@ class StopReport(NamedTuple):
             return ""
         if self.reason == "reached":
             return "The run stopped when every monitored quantity was as accurate as asked."
+        if self.reason == "warm-up":
+            return "The time that max_seconds allows ended in the warm-up."
         limit = f"The run stopped at its limit ({self.reason})."
         if self.held_back is None:
             return limit

@@ -53,6 +53,9 @@ class ChainSampler:
         Chains in lockstep; the driver's chain is a group of so many.
     thin : int, default=1
         Steps between kept draws.
+    most : int, default=256
+        Steps that the kernel makes at a time: fewer where each evaluates the target very often, as a run of some draws
+        makes so many at least.
 
     Notes
     -----
@@ -64,12 +67,14 @@ class ChainSampler:
     starts: Proposal
     walkers: int = 1
     thin: int = 1
+    most: int = _CHUNK
     is_compiled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse numbers below one."""
         check_whole("walkers", self.walkers, 1)
         check_whole("thin", self.thin, 1)
+        check_whole("most", self.most, 1)
 
     @property
     def state_type(self) -> type[ChainState]:
@@ -79,7 +84,7 @@ class ChainSampler:
     @property
     def chunk(self) -> int:
         """Steps that the kernel makes at a time; a matter of sizes alone, so that draws do not depend on blocks."""
-        most = max(1, min(_CHUNK, _NUMBERS // (self.walkers * self.target.n_dimensions)))
+        most = max(1, min(self.most, _NUMBERS // (self.walkers * self.target.n_dimensions)))
         return 1 << (most.bit_length() - 1)  # a power of two, as `doxa.mcmc.parts_sampler` wants
 
     def init(self, rng: np.random.Generator) -> ChainState:

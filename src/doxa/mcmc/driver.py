@@ -157,7 +157,7 @@ def run_chains(
     ArgumentError, ArgumentTypeError
         If a count is not a whole number or is too small.
     TimeUpError
-        If the time that ``until`` allows ends before the warm-up does.
+        If the time that ``until`` allows ends before the warm-up does; with the draws so far of the epoch that it cut.
 
     Notes
     -----

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -108,6 +109,7 @@ class Fleet:
         self._steps = _FIRST_STEPS
         self.store = store
         self.warmed_up = self.in_epoch = False
+        self.last_epoch: Trace | None = None  # whole one of the warm-up, where the time is limited
         self.pending = [_Pending() for _ in range(chains)]  # not yet committed
         self.is_whole = True
         self.last_commit = time.monotonic()
@@ -174,11 +176,13 @@ class Fleet:
             else:
                 self._warm_up_by_epochs(settled)
             self.commit()
-        if time.monotonic() >= self.deadline:
-            raise TimeUpError(
+        if not self.warmed_up:
+            error = TimeUpError(
                 f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
                 "warmup to fewer draws"
             )
+            error.warmup = self._longest_epoch()
+            raise error
 
     def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
         """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed.
@@ -198,10 +202,23 @@ class Fleet:
             if revise is not None and epoch < _LONGEST_EPOCH:
                 number = (epoch // FIRST_LOOK).bit_length() - 1
                 self.warmed_up = not self._revised(revise, settled=agree, epoch=number) and self.warmed_up
+            if not self.warmed_up and self.deadline < math.inf:
+                self.last_epoch = self._epoch()
             self._forget()
             self.in_epoch = False  # only now, when it is known what the epoch says, may an interruption store it
             self.commit()
             epoch *= 2
+
+    def _longest_epoch(self) -> Trace | None:
+        """The epoch that the time has cut, or the one before it if that is longer; None if there are no draws."""
+        now = self._epoch() if self.in_epoch and self.kept[0] else None
+        epochs = [epoch for epoch in (now, self.last_epoch) if epoch is not None]
+        return max(epochs, key=lambda epoch: epoch.n_draws, default=None)
+
+    def _epoch(self) -> Trace:
+        """The draws of the epoch of the warm-up so far, as if they were kept."""
+        trace = self.trace()
+        return replace(trace, n_warmup=trace.n_warmup - trace.n_draws * trace.thin)
 
     def _revised(self, revise: Callable[..., list[Any] | None], **what: Any) -> bool:
         """Let the sampler put chains elsewhere after an epoch of the warm-up; whether it did."""

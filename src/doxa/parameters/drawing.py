@@ -11,7 +11,7 @@ import numpy as np
 
 from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.stopping import Shortfall, Until
+from doxa.estimates.stopping import Shortfall, StopReport, TimeUpError, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.chain_sampler import ChainSampler
 from doxa.mcmc.driver import Run, Schedule, run_chains
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PlannedPart", "draw", "log_evidence", "plan_parts"]
 
 _SHORT_BLOCK = 4 * TURN  # draws, where a step takes thousandths of a second: some seconds between looks
+_LEAST_DRAWS = 4  # of each chain, below which nothing can be diagnosed
 _MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
 
 
@@ -44,16 +45,17 @@ def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]
     walkers = max((rung.walkers for _, rung in chosen), default=1)
     if any(rung.kernel is None for _, rung in chosen):
         walkers = 1  # a sampler of its own moves one
-    return [PlannedPart(found, rung, _sampler(found, rung, walkers)) for found, rung in chosen]
+    most = max(1, TURN // max((rung.n_evaluations for _, rung in chosen), default=1))  # all parts take the same turns
+    return [PlannedPart(found, rung, _sampler(found, rung, walkers, most)) for found, rung in chosen]
 
 
-def _sampler(found: Approximated, rung: Rung, walkers: int) -> Any:
+def _sampler(found: Approximated, rung: Rung, walkers: int, most: int) -> Any:
     if rung.kernel is None or rung.start is None:
         return rung.sampler
     target = found.target
     if rung.method == "variational":
         target = _AsTarget(found.proposal, target.n_dimensions)
-    return ChainSampler(target, rung.kernel, rung.start, walkers)
+    return ChainSampler(target, rung.kernel, rung.start, walkers, most=most)
 
 
 def draw(
@@ -66,7 +68,11 @@ def draw(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Run:
-    """Run the chains; ``labels`` name the coefficients of each part, for `Until` and for what is said of it."""
+    """Run the chains; ``labels`` name the coefficients of each part, for `Until` and for what is said of it.
+
+    Where the time ends in a warm-up without a fixed length, the draws of its last epoch are the answer, and the verdict
+    says so; a file is left as it would be had the run been interrupted.
+    """
     if schedule.draws is None:  # else nothing is diagnosed before it is asked for
         _load_diagnostics_meanwhile()
     check_quantities(until, labels)
@@ -74,18 +80,23 @@ def draw(
     def assess(trace: Trace) -> Shortfall | None:
         return missing(trace, labels, until)
 
-    return run_chains(
-        PartsSampler([part.sampler for part in parts]),
-        schedule,
-        until=until,
-        assess=assess,
-        settled=has_settled,
-        store=store,
-        seed=entropy,
-        workers=workers,
-        progress=progress,
-        block=_SHORT_BLOCK if any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts) else None,
-    )
+    try:
+        return run_chains(
+            PartsSampler([part.sampler for part in parts]),
+            schedule,
+            until=until,
+            assess=assess,
+            settled=has_settled,
+            store=store,
+            seed=entropy,
+            workers=workers,
+            progress=progress,
+            block=_SHORT_BLOCK if any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts) else None,
+        )
+    except TimeUpError as error:
+        if error.warmup is None or error.warmup.n_draws < _LEAST_DRAWS:
+            raise
+        return Run(error.warmup, StopReport("warm-up", None, 0.0))
 
 
 def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Generator) -> Estimate:

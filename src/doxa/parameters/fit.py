@@ -77,7 +77,7 @@ def fit(
         How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
         from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
         the approximation) and ``"hmc"``.  Others by name, after de Freitas et al. 2001: ``"block"``, ``"mixture"``
-        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive); for modes far apart, and slow,
+        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive); for modes far apart,
         ``"tempered"``.  ``"augmentation"`` draws hidden values in turn with the parameters, as auto does where they
         are too many to sum out; ``"variational"`` draws from the approximation.
     approximation : str, optional
@@ -222,7 +222,7 @@ def run_plan(
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
         approximations = tuple(part.found.proposal for part in parts)
         posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
-        if store is not None:
+        if store is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
             _keep_report(store, posterior.completed_report)
             keep_stop(store, run.stop)
     return posterior

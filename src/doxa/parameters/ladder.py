@@ -49,6 +49,7 @@ class Rung(NamedTuple):
     sampler: Any = None  # of one walker, in the place of a kernel
     reach: Reach | None = None  # a proposal with bounded weights: for the evidence
     doubt: str = ""  # what speaks against the chain, whatever it looks like
+    n_evaluations: int = 1  # of the target in a step, where these are so many that a few steps take long
 
 
 def tuning_walkers(target: Target) -> int:

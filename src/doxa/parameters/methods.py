@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import ArgumentError
 from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.defensive import Defensive
 from doxa.mcmc.importance_proposals import Mixture
@@ -18,17 +17,18 @@ from doxa.mcmc.kernels.combined import cycle, mixture
 from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
-from doxa.mcmc.kernels.kernel import Walkers, start_at
+from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.mcmc.kernels.tempered_transitions import tempered
 from doxa.mcmc.student import Student
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.augmentation import AugmentationSampler
+from doxa.parameters.components import components_of, moments_of, one_at_a_time
 from doxa.parameters.ladder import WALKERS, Rung, climb, independently, tuning_walkers
 from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE
-from doxa.parameters.reach import LONG, Reach, grown, prior_of, reach_of
+from doxa.parameters.reach import LONG, Reach, grown, grown_from, prior_of, reach_of
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.variational.gaussian import Gaussian
 
@@ -36,8 +36,9 @@ __all__ = ["METHODS", "choose"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_MOMENTS = 4000  # draws that tell how wide all modes are together
-_RUNGS, _MORE_RUNGS, _LEAST_POWER = 12, 8, 0.02  # of the ladder of powers, which ends with 0; more for a coordinate
+_FEWEST_RUNGS, _RUNGS, _MORE_RUNGS = 8, 12, 8  # of the ladder of powers: at first, and at most; more a coordinate
+_LEAST_POWER = 0.02  # before 0, with which the ladder ends
+_LADDER_PILOT, _LADDER_ACCEPTANCE = 8, 0.4  # transitions of each tuning walker, and the share that is to be accepted
 _TAILS = 0.1  # of the updates of blocks have the noise of a t distribution
 _FLIP_TAILS = 0.3  # of flips where the posterior goes on beyond the Gaussian
 _WIDE = 0.2  # of an adaptive sampler's proposals go on being drawn from the start, with its tails and its prior
@@ -55,10 +56,6 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
     rng : numpy.random.Generator
         Advanced by pilot draws and tuning.
 
-    Raises
-    ------
-    ArgumentError
-        If the method needs a posterior with one mode and more were found.
     """
     if isinstance(found.target, RootPosterior):
         everything = Pilot(0, 1.0, -np.inf)
@@ -66,11 +63,6 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
     if isinstance(found.target, AugmentationSampler):
         why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
         return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why, found.target)
-    if method in _NEED_A_GAUSSIAN and not isinstance(found.proposal, Gaussian):
-        raise ArgumentError(
-            f"method is {method!r}, which needs a posterior with one mode, but that of {', '.join(found.part.nodes)} "
-            f"has {len(found.modes)} that were found; use 'auto', 'independence', 'hmc' or 'augmentation'"
-        )
     return METHODS[method](found, rng)
 
 
@@ -78,7 +70,7 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
         return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
-    modes = f"{len(found.modes)} modes were found"
+    modes = f"{len(found.modes) or len(components_of(found))} modes were found"
     if rung.pilot.good_with_long_tails:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
     local = _hmc(found, rng)
@@ -114,13 +106,14 @@ def _independence(found: Approximated, rng: np.random.Generator) -> Rung:
 
 def _reach(found: Approximated, rng: np.random.Generator) -> tuple[Reach, str]:
     """What can be proposed from with the approximation that was asked for, and how it came about."""
-    target = found.target
-    if not isinstance(found.proposal, Gaussian):
-        return _several(found, rng), "asked for"
-    reach = reach_of(target, found.proposal, rng)
-    if reach.good:
-        return reach, "asked for"
-    other = grown(target, found.proposal, reach, rng)
+    target, gaussians = found.target, found.proposal
+    if isinstance(gaussians, Gaussian):
+        reach = reach_of(target, gaussians, rng)
+        other = reach if reach.good else grown(target, gaussians, reach, rng)
+    else:
+        reach = _several(found, rng)
+        refit = _are_gaussians(gaussians) and not reach.good
+        other = grown_from(target, gaussians, reach, rng) if refit else reach
     if other is reach:
         return reach, "asked for"
     both = Mixture([reach.proposal, other.proposal], [0.5, 0.5])
@@ -130,13 +123,18 @@ def _reach(found: Approximated, rng: np.random.Generator) -> tuple[Reach, str]:
 
 
 def _several(found: Approximated, rng: np.random.Generator) -> Reach:
-    """A mixture that was found around several modes, with a wide t distribution where its components are Gaussians."""
+    """A mixture that was found around several modes; Gaussians get tails, and a wide t distribution beside them."""
     proposal, share, prior = found.proposal, 0.0, prior_of(found.target)
-    components = proposal.components if isinstance(proposal, Mixture) else ()
-    if prior is not None and any(isinstance(part, Student) and np.isinf(part.df) for part in components):
+    if prior is not None and _are_gaussians(proposal):
         share = WIDE_SHARE
-        proposal = Mixture([proposal, prior], [1 - share, share])
+        tailed = Mixture([Defensive(part) for part in proposal.components], proposal.weights)
+        proposal = Mixture([tailed, prior], [1 - share, share])
     return Reach(proposal, run_pilot(found.target, proposal, rng), np.nan, share, gaussian_alone=False)
+
+
+def _are_gaussians(proposal: Any) -> bool:
+    components = proposal.components if isinstance(proposal, Mixture) else ()
+    return bool(components) and all(isinstance(part, Student) and np.isinf(part.df) for part in components)
 
 
 def _with_jumps(found: Approximated, method: str, kernel: Any, rng: np.random.Generator) -> Rung:
@@ -146,6 +144,10 @@ def _with_jumps(found: Approximated, method: str, kernel: Any, rng: np.random.Ge
     assert rung.reach is not None
     if rung.reach.gaussian_alone:
         return rung._replace(method=method, kernel=kernel)
+    if isinstance(found.proposal, Mixture):
+        each = f"by each of {len(components_of(found))} Gaussians at random, in turn with proposals from their mixture"
+        why = f"asked for; {each} ({rung.pilot})"
+        return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), walkers=WALKERS, why=why)
     why = rung.why.replace("half is proposed from a mixture", "every second step is proposed from a mixture as well")
     return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), why=why)
 
@@ -157,7 +159,10 @@ def _locally(found: Approximated, method: str, rng: np.random.Generator) -> Rung
 
 def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
     """Flips of the Gaussian with tails; with more of them where the posterior goes on beyond it."""
-    rung, gaussian = _independence(found, rng), _gaussian(found)
+    if not isinstance(found.proposal, Gaussian):
+        flips = one_at_a_time(components_of(found), lambda gaussian: Flip(Defensive(gaussian)))
+        return _with_jumps(found, "flip", flips, rng)
+    rung, gaussian = _independence(found, rng), found.proposal
     assert rung.reach is not None
     long = rung.reach.beyond > LONG
     symmetric = Defensive(gaussian, tails=_FLIP_TAILS, width=2.0) if long else Defensive(gaussian)
@@ -168,7 +173,8 @@ def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
 
 
 def _block(found: Approximated, rng: np.random.Generator) -> Rung:
-    return _with_jumps(found, "block", BlockIndependence(_gaussian(found), _BLOCK, tails=_TAILS), rng)
+    blocks = one_at_a_time(components_of(found), lambda gaussian: BlockIndependence(gaussian, _BLOCK, tails=_TAILS))
+    return _with_jumps(found, "block", blocks, rng)
 
 
 def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -176,8 +182,8 @@ def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
     d = found.target.n_dimensions
     blocks = [list(range(k, min(k + _BLOCK, d))) for k in range(0, d, _BLOCK)]
     walk, _ = calibrated(block(RandomWalk(), blocks), found.target, _walkers(found, rng), rng)
-    kernel = mixture(BlockIndependence(_gaussian(found), blocks, tails=_TAILS), walk)
-    return _with_jumps(found, "mixture", kernel, rng)
+    sweep = one_at_a_time(components_of(found), lambda gaussian: BlockIndependence(gaussian, blocks, tails=_TAILS))
+    return _with_jumps(found, "mixture", mixture(sweep, walk), rng)
 
 
 def _random_walk(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -189,30 +195,57 @@ def _random_walk(found: Approximated, rng: np.random.Generator) -> Rung:
 
 
 def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
-    """Random-walk steps, and transitions by way of a Gaussian as wide as all modes together (Neal 1996)."""
-    walk, _ = _walk(found, rng)
-    thetas = np.asarray(found.proposal.sample(_MOMENTS, rng), dtype=np.float64)
-    covariance = np.atleast_2d(np.cov(thetas.T))
-    reference = Gaussian(thetas.mean(axis=0), _root(covariance))
-    local = found.modes[0].cholesky if found.modes else found.proposal.cholesky
-    peak, plain = np.linalg.inv(local @ local.T), np.linalg.inv(covariance)
+    """Random-walk steps, and transitions by way of a Gaussian as wide as all modes together (Neal 1996).
+
+    At that Gaussian the walkers are drawn anew, so that whether a transition is accepted says whether it forgets where
+    it came from; and the ladder has no more rungs than that takes.
+    """
+    rung = _independence(found, rng)
+    assert rung.reach is not None
+    walk, report = _walk(found, rng)
+    reference, walkers = moments_of(found, rung.reach, rng), report.walkers
+    local = components_of(found)[0].gaussian.cholesky
+    peak, plain = np.linalg.inv(local @ local.T), np.linalg.inv(reference.covariance)
     d = found.target.n_dimensions
 
-    def rung_walk(beta: float) -> RandomWalk:
+    def rung_kernel(beta: float) -> Kernel:
+        if beta == 0:
+            return Independence(reference)
         return RandomWalk(2.38 / np.sqrt(d), _root(np.linalg.inv(beta * peak + (1 - beta) * plain)))
 
-    ladder = np.append(np.geomspace(1.0, _LEAST_POWER, _RUNGS + _MORE_RUNGS * d), 0.0)
-    kernel = cycle(walk, tempered(rung_walk, ladder, reference))
-    why = f"asked for; {ladder.size} rungs"
-    return _independence(found, rng)._replace(
-        method="tempered", doubt="", start=found.proposal, kernel=kernel, walkers=WALKERS, why=why
+    most, rungs = _RUNGS + _MORE_RUNGS * d, _FEWEST_RUNGS
+    while True:
+        ladder = np.append(np.geomspace(1.0, _LEAST_POWER, rungs), 0.0)
+        transitions = tempered(rung_kernel, ladder, reference)
+        walkers, path = transitions.run(found.target, walkers, _LADDER_PILOT, rng)
+        acceptance = float(path.acceptance.mean())
+        if acceptance >= _LADDER_ACCEPTANCE or rungs == most:
+            break
+        rungs = min(2 * rungs, most)
+    why = f"asked for; {ladder.size} rungs, and transitions are accepted with probability {acceptance:.2f}"
+    return rung._replace(
+        method="tempered",
+        doubt="",
+        start=found.proposal,
+        kernel=cycle(walk, transitions),
+        walkers=WALKERS,
+        why=why,
+        n_evaluations=transitions.n_evaluations,
     )
 
 
 def _split_hmc(found: Approximated, rng: np.random.Generator) -> Rung:
-    kernel, _, report = tuned_split(found.target, _gaussian(found), _walkers(found, rng), rng)
-    why = f"asked for; accepted with probability {report.acceptance:.2f}"
+    components, acceptance, kernels = components_of(found), [], []
+    for component in components:
+        walkers = start_at(found.target, component.gaussian.sample(tuning_walkers(found.target), rng))
+        tuned, _, report = tuned_split(found.target, component.gaussian, walkers, rng)
+        kernels.append(tuned)
+        acceptance.append(report.acceptance)
+    kernel = kernels[0] if len(kernels) == 1 else mixture(*kernels, weights=[part.share for part in components])
     rung = _with_jumps(found, "split_hmc", kernel, rng)
+    why = f"asked for; accepted with probability {np.mean(acceptance):.2f}"
+    if isinstance(found.proposal, Mixture):
+        return rung._replace(start=found.proposal, why=rung.why + why.removeprefix("asked for"))
     jumps = (
         "" if rung.kernel is kernel else "; in turn with proposals from a mixture, as the posterior goes on beyond it"
     )
@@ -233,7 +266,8 @@ def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
     rung = _independence(found, rng)
     assert rung.reach is not None
     share = _WIDE if rung.reach.gaussian_alone else 0.5
-    sampler = AdaptiveSampler(found.target, _gaussian(found), wide=rung.reach.proposal, wide_share=share)
+    gaussian = found.proposal if isinstance(found.proposal, Gaussian) else moments_of(found, rung.reach, rng)
+    sampler = AdaptiveSampler(found.target, gaussian, wide=rung.reach.proposal, wide_share=share)
     return rung._replace(method="regeneration", kernel=None, sampler=sampler)
 
 
@@ -251,11 +285,6 @@ def _walkers(found: Approximated, rng: np.random.Generator) -> Walkers:
     )
 
 
-def _gaussian(found: Approximated) -> Gaussian:
-    assert isinstance(found.proposal, Gaussian)
-    return found.proposal
-
-
 METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "auto": _auto,
     "variational": _variational,
@@ -270,4 +299,3 @@ METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "regeneration": _regeneration,
     "augmentation": _auto,  # for what is complete
 }
-_NEED_A_GAUSSIAN = ("flip", "split_hmc", "block", "mixture", "regeneration")

@@ -11,7 +11,7 @@ distributions with a wide component is fitted by weighted draws, in as many dime
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ __all__ = [
     "Reach",
     "bounded",
     "grown",
+    "grown_from",
     "line_tails",
     "prior_of",
     "reach_of",
@@ -108,10 +109,18 @@ def reach_of(target: Target, gaussian: GaussianProposal, rng: np.random.Generato
 
 def grown(target: Target, gaussian: GaussianProposal, before: Reach, rng: np.random.Generator) -> Reach:
     """A mixture of t distributions where it is better than what was there before, else that."""
+    return grown_from(target, Mixture([gaussian], [1.0]), before, rng)
+
+
+def grown_from(target: Target, gaussians: Mixture, before: Reach, rng: np.random.Generator) -> Reach:
+    """As `grown`, from several Gaussians."""
     prior, d = prior_of(target), target.n_dimensions
     if prior is None or d > _MOST_GROWN:
         return before
-    start = Mixture([Student(np.asarray(gaussian.mean), np.asarray(gaussian.cholesky), _GROWN_DF)], [1.0])
+    parts: list[Any] = list(gaussians.components)
+    start = Mixture(
+        [Student(np.asarray(part.mean), np.asarray(part.cholesky), _GROWN_DF) for part in parts], gaussians.weights
+    )
     draws = max(_LEAST_DRAWS, _DRAWS_EACH * d)
     mixture, _ = grow_mixture(target, start, rng, prior, most=_MOST_COMPONENTS, draws=draws)
     pilot = run_pilot(target, mixture, rng)  # fresh draws: those that chose the mixture praise it

@@ -3,6 +3,7 @@ r"""Tempered targets: a density to a power, flat where the power is small."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -13,9 +14,41 @@ from doxa.errors import ArgumentError
 from doxa.mcmc.kernels.gaussians import GaussianProposal, check_gaussian
 from doxa.mcmc.targets import SmoothTarget, Target, ValueAndGradient, values_at
 
-__all__ = ["SmoothTempered", "Tempered", "at_power"]
+__all__ = ["Reference", "SmoothTempered", "Tempered", "at_power"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A Gaussian that was checked and factored once, for the many rungs of a ladder: see `Tempered`.
+
+    Parameters
+    ----------
+    gaussian : GaussianProposal
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If ``gaussian`` is none.
+    """
+
+    gaussian: GaussianProposal
+
+    def __post_init__(self) -> None:
+        """Refuse what is no Gaussian."""
+        check_gaussian("reference", self.gaussian)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Its mean, shape (d,)."""
+        return np.asarray(self.gaussian.mean, dtype=np.float64)
+
+    @cached_property
+    def whiten(self) -> Floats:
+        """What makes its draws standard normal from the right, shape (d, d): a product is quicker than solving."""
+        factor = solve_triangular(self.gaussian.cholesky, np.eye(self.mean.size), lower=True)
+        return np.ascontiguousarray(factor.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +61,7 @@ class Tempered:
         p.
     beta : float
         From 0 to 1; 0 needs a reference.
-    reference : GaussianProposal, optional
+    reference : GaussianProposal or Reference, optional
         r: the Gaussian with this ``mean`` and ``cholesky``, which the target becomes at beta = 0. Constant when left
         out.
 
@@ -50,19 +83,17 @@ class Tempered:
 
     target: Target
     beta: float
-    reference: GaussianProposal | None = None
+    reference: GaussianProposal | Reference | None = None
 
     def __post_init__(self) -> None:
         """Refuse powers that make no distribution."""
         least = "above 0 (0 needs a reference)" if self.reference is None else "at least 0"
         if not 0 <= self.beta <= 1 or (self.beta == 0 and self.reference is None):
             raise ArgumentError(f"beta is {self.beta!r}; it must be {least} and at most 1")
-        if self.reference is not None:
-            check_gaussian("reference", self.reference)
-            if len(self.reference.mean) != self.n_dimensions:
-                raise ArgumentError(
-                    f"reference has {len(self.reference.mean)} coordinates; the target has {self.n_dimensions}"
-                )
+        if self._reference is not None and self._reference.mean.size != self.n_dimensions:
+            raise ArgumentError(
+                f"reference has {self._reference.mean.size} coordinates; the target has {self.n_dimensions}"
+            )
 
     @property
     def n_dimensions(self) -> int:
@@ -71,7 +102,8 @@ class Tempered:
 
     def log_density(self, thetas: Floats) -> Floats:
         """Log density at each row of ``thetas``, shape (n, d)."""
-        return self.at_energy(self.energy(thetas, values_at(self.target, thetas)), thetas)
+        log_reference = self.log_reference(thetas)
+        return self._between(values_at(self.target, thetas) - log_reference, log_reference)
 
     def energy(self, thetas: Floats, values: Floats) -> Floats:
         """log p - log r at each row, from the values of log p: what the power multiplies."""
@@ -79,15 +111,23 @@ class Tempered:
 
     def at_energy(self, energy: Floats, thetas: Floats) -> Floats:
         """Log density at each row, from `energy`."""
-        log_density = self.beta * np.maximum(energy, -1e300) + self.log_reference(thetas)  # 0 * inf is no number
-        return np.where(np.isneginf(energy), -np.inf, log_density)
+        return self._between(energy, self.log_reference(thetas))
 
     def log_reference(self, thetas: Floats) -> Floats:
         """log r at each row, up to a constant; 0 without a reference."""
-        if self.reference is None:
+        if self._reference is None:
             return np.zeros(len(thetas))
-        noise = solve_triangular(self.reference.cholesky, (thetas - self.reference.mean).T, lower=True)
-        return np.asarray(-0.5 * (noise**2).sum(axis=0))
+        noise = (thetas - self._reference.mean) @ self._reference.whiten
+        return np.asarray(-0.5 * np.einsum("ij,ij->i", noise, noise))
+
+    def _between(self, energy: Floats, log_reference: Floats) -> Floats:
+        log_density = self.beta * np.maximum(energy, -1e300) + log_reference  # 0 * inf is no number
+        return np.where(np.isneginf(energy), -np.inf, log_density)
+
+    @cached_property
+    def _reference(self) -> Reference | None:
+        given = self.reference
+        return given if given is None or isinstance(given, Reference) else Reference(given)
 
 
 class SmoothTempered(Tempered):
@@ -97,15 +137,14 @@ class SmoothTempered(Tempered):
         """Log density and gradient at each row of ``thetas``, shape (n, d)."""
         value, gradient = cast(SmoothTarget, self.target).value_and_gradient(thetas)
         value = self.at_energy(self.energy(thetas, value), thetas)
-        if self.reference is None:
+        if self._reference is None:
             return ValueAndGradient(value, self.beta * gradient)
-        factor = self.reference.cholesky
-        noise = solve_triangular(factor, (thetas - self.reference.mean).T, lower=True)
-        pull = solve_triangular(factor, noise, lower=True, trans="T").T
+        whiten = self._reference.whiten
+        pull = (thetas - self._reference.mean) @ whiten @ whiten.T
         return ValueAndGradient(value, self.beta * gradient - (1 - self.beta) * pull)
 
 
-def at_power(target: Target, beta: float, reference: GaussianProposal | None = None) -> Tempered:
+def at_power(target: Target, beta: float, reference: GaussianProposal | Reference | None = None) -> Tempered:
     """The tempered target; with a gradient if ``target`` has one."""
     kind = SmoothTempered if isinstance(target, SmoothTarget) else Tempered
     return kind(target, beta, reference)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from doxa.mcmc.kernels.gaussians import GaussianProposal
 from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers, take
 from doxa.mcmc.kernels.lockstep import run_lockstep
 from doxa.mcmc.kernels.protocols import reverse
-from doxa.mcmc.kernels.tempered_target import Tempered, at_power
+from doxa.mcmc.kernels.tempered_target import Reference, Tempered, at_power
 from doxa.mcmc.targets import Target, values_at
 
 __all__ = ["TemperedTransitions", "tempered"]
@@ -94,7 +95,7 @@ class TemperedTransitions:
 
     def run(self, target: Target, walkers: Walkers, n_steps: int, rng: np.random.Generator) -> tuple[Walkers, Path]:
         """Make ``n_steps`` transitions; each evaluates the target ``2 * steps`` times a rung, and once more."""
-        rungs = [at_power(target, float(beta), self.reference) for beta in self.ladder]
+        rungs = [at_power(target, float(beta), self._reference) for beta in self.ladder]
         falls = -np.diff(self.ladder)
         up = list(zip(falls, rungs[1:], self.kernels, strict=True))
         down = [(fall, rung, reverse(kernel)) for fall, rung, kernel in reversed(up)]
@@ -114,6 +115,15 @@ class TemperedTransitions:
             return take(accepted, proposed, walkers), np.exp(np.minimum(log_ratio, 0.0))
 
         return run_lockstep(transition, walkers, n_steps)
+
+    @property
+    def n_evaluations(self) -> int:
+        """How often one transition evaluates the target for each walker."""
+        return 2 * self.steps * len(self.kernels) + 1 + 2 * (float(np.min(self.ladder)) == 0)
+
+    @cached_property
+    def _reference(self) -> Reference | None:
+        return None if self.reference is None else Reference(self.reference)
 
     def _passes(self, log_ratio: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
         return np.log1p(-rng.random(len(log_ratio))) < log_ratio
