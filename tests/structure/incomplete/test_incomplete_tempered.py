@@ -145,7 +145,8 @@ OPTIONS = {"sampler": Tempered(MarkovBlanket(), (1.0, 0.8, 0.6), swap_every=3), 
 def test_blocks_workers_and_interruptions_do_not_change_the_draws(tmp_path):
     whole = doxa.learn(HOLED, draws=100, workers=1, **OPTIONS)
     assert sorted(whole.trace.info) == [
-        "accepted", "proposed", "rows_accepted", "rows_proposed", "swapped_0", "swapped_1", "swaps_0", "swaps_1",
+        "accepted", "from_1", "from_2", "proposed", "rows_accepted", "rows_proposed", "swapped_0", "swapped_1",
+        "swaps_0", "swaps_1",
     ]  # fmt: skip
     both = doxa.learn(HOLED, draws=100, workers=2, **OPTIONS)
     doxa.learn(HOLED, draws=31, store=tmp_path / "run.doxa", **OPTIONS)

@@ -13,7 +13,7 @@ from doxa.mcmc.driver import Schedule, sample
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
-from doxa.structure.moves.tempered import TemperedSampler
+from doxa.structure.moves.tempered import TemperedSampler, _follow
 from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import SEED, worst_z, z_limit
 from support.tables import skewed_table
@@ -72,6 +72,26 @@ def test_blocks_workers_and_interruptions_do_not_change_the_draws(tmp_path):
         parts.append(draws["rows"])
     assert np.array_equal(one["rows"], np.concatenate(parts))
     assert state.n_draws == 40
+
+
+def test_graphs_that_come_from_hotter_rungs_are_counted():
+    """By following every graph by name."""
+    rng, n = np.random.default_rng(3), 4
+    farthest, info = np.arange(n), {f"from_{k}": 0 for k in range(1, n)}
+    standing, seen = list(range(n)), {graph: graph for graph in range(n)}
+    expected = dict(info)
+    for turn in range(500):
+        swapped = [k for k in range(turn % 2, n - 1, 2) if rng.random() < 0.6]
+        _follow(farthest, swapped, info)
+        for k in swapped:
+            standing[k], standing[k + 1] = standing[k + 1], standing[k]
+        for k, graph in enumerate(standing):
+            seen[graph] = max(seen[graph], k)
+        for k in range(1, seen[standing[0]] + 1):
+            expected[f"from_{k}"] += 1
+        seen[standing[0]] = 0
+    assert info == expected
+    assert info["from_1"] > info["from_2"] > info["from_3"] > 20
 
 
 @pytest.mark.parametrize(

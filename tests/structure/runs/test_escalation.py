@@ -10,7 +10,7 @@ from doxa.data import Table
 from doxa.estimates.trace import Trace
 from doxa.mcmc import fleet
 from doxa.mcmc.driver import Schedule, sample
-from doxa.structure import Auto
+from doxa.structure import Auto, StructurePosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
 from doxa.structure.moves.by_name import sampler_of
@@ -55,6 +55,12 @@ def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
     assert "swaps_0" in made.trace.info
     assert (made.trace.info["swapped_0"] > 0.05 * made.trace.info["swaps_0"]).all()
     assert made.converged
+    last = max(k for k in range(1, 8) if made.trace.info.get(f"from_{k}", np.zeros(1)).sum() > 20)
+    stuck = {**made.trace.info, f"from_{last}": np.zeros(4, dtype=int)}
+    trace = Trace({name: made.trace[name] for name in made.trace.names}, thin=made.trace.thin, info=stuck)
+    alone = StructurePosterior(made.names, trace, made.sampler, made.options)
+    assert "only 0 graphs came from the hottest of" in alone.verdict
+    assert alone.converged is False
     assert worst_edge(made) < 5
 
 

@@ -28,6 +28,7 @@ __all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge", "wide_familie
 R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
 _PROBABLE, _LOOKED_AT = 0.05, 2000  # of a family; sampled graphs that are looked at
+_LINKED, _LEAST_ARRIVALS = 0.02, 20  # of swaps that are accepted where rungs hang together; of graphs from the last
 LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
@@ -76,6 +77,9 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     if not ess >= LEAST_ESS:
         reason = f"the slowest quantity has only {ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, _more(posterior)
+    few = _few_arrivals(posterior)
+    if few:
+        return False, few, _more(posterior)
     audit = None if posterior.stop is None else posterior.stop.audit
     if audit is not None and audit.found:
         return False, audit.found, _longer(posterior)
@@ -91,6 +95,26 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         return True, reason, ""
     again = "" if audit.n_starts == 1 else f", after chains had started {audit.n_starts} times, from what it found"
     return True, f"{reason}; a search with other moves found no better mode{again}", ""
+
+
+def _few_arrivals(posterior: GraphSample) -> str:
+    """In words, that temperatures were of no use to chains that needed them; empty where they were, or there are none.
+
+    Of rungs that trade places at all, those are meant that hang together with the first.  Where hardly any graph came
+    from the hottest of them to the first, the chains are as good as alone in the modes where they began.
+    """
+    info, last = posterior.trace.info, 0
+    if posterior.sampler.name != "auto":  # which takes them where chains disagree; others are asked for
+        return ""
+    while f"swaps_{last}" in info and info[f"swapped_{last}"].sum() >= _LINKED * max(1, info[f"swaps_{last}"].sum()):
+        last += 1
+    arrivals = int(info[f"from_{last}"].sum()) if last and f"from_{last}" in info else _LEAST_ARRIVALS
+    if arrivals >= _LEAST_ARRIVALS:
+        return ""
+    return (
+        f"the chains needed temperatures, and only {arrivals} graphs came from the hottest of {last + 1} that trade "
+        f"places to the first (at least {_LEAST_ARRIVALS} are wanted): modes that are hard to reach may be missing"
+    )
 
 
 def wide_families(posterior: GraphSample) -> str:

@@ -37,6 +37,7 @@ class TemperedCellsState(NamedTuple):
     memory: NDArray[np.int64]  # (n_rungs, 1)
     streams: NDArray[np.uint64]  # as in `doxa.structure.moves.tempered.TemperedState`
     n_draws: int
+    farthest: NDArray[np.int64]
 
 
 class TemperedCellsSampler(TemperedSampler):

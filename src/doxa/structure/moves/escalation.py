@@ -46,6 +46,7 @@ class EscalatingState(NamedTuple):
     memory: NDArray[np.int64]  # (n_rungs, 1)
     streams: NDArray[np.uint64]  # (n_rungs, 4): as in `doxa.structure.moves.tempered.TemperedState`
     n_draws: int
+    farthest: NDArray[np.int64]
     betas: NDArray[np.float64]  # (n_rungs,): inverse temperatures, 1 first
 
 
@@ -112,7 +113,7 @@ class EscalatingSampler(TemperedSampler):
         return sampler
 
     def _beginning(self, state: StructureState, rng: np.random.Generator) -> EscalatingState:
-        together = self._together([state], [spawned(rng)], 0)
+        together = self._together([state], [spawned(rng)], 0, np.zeros(1, dtype=np.int64))
         return EscalatingState(**together._asdict(), betas=np.ones(1))
 
     def _planted(self, states: list[EscalatingState], trace: Trace, epoch: int) -> list[EscalatingState] | None:
@@ -156,5 +157,6 @@ def _heated(states: Sequence[EscalatingState], chain: int, betas: NDArray[np.flo
         np.stack([other.memory[0] for other in others]),
         np.stack([words_of(stream) for stream in streams]),
         own.n_draws,
+        np.arange(len(betas)),
         betas,
     )

@@ -58,7 +58,7 @@ class Tempered:
     >>> sampler = Tempered(betas=(1.0, 0.5))
     >>> posterior = doxa.learn(doxa.datasets.load("reinis"), sampler=sampler, draws=100, seed=1)
     >>> sorted(posterior.trace.info)
-    ['accepted', 'proposed', 'swapped_0', 'swaps_0']
+    ['accepted', 'from_1', 'proposed', 'swapped_0', 'swaps_0']
     """
 
     move: Any = field(default_factory=Auto)
@@ -133,6 +133,7 @@ class TemperedState(NamedTuple):
     memory: NDArray[np.int64]  # (n_rungs, 1)
     streams: NDArray[np.uint64]  # (n_rungs, 4): state and increment of each rung's own bit generator, high words first
     n_draws: int  # since the beginning, for the swaps
+    farthest: NDArray[np.int64]  # (n_rungs,): the hottest rung where each rung's graph was since it was on the first
 
 
 def stream_of(words: NDArray[np.uint64]) -> np.random.Generator:
@@ -178,11 +179,12 @@ class TemperedSampler:
         """The first rung starts where a chain of its number does, the others at random graphs."""
         first = self.rungs[0].start(chain, rng)
         states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
-        return self._together(states, [spawned(rng) for _ in states], 0)
+        return self._together(states, [spawned(rng) for _ in states], 0, np.arange(len(states)))
 
     def init(self, rng: np.random.Generator) -> Any:
         """Random graphs."""
-        return self._together([rung.init(rng) for rung in self.rungs], [spawned(rng) for _ in self.rungs], 0)
+        states = [rung.init(rng) for rung in self.rungs]
+        return self._together(states, [spawned(rng) for _ in states], 0, np.arange(len(states)))
 
     def planted(self, states: Sequence[Any], rows: NDArray[np.uint64], chain: int) -> list[Any]:
         """States in which half of the chains have this graph on the first rung, with what one chain has beside it."""
@@ -201,16 +203,18 @@ class TemperedSampler:
             As the first rung has them.
         info : dict
             Counts of the first rung, among them ``proposed`` and ``accepted`` steps; ``swaps_k`` and ``swapped_k`` for
-            rungs k and k + 1.
+            rungs k and k + 1; ``from_k``, of graphs that came to the first rung and had been on rung k or hotter since
+            they were last there.
         """
         rungs = self.rungs_of(state)
         states = [self._rung(state, k) for k in range(len(rungs))]
         streams = [stream_of(words) for words in state.streams]
         info: dict[str, int] = {"proposed": 0, "accepted": 0}
         for k in range(len(states) - 1):
-            info |= {f"swaps_{k}": 0, f"swapped_{k}": 0}
+            info |= {f"swaps_{k}": 0, f"swapped_{k}": 0, f"from_{k + 1}": 0}
         parts = []
         n_draws, end = state.n_draws, state.n_draws + n_steps // self.thin
+        farthest = state.farthest.copy()
         while n_draws < end:
             to_swap = (n_draws // self.swap_every + 1) * self.swap_every if len(rungs) > 1 else end
             size = min(end, to_swap) - n_draws
@@ -223,9 +227,11 @@ class TemperedSampler:
                     info |= {name: info.get(name, 0) + count for name, count in done.items()}
             n_draws += size
             if n_draws % self.swap_every == 0:
+                before = {name: count for name, count in info.items() if name.startswith("swapped_")}
                 self._swap(rungs, states, scores, n_draws // self.swap_every % 2, rng, info)
+                _follow(farthest, [k for k, name in enumerate(before) if info[name] > before[name]], info)
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return self._together(states, streams, n_draws), joined, info
+        return self._together(states, streams, n_draws, farthest), joined, info
 
     def rungs_of(self, state: Any) -> tuple[Rung, ...]:  # noqa: ARG002
         """The rungs that a chain has: here every chain has all of them."""
@@ -250,10 +256,24 @@ class TemperedSampler:
                 states[k + 1] = there._replace(**{name: getattr(here, name) for name in self.swapped})
                 info[f"swapped_{k}"] += 1
 
-    def _together(self, states: Sequence[Any], streams: Sequence[np.random.Generator], n_draws: int) -> Any:
+    def _together(
+        self, states: Sequence[Any], streams: Sequence[np.random.Generator], n_draws: int, farthest: NDArray[np.int64]
+    ) -> Any:
         fields = {name: np.stack([getattr(state, name) for state in states]) for name in self.one._fields}
-        return self.together(**fields, streams=np.stack([words_of(stream) for stream in streams]), n_draws=n_draws)
+        words = np.stack([words_of(stream) for stream in streams])
+        return self.together(**fields, streams=words, n_draws=n_draws, farthest=farthest)
 
     def _rung(self, state: Any, k: int) -> Any:
         fields = {name: getattr(state, name)[k] for name in self.one._fields}
         return self.one(**fields)._replace(position=int(state.position[k]))
+
+
+def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str, int]) -> None:
+    """Where graphs have been, after swaps of rungs k and k + 1; and count those that come to the first."""
+    for k in swapped:
+        farthest[[k, k + 1]] = farthest[[k + 1, k]]
+    np.maximum(farthest, np.arange(len(farthest)), out=farthest)
+    if 0 in swapped:
+        for k in range(1, int(farthest[0]) + 1):
+            info[f"from_{k}"] += 1
+    farthest[0] = 0
