@@ -29,7 +29,9 @@ from doxa.variational.hidden.problem import Form, HiddenProblem, Xi, hidden_prob
 from doxa.variational.hidden.starts import begin_at, begin_from
 from doxa.variational.whitened import to_posterior
 
-__all__ = ["HiddenPosterior", "climb_from", "hidden_posterior"]
+__all__ = ["HiddenPosterior", "climb_from", "hidden_posterior", "same_optimum"]
+
+_SAME = 0.1  # standard deviations: nearer Gaussians are one
 
 _Floats = NDArray[np.float64]
 
@@ -214,3 +216,8 @@ def climb_from(problem: HiddenProblem, fit: AscentFit, tolerance: float, max_ite
         problem=problem,
         q=top.fit.q,
     )
+
+
+def same_optimum(one: Mapping[str, GaussianPosterior], other: Mapping[str, GaussianPosterior]) -> bool:
+    """Whether all means of two results agree to a tenth of a standard deviation."""
+    return all(bool((np.abs(mine.mean - other[node].mean) < _SAME * mine.sd).all()) for node, mine in one.items())

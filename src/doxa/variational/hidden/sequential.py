@@ -31,8 +31,8 @@ from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.hidden.cells import predict_rest
 from doxa.variational.hidden.pass_arrays import State
 from doxa.variational.hidden.pass_layout import Family, Group, PassLayout, lay_out_pass
+from doxa.variational.hidden.posterior import same_optimum
 from doxa.variational.hidden.problem import Form, Xi, check_form, hidden_problem
-from doxa.variational.hidden.several import same_optimum
 from doxa.variational.hidden.starts import check_coefficients, draw_coefficients, hidden_nodes, relabelled
 from doxa.variational.sequential import sequential_posterior
 from doxa.variational.whitened import Whitened, covariance_factor, to_posterior
@@ -243,7 +243,7 @@ def sequential_hidden_posteriors(
         exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
         coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
         new = _run(plan, coefficients, None)
-        same = next((j for j, old in enumerate(found) if same_optimum(old, new)), None)
+        same = next((j for j, old in enumerate(found) if same_optimum(old.gaussians, new.gaussians)), None)
         if same is None:
             found.append(new)
         elif new.log_evidence > found[same].log_evidence:

@@ -18,16 +18,14 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
 from doxa.variational.gaussian import Gaussian
-from doxa.variational.hidden.posterior import HiddenPosterior, climb_from
+from doxa.variational.hidden.posterior import HiddenPosterior, climb_from, same_optimum
 from doxa.variational.hidden.problem import Form, Xi, hidden_problem
 from doxa.variational.hidden.starts import begin_at, draw_coefficients, hidden_nodes, relabelled
 
 if TYPE_CHECKING:
     from doxa.variational.hidden.sequential import SequentialHiddenPosterior
 
-__all__ = ["hidden_posteriors", "joint_gaussian", "mixture_weights", "same_optimum"]
-
-_SAME = 0.1  # standard deviations: nearer Gaussians are one
+__all__ = ["hidden_posteriors", "joint_gaussian", "mixture_weights"]
 
 
 def hidden_posteriors(
@@ -82,7 +80,7 @@ def hidden_posteriors(
         exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
         coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
         new = climb_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
-        same = next((j for j, old in enumerate(found) if same_optimum(old, new)), None)
+        same = next((j for j, old in enumerate(found) if same_optimum(old.gaussians, new.gaussians)), None)
         if same is None:
             found.append(new)
         elif new.log_evidence > found[same].log_evidence:
@@ -122,13 +120,3 @@ def mixture_weights(results: Sequence[HiddenPosterior] | Sequence[SequentialHidd
     bounds = np.array([result.log_evidence for result in results])
     weights = np.exp(bounds - bounds.max())
     return np.asarray(weights / weights.sum())
-
-
-def same_optimum(
-    one: HiddenPosterior | SequentialHiddenPosterior, other: HiddenPosterior | SequentialHiddenPosterior
-) -> bool:
-    """Whether all means agree to a tenth of a standard deviation."""
-    return all(
-        bool((np.abs(mine.mean - other.gaussians[node].mean) < _SAME * mine.sd).all())
-        for node, mine in one.gaussians.items()
-    )
