@@ -40,6 +40,8 @@ from riggelsen.importance import (
 DOCS = ROOT / "docs"
 SCRIPTS = {  # the page that shows each, and how its figures' names begin
     "riggelsen_figure_4_1": ("experiments.md", "importance_"),
+    "riggelsen_figure_4_2": ("experiments.md", "reachable_"),
+    "antal_example_1": ("experiments-inference.md", "antal_"),
     "lecture_ising": ("experiments-inference.md", "lecture_ising"),
     "lecture_tempering": ("experiments-inference.md", "lecture_tempering"),
 }

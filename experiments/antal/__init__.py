@@ -1,0 +1,1 @@
+"""What the scripts on the slides of Antal & Sárközy need."""
