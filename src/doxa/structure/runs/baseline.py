@@ -41,6 +41,7 @@ class GraphBaseline:
 
     sample: ImportanceSample  # draws: adjacency rows (n, n_nodes, n_words)
     edges: pd.DataFrame  # source, target, probability, mcse, chain, chain_mcse, z; largest |z| first
+    outside: float  # share of the chains' graphs that the mixture never draws: by so much an edge may differ
     agrees: bool | None  # None where the weights cannot be trusted
     text: str
 
@@ -100,4 +101,4 @@ def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: in
         f"{limit:.1f}) beyond the {outside:.3f} of graphs that only the chains draw; {sample.ess:.0f} of {n} draws are "
         "effective."
     )
-    return GraphBaseline(sample, frame, agrees, text)
+    return GraphBaseline(sample, frame, outside, agrees, text)
