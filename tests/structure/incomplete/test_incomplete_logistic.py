@@ -270,6 +270,9 @@ def test_all_answers_are_given():
     assert ((tables["lower"] < tables["mean"]) & (tables["mean"] < tables["upper"])).all()
     assert len(posterior.predictive_checks(replicas=40))
     assert len(list(posterior.networks(8))) == 8
+    for sums in (lambda: posterior.log_marginal_likelihood, posterior.baseline):
+        with pytest.raises(ArgumentError, match="sums over graphs and cells are known for family='categorical'"):
+            sums()
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------

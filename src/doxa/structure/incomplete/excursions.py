@@ -34,10 +34,10 @@ from doxa.structure.incomplete.lists import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, auto_step
 from doxa.structure.moves.changes import cache_is_full, local_scores
-from doxa.structure.moves.parent_sets import find_set
+from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.single_edge import log_proposals
 
-__all__ = ["Excursions", "is_worth_it"]
+__all__ = ["Excursions", "frozen_lists", "is_worth_it"]
 
 
 class Excursions:
@@ -74,10 +74,8 @@ class Excursions:
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
         parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
-        weights = _weights_on(references, data, limits, lists)
+        self.table, weights = frozen_lists(data, limits, lists, references, beta)
         mean = weights.mean(axis=0)
-        self.table = list_layout(lists)
-        arrange(self.table, lists, beta * mean)
         self.number = np.lexsort((-mean, lists.node))  # in the lists, of each set in the order of the table
         self.weights = weights
         fill_cache(lists, mean, parents, self.cache.arrays)
@@ -106,6 +104,19 @@ class Excursions:
                 self.lists, self.data.rule, self.data.prior.arrays, self.work, self.done, np.empty(2), rng,
             )  # fmt: skip
         return working_graph(graph[1])
+
+
+def frozen_lists(
+    data: IncompleteData,
+    limits: Limits,
+    lists: FamilyLists,
+    references: list[NDArray[np.int16]],
+    beta: float = 1.0,
+) -> tuple[ParentSets, NDArray[np.float64]]:
+    """The lists of the frozen posterior to a power, and each set's log weight on each reference completion."""
+    weights, table = _weights_on(references, data, limits, lists), list_layout(lists)
+    arrange(table, lists, beta * weights.mean(axis=0))
+    return table, weights
 
 
 def _weights_on(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
 from doxa.structure.families.rules import CONSTANT_RULE, Rule
+from doxa.structure.families.scores import log_ratio
 from doxa.structure.incomplete.holes import Completion
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "config_of",
     "count_all",
     "families_of",
+    "log_of_counts",
     "needs_recount",
     "recount",
 ]
@@ -255,3 +257,18 @@ def case_probability(node: int, config: int, state: int, r: int, families: Any) 
     if total == 0:  # also where the prior's weights are too small for a float
         return 1.0 / r
     return (families.counts[place + state] + families.prior_cell[node]) / (total + families.prior_config[node])  # type: ignore[no-any-return]
+
+
+@hot
+def log_of_counts(counts: Any, begin: int, end: int, r: int, cell: float, config: float) -> float:
+    """Log marginal likelihood of the cases in some slots: ``r`` counts and their sum, from ``begin`` to ``end``."""
+    total = 0.0
+    log_cell, log_config = np.log(cell), np.log(config)
+    for place in range(begin, end, r + 1):
+        if counts[place + r] == 0:
+            continue
+        for k in range(r):
+            if counts[place + k] > 0:
+                total += log_ratio(float(counts[place + k]), cell, log_cell)
+        total -= log_ratio(float(counts[place + r]), config, log_config)
+    return total

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined
-from doxa.structure.families.scores import log_ratio
 from doxa.structure.incomplete.blocks import set_cell, to_power
+from doxa.structure.incomplete.families import log_of_counts
 from doxa.structure.incomplete.joint_counts import add_row, has_column, lay_out
 from doxa.structure.moves.changes import accepts
 from doxa.structure.priors import family_log_prior
@@ -49,16 +49,8 @@ def log_estimate(parents: Any, n_states: Any, prior: Any, side: Any) -> float:
             continue
         node = side.node[f]
         total += family_log_prior(node, parents[node], prior)
-        r = n_states[node]
-        cell, config = side.prior_cell[f], side.prior_config[f]
-        log_cell, log_config = np.log(cell), np.log(config)
-        for place in range(side.count_first[f], side.count_first[f + 1], r + 1):
-            if side.counts[place + r] == 0:
-                continue
-            for k in range(r):
-                if side.counts[place + k] > 0:
-                    total += log_ratio(float(side.counts[place + k]), cell, log_cell)
-            total -= log_ratio(float(side.counts[place + r]), config, log_config)
+        begin, end = side.count_first[f], side.count_first[f + 1]
+        total += log_of_counts(side.counts, begin, end, n_states[node], side.prior_cell[f], side.prior_config[f])
     return total
 
 

@@ -38,6 +38,7 @@ from doxa.structure.incomplete.blocks import (
 from doxa.structure.incomplete.families import case_probability, config_of, recount
 
 __all__ = [
+    "draw_place",
     "log_fixed",
     "log_masses",
     "redraw_block",
@@ -83,14 +84,14 @@ def redraw_block(
 ) -> None:
     """Draw members ``begin`` to ``end`` jointly, given the rest of the row, which is out of the counts."""
     joint = weigh_block(i, begin, end, completion, families, work)
-    chosen = _draw(work.weights, joint, rng)
+    chosen = draw_place(work.weights, joint, rng)
     if chosen >= 0:
         for k in range(begin, end):
             set_cell(i, work.members[k], work.digits[k, chosen], completion)
 
 
 @hot
-def _draw(weights: Any, size: int, rng: np.random.Generator) -> int:
+def draw_place(weights: Any, size: int, rng: np.random.Generator) -> int:
     """A place drawn by weight; -1 if the weights have no sum to draw by."""
     total = 0.0
     for c in range(size):
@@ -151,7 +152,7 @@ def redraw_independently(
         config = config_of(node, codes, families)
         for state in range(r):
             work.weights[state] = to_power(case_probability(node, config, state, r, families), work.beta)
-        set_cell(i, node, _draw(work.weights, r, rng), completion)
+        set_cell(i, node, draw_place(work.weights, r, rng), completion)
     log_ratio = work.beta * (log_fixed(i, size, n_affected, completion, families, work) - fixed)
     log_ratio += log_masses(i, size, completion, families, work) - masses
     if log_ratio >= 0.0 or np.log1p(-rng.random()) < log_ratio:

@@ -16,11 +16,9 @@ from scipy.special import ndtri
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError
 from doxa.mcmc.importance import ImportanceSample
 from doxa.models.bits import unpack_rows
-from doxa.structure.families.cache import FamilyScores, local_weights
-from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.runs.evidence import listed_sets
 from doxa.structure.sums.order_sums import OrderMixture, parents_of
 
 if TYPE_CHECKING:
@@ -54,22 +52,18 @@ def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: in
     import pandas as pd
 
     options = posterior.options
-    if options.n_missing:
-        raise ArgumentError(
-            f"the table has {options.n_missing} missing cells; baselines of graphs are for complete tables"
-        )
     rng = np.random.default_rng(check_whole("seed", seed, 0))
     n = check_whole("n", n, 100)
-    scores = FamilyScores(table, options.score, options.structure_prior)
+    listed, summed = listed_sets(posterior, table, rng)
     rows = posterior.trace["rows"]
     first, second = (part.reshape(-1, *rows.shape[2:]) for part in np.array_split(rows, 2, axis=1))
-    mixture = OrderMixture.of_graphs(first, parent_sets(scores, options.limits, 1.0), rng)
+    mixture = OrderMixture.of_graphs(first, listed, rng)._replace(log_summed=summed)
     every = -(-len(second) // n)
     outside = float(np.isneginf(mixture.log_y(parents_of(second[::every]))).mean())
     drawn = mixture.draw(n, rng)
     graphs = parents_of(drawn)
-    log_f = local_weights(scores, graphs).sum(axis=1)
-    sample = ImportanceSample(graphs, log_f, log_f + mixture.log_y(drawn))
+    log_q = mixture.log_f(drawn) + mixture.log_y(drawn)
+    sample = ImportanceSample(graphs, log_q + mixture.log_weights(drawn), log_q)
     present = unpack_rows(graphs, len(options.names)).astype(np.float64)
     weights = sample.weights
     probability = np.einsum("g,gij->ij", weights, present)

@@ -19,21 +19,27 @@ from doxa.estimates.estimate import Estimate
 from doxa.mcmc.driver import Schedule, sample
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
+from doxa.structure.incomplete.data import IncompleteData
+from doxa.structure.incomplete.excursions import frozen_lists
+from doxa.structure.incomplete.references import shared_lists
+from doxa.structure.incomplete.sequential import log_summed
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.parent_sets import ParentSets, parent_sets
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.runs.options import RunOptions
 from doxa.structure.sums.dag_sums import log_sum_over_dags
 from doxa.structure.sums.enumeration import prior_weights
-from doxa.structure.sums.order_sums import log_sum_by_bridge
+from doxa.structure.sums.order_sums import LogSummed, log_sum_by_bridge
 
 if TYPE_CHECKING:
     from doxa.structure.answers.posterior import StructurePosterior
 
-__all__ = ["log_marginal_likelihood", "log_sum_by_size"]
+__all__ = ["listed_sets", "log_marginal_likelihood", "log_sum_by_size"]
 
 _SEED = 20263
 _SUMMED = 20  # columns up to which the prior's sum is exact: seconds
+_REFERENCES, _KEEP_WITHIN = 4, 8.0  # completions of which parent sets are listed, and nats below a subset's weight
+_COMPLETIONS = 64  # drawn ones, over which weights are averaged
 _PRIOR_RUN = Schedule(4, 1000, 300)
 
 
@@ -43,18 +49,38 @@ def log_marginal_likelihood(posterior: StructurePosterior, table: Table) -> Esti
     Raises
     ------
     ArgumentError
-        If the table has missing cells, or draws and listed parent sets do not meet.
+        If cells are missing and families may be logistic, or draws and listed parent sets do not meet.
+    """
+    rng = np.random.default_rng(_SEED)
+    listed, summed = listed_sets(posterior, table, rng)
+    trace = posterior.trace
+    joint = log_sum_by_bridge(trace["rows"], listed, rng, summed, None if summed is None else trace["cells"])
+    prior = _log_sum_of_prior(posterior.options)
+    return Estimate(joint.value - prior.value, float(np.hypot(joint.mcse, prior.mcse)), np.nan)
+
+
+def listed_sets(
+    posterior: StructurePosterior, table: Table, rng: np.random.Generator
+) -> tuple[ParentSets, LogSummed | None]:
+    """The lists of parent sets that sums over orders run over, and how cells that are missing are summed out.
+
+    With missing cells, a set weighs its mean over drawn completions.
     """
     options = posterior.options
-    if options.n_missing:
+    limits = options.limits
+    if not options.n_missing:
+        return parent_sets(FamilyScores(table, options.score, options.structure_prior), limits, 1.0), None
+    if options.score.is_logistic:
         raise ArgumentError(
-            f"the table has {options.n_missing} missing cells; the log marginal likelihood is known for complete tables"
+            f"the table has {options.n_missing} missing cells, and families may be logistic; sums over graphs and "
+            "cells are known for family='categorical'"
         )
-    scores = FamilyScores(table, options.score, options.structure_prior)
-    rng = np.random.default_rng(_SEED)
-    joint = log_sum_by_bridge(posterior.trace["rows"], parent_sets(scores, options.limits, 1.0), rng)
-    prior = _log_sum_of_prior(options)
-    return Estimate(joint.value - prior.value, float(np.hypot(joint.mcse, prior.mcse)), np.nan)
+    data = IncompleteData(table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+    lists, _ = shared_lists(data, limits, _REFERENCES, _KEEP_WITHIN)
+    cells = posterior.trace["cells"].reshape(-1, data.holes.n_missing)
+    drawn = cells[np.linspace(0, len(cells) - 1, _COMPLETIONS).astype(np.int64)].astype(np.int16)
+    listed, _ = frozen_lists(data, limits, lists, list(drawn))
+    return listed, lambda parents, cells: log_summed(data, parents, rng, cells)
 
 
 def _log_sum_of_prior(options: RunOptions) -> Estimate:

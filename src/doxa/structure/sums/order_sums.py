@@ -14,10 +14,15 @@ of the posterior lead forward make q like it; so that they owe nothing to the dr
 are of other chains.
 
 Only listed parent sets take part, in q as in the sums: a graph with another family has y = 0, which the bridge allows.
+
+With missing cells z, f is the frozen posterior (`doxa.structure.incomplete.excursions`), which q resembles, and the
+cells of a drawn graph are drawn by :math:`q(z \mid G)` of `doxa.structure.incomplete.sequential`.  Z is then the ratio
+of :math:`p(G, z, D)` to :math:`f(G) \, y(G) \, q(z \mid G)`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,9 +36,10 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.starts import random_order
 
-__all__ = ["OrderMixture", "log_sum_by_bridge", "parents_of"]
+__all__ = ["LogSummed", "OrderMixture", "log_sum_by_bridge", "parents_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
+LogSummed: TypeAlias = Callable[[NDArray[np.uint64], NDArray[np.integer[Any]] | None], Floats]
 
 _WORK = 2 * 10**9  # listed sets that all sums may look at: some seconds
 _FEWEST_ORDERS, _MOST_ORDERS = 200, 2000
@@ -41,8 +47,14 @@ _MOST_DRAWS = 4000  # of the posterior, and as many of the mixture, in each of t
 _NEGLIGIBLE = 45.0  # nats below the heaviest set that fits
 
 
-def log_sum_by_bridge(rows: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator) -> Estimate:
-    """Log of the sum of f over all graphs (nats), from draws of the distribution that is proportional to f.
+def log_sum_by_bridge(
+    rows: NDArray[np.uint64],
+    table: ParentSets,
+    rng: np.random.Generator,
+    log_summed: LogSummed | None = None,
+    cells: NDArray[np.integer[Any]] | None = None,
+) -> Estimate:
+    """Log of the sum over all graphs (nats), from draws of the distribution whose sum it is.
 
     Parameters
     ----------
@@ -52,6 +64,11 @@ def log_sum_by_bridge(rows: NDArray[np.uint64], table: ParentSets, rng: np.rando
         The weights of parent sets, log f being their sum over the nodes.
     rng : numpy.random.Generator
         Advanced: orders of the graphs, and draws of the mixture.
+    log_summed : callable, optional
+        Where cells are missing, the log of p(G, z, D) / q(z | G) of graphs (n, n_nodes, n_words) and their cells
+        (n, n_missing), or of cells that it draws for them.
+    cells : array of int, shape (n_chains, n_draws, n_missing), optional
+        The missing cells that were drawn with the graphs.
 
     Raises
     ------
@@ -61,8 +78,12 @@ def log_sum_by_bridge(rows: NDArray[np.uint64], table: ParentSets, rng: np.rando
     chains, n_draws = rows.shape[:2]
     if n_draws < 8:
         raise ArgumentError(f"there are {n_draws} draws of each chain; at least 8 are needed")
-    halves = (rows[::2], rows[1::2]) if chains > 1 else (rows[:, : n_draws // 2], rows[:, n_draws // 2 :])
-    found = [_one_way(halves[1 - k], halves[k], table, rng) for k in range(2)]
+    halves = (np.s_[::2], np.s_[1::2]) if chains > 1 else (np.s_[:, : n_draws // 2], np.s_[:, n_draws // 2 :])
+    found = []
+    for other, half in (halves[::-1], halves):
+        of_orders = rows[other].reshape(-1, *rows.shape[2:])
+        mixture = OrderMixture.of_graphs(of_orders, table, rng)._replace(log_summed=log_summed)
+        found.append(_one_way(mixture, rows[half], None if cells is None else cells[half], rng))
     value = 0.5 * (found[0].value + found[1].value)
     return Estimate(value, 0.5 * float(np.hypot(found[0].mcse, found[1].mcse)), np.nan)
 
@@ -73,6 +94,7 @@ class OrderMixture(NamedTuple):
     table: ParentSets
     orders: NDArray[np.int64]  # (n_orders, n_nodes)
     log_sums: Floats  # (n_orders,): of f over the graphs of each
+    log_summed: LogSummed | None = None
 
     @classmethod
     def of_graphs(cls, rows: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator) -> OrderMixture:
@@ -103,19 +125,34 @@ class OrderMixture(NamedTuple):
         """Log of q / f at graphs (n, n_nodes, n_words): minus infinity for those that q never draws."""
         log_y, before = np.empty(len(parents)), np.zeros(parents.shape[2], dtype=np.uint64)
         _log_mixture(parents, self.orders, self.log_sums, log_y, before)
-        log_y[~_all_listed(parents, self.table)] = -np.inf
+        log_y[np.isneginf(self.log_f(parents))] = -np.inf
         return log_y
+
+    def log_weights(self, parents: NDArray[np.uint64], cells: NDArray[np.integer[Any]] | None = None) -> Floats:
+        """Log of p / q, p being what is summed, at graphs and cells: infinite for graphs that q never draws."""
+        log_weights = -self.log_y(parents)
+        drawn = np.flatnonzero(np.isfinite(log_weights))
+        if self.log_summed is not None:
+            given = None if cells is None else cells[drawn]
+            log_weights[drawn] += self.log_summed(parents[drawn], given) - self.log_f(parents[drawn])
+        return log_weights
+
+    def log_f(self, parents: NDArray[np.uint64]) -> Floats:
+        """Log of f at graphs (n, n_nodes, n_words), by the lists: minus infinity where a set is not listed."""
+        log_f = np.empty(len(parents))
+        _look_up(self.table, parents, log_f)
+        return log_f
 
 
 def _one_way(
-    of_orders: NDArray[np.uint64], draws: NDArray[np.uint64], table: ParentSets, rng: np.random.Generator
+    mixture: OrderMixture, draws: NDArray[np.uint64], cells: NDArray[np.integer[Any]] | None, rng: np.random.Generator
 ) -> Estimate:
-    """Hold draws against the orders of others."""
-    mixture = OrderMixture.of_graphs(of_orders.reshape(-1, *of_orders.shape[2:]), table, rng)
+    """Hold draws against a mixture over the orders of others."""
     every = -(-draws.shape[1] // max(1, _MOST_DRAWS // draws.shape[0]))
-    inside = parents_of(draws[:, every - 1 :: every])
-    log_y = mixture.log_y(inside.reshape(-1, *inside.shape[2:]))
-    return bridge(-log_y.reshape(inside.shape[:2]), -mixture.log_y(mixture.draw(_MOST_DRAWS, rng)))
+    graphs = parents_of(draws[:, every - 1 :: every])
+    given = None if cells is None else cells[:, every - 1 :: every].reshape(-1, cells.shape[-1])
+    inside = mixture.log_weights(graphs.reshape(-1, *graphs.shape[2:]), given).reshape(graphs.shape[:2])
+    return bridge(inside, mixture.log_weights(mixture.draw(_MOST_DRAWS, rng)))
 
 
 def _orders_of(rows: NDArray[np.uint64], n_orders: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -130,21 +167,13 @@ def parents_of(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return pack_rows(np.swapaxes(unpack_rows(rows, rows.shape[-2]), -1, -2))
 
 
-def _all_listed(parents: NDArray[np.uint64], table: ParentSets) -> NDArray[np.bool_]:
-    """Whether every node's set of parents is in its list."""
-    listed = np.empty(len(parents), dtype=np.bool_)
-    _look_up(table, parents, listed)
-    return listed
-
-
 @hot
-def _look_up(table: Any, parents: Any, listed: Any) -> None:
+def _look_up(table: Any, parents: Any, log_f: Any) -> None:
     for k in range(parents.shape[0]):
-        listed[k] = True
+        log_f[k] = 0.0
         for node in range(parents.shape[1]):
-            if find_set(table, node, parents[k, node]) < 0:
-                listed[k] = False
-                break
+            place = find_set(table, node, parents[k, node])
+            log_f[k] += table.weight[place] if place >= 0 else -np.inf
 
 
 @hot
