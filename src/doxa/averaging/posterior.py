@@ -67,13 +67,14 @@ class Posterior(StructurePosterior):
         r"""Log P(data), nats: :math:`\log \sum_G P(G) P(D \mid G)`, with its Monte Carlo error.
 
         Of a sampled posterior by bridge sampling between its draws and graphs of many orders, which have exact sums
-        (`doxa.structure.sums.order_sums`); it is as trustworthy as the verdict.  Of a summed one it is exact.
+        (`doxa.structure.sums.order_sums`); it is as trustworthy as the verdict.  Missing cells are summed out.  Of a
+        summed one it is exact.
         Differences between scores, sample sizes, priors or limits for the same columns are log Bayes factors.
 
         Raises
         ------
         ArgumentError
-            If cells are missing, or it is not known where the table is.
+            If cells are missing and families may be logistic, or it is not known where the table is.
         """
         from doxa.structure.runs.evidence import log_marginal_likelihood
 
@@ -99,7 +100,8 @@ class Posterior(StructurePosterior):
         Raises
         ------
         ArgumentError, ArgumentTypeError
-            If cells are missing, a number is out of range, or it is not known where the table is.
+            If cells are missing and families may be logistic, a number is out of range, or it is not known where the
+            table is.
 
         Examples
         --------

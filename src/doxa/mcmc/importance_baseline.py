@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
@@ -19,9 +20,11 @@ from doxa.mcmc.importance import ImportanceSample
 from doxa.mcmc.importance_estimate import WeightedEstimate, WeightVerdict
 from doxa.mcmc.importance_proposals import Draws
 
-__all__ = ["ChainComparison", "Resample", "compare_with_chain", "resample"]
+__all__ = ["ChainComparison", "Resample", "all_agree", "compare_with_chain", "resample"]
 
 AGREE = 3.0  # standard errors that a chain may differ from its baseline
+_CHANCE = 0.01  # that right chains and right weights differ as much as is called a disagreement, in any of many numbers
+_WORDS = {True: "Agree", False: "Disagree", None: "Cannot tell"}
 
 
 class Resample(NamedTuple):
@@ -138,8 +141,17 @@ def compare_with_chain(
     efficiency = np.nan
     if evaluations is not None and chain.mcse > 0:
         efficiency = baseline.mcse**2 * (sample.n + sample.n_removed) / (chain.mcse**2 * evaluations)
-    word = {True: "Agree", False: "Disagree", None: "Cannot tell"}[agrees]
-    parts = f"{word}: chain {chain}, baseline {baseline}"
+    parts = f"{_WORDS[agrees]}: chain {chain}, baseline {baseline}"
     parts += "" if np.isnan(z) else f", {abs(z):.1f} standard errors apart"
     parts += "" if np.isnan(efficiency) else f"; efficiency of the chain {efficiency:.2g}"
     return ChainComparison(baseline, chain, float(z), agrees, float(efficiency), f"{parts}.")
+
+
+def all_agree(worst: float, n: int, reliable: bool | None) -> tuple[bool | None, str, float]:
+    """Whether the largest of n standardised differences says that a run and its baseline agree; a word, and the limit.
+
+    By chance alone they disagree in one of a hundred comparisons.  None where the weights cannot be trusted.
+    """
+    limit = float(-ndtri(_CHANCE / 2 / n))
+    agrees = bool(abs(worst) <= limit) if reliable else None
+    return agrees, _WORDS[agrees], limit

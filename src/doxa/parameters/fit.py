@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from doxa.estimates.store import RunWriter
-    from doxa.mcmc.importance_proposals import Proposal
 
 __all__ = ["approximations_of", "fit", "make_plan", "resume", "run_plan"]
 
@@ -220,7 +219,7 @@ def run_plan(
         _keep_report(store, report)
         run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)
         complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
-        approximations = tuple(part.found.proposal for part in parts)
+        approximations = tuple(part.found for part in parts)
         posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
         if store is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
             _keep_report(store, posterior.completed_report)
@@ -228,11 +227,11 @@ def run_plan(
     return posterior
 
 
-def approximations_of(plan: FitPlan) -> tuple[Proposal | None, ...]:
+def approximations_of(plan: FitPlan) -> tuple[Approximated, ...]:
     """What the parts of a plan are proposed from, found again without pilot draws or chains."""
     with single_threaded_products():
         return tuple(
-            _approximated(plan, part, _planning_rng(plan, k)).proposal
+            _approximated(plan, part, _planning_rng(plan, k))
             for k, part in enumerate(independent_parts(plan.network, plan.table))
         )
 

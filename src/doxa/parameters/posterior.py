@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from doxa.estimates.stopping import StopReport
     from doxa.mcmc.importance_proposals import Proposal
     from doxa.models import LogisticNetwork
+    from doxa.parameters.approximate import Approximated
+    from doxa.parameters.baseline import FitBaseline
 
 __all__ = ["ParameterPosterior"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Approximations: TypeAlias = "tuple[Proposal | None, ...]"  # of the parts
+Approximations: TypeAlias = "tuple[Approximated, ...]"  # the parts
 
 _PREDICTED_WITH = 2000  # draws of all chains, evenly spaced; more would narrow errors that are small already
 
@@ -137,13 +139,7 @@ class ParameterPosterior:
         ArgumentError for a posterior that was loaded without its table: a run file does not keep approximations, but
         they can be found again from the table.
         """
-        k = self._part(node)
-        if not self._approximations:
-            raise ArgumentError(
-                "this posterior was loaded from a run file, which keeps no approximations; load a run that was made "
-                "with store= together with its table, doxa.load(path, table=...), or fit again"
-            )
-        found = self._approximations[k]
+        found: Proposal | None = self._approximations[self._part(node)].proposal
         if found is None:
             raise ArgumentError(f"the parameters of {node!r} were drawn by data augmentation, without an approximation")
         return found
@@ -151,7 +147,47 @@ class ParameterPosterior:
     @cached_property
     def _approximations(self) -> Approximations:
         made = self._made_approximations
-        return made() if callable(made) else made
+        found = made() if callable(made) else made
+        if not found:
+            raise ArgumentError(
+                "this posterior was loaded from a run file, which keeps no approximations; load a run that was made "
+                "with store= together with its table, doxa.load(path, table=...), or fit again"
+            )
+        return found
+
+    def baseline(self, n: int = 4000, seed: int = 1) -> FitBaseline:
+        """Hold the coefficients against importance sampling from the approximations, without a chain.
+
+        The comparison that ends the algorithm of Antal & Sarkozy (slides, steps 0 and 6).  Agreement is no proof: both
+        may miss the same mode.
+
+        Parameters
+        ----------
+        n : int, default=4000
+            Weighted draws of each part, at least 100.
+        seed : int, default=1
+
+        Returns
+        -------
+        FitBaseline
+            ``coefficients`` with both means and their errors, ``agrees``, ``text``, and the weighted ``samples``, which
+            `doxa.mcmc.importance_baseline.resample` makes draws of equal weight of.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a number is out of range, no part has an approximation, or the posterior was loaded without its table.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
+        >>> doxa.fit(network, doxa.datasets.load("reinis"), seed=1).baseline().agrees
+        True
+        """
+        from doxa.parameters.baseline import fit_baseline
+
+        return fit_baseline(self, self._approximations, n, seed)
 
     def part(self, node: str) -> PartReport:
         """How the part that holds a node was drawn."""

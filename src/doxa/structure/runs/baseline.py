@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.mcmc.importance import ImportanceSample
+from doxa.mcmc.importance_baseline import all_agree
 from doxa.models.bits import unpack_rows
 from doxa.structure.runs.evidence import listed_sets
 from doxa.structure.sums.order_sums import OrderMixture, parents_of
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from doxa.structure.answers.posterior import StructurePosterior
 
 __all__ = ["GraphBaseline", "graph_baseline"]
-
-_CHANCE = (
-    0.01  # that right chains and right weights differ as much as is called a disagreement, over all edges together
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +81,7 @@ def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: in
         }
     ).sort_values("z", key=np.abs, ascending=False, ignore_index=True)
     worst = frame.iloc[0]
-    limit = float(-ndtri(_CHANCE / 2 / len(frame)))
-    reliable = sample.verdict.reliable
-    agrees = bool(abs(worst["z"]) <= limit) if reliable else None
-    word = {True: "Agree", False: "Disagree", None: "Cannot tell"}[agrees]
+    agrees, word, limit = all_agree(worst["z"], len(frame), sample.verdict.reliable)
     text = (
         f"{word}: of {len(frame)} edges {worst['source']} -> {worst['target']} differs most, {worst['chain']:.3f} by "
         f"the chains and {worst['probability']:.3f} by weighted draws, {abs(worst['z']):.1f} standard errors (limit "
