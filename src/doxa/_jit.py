@@ -7,7 +7,9 @@ Only modules that hold kernels import this file, so `import doxa` does not impor
 `hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
 more than the work itself.  Such a function must not create an array; work space is an argument.
 
-No wrapper for callers from C is made: nobody calls one, and it is a sixth of the time that compiling takes.
+No wrapper for callers from C is made: nobody calls one, and it is a sixth of the time that compiling takes.  Nor is a
+function compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number that the
+variable becomes: Numba takes these for two types, and a caller's loop asks for both.
 
 `popcount` and `lowest_bit` are the two machine instructions that bit sets live by; Numba has no name for them.
 """
@@ -44,9 +46,16 @@ def inlined(function: F) -> F:
 
 def _compiled(function: F, **options: bool) -> F:
     try:
-        return cast(F, numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function))
+        made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        return cast(F, numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function))
+        made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    template_for = made.get_call_template
+
+    def without_constants(args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        return template_for(tuple(map(types.unliteral, args)), {name: types.unliteral(kws[name]) for name in kws})
+
+    made.get_call_template = without_constants
+    return cast(F, made)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
