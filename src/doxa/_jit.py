@@ -7,9 +7,13 @@ Only modules that hold kernels import this file, so `import doxa` does not impor
 `hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
 more than the work itself.  Such a function must not create an array; work space is an argument.
 
-No wrapper for callers from C is made: nobody calls one, and it is a sixth of the time that compiling takes.  Nor is a
-function compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number that the
-variable becomes: Numba takes these for two types, and a caller's loop asks for both.
+Compiling is most of what a first answer costs, so three things that Numba does by itself are left out.
+
+- No wrapper for callers from C is made: nobody calls one.
+- A function that compiled functions call is optimised and turned into machine code with those that Python calls, not
+  once more at each level of calls: `_Part` holds its code until then.
+- A function is not compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number
+  that the variable becomes: Numba takes these for two types, and a caller's loop asks for both.
 
 `popcount` and `lowest_bit` are the two machine instructions that bit sets live by; Numba has no name for them.
 """
@@ -22,6 +26,8 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 __all__ = ["compiled", "hot", "inlined", "lowest_bit", "popcount"]
@@ -49,13 +55,40 @@ def _compiled(function: F, **options: bool) -> F:
         made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
         made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    template_for = made.get_call_template
+    part = numba.njit(  # the function as compiled functions call it
+        nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler, **options
+    )(function)
 
-    def without_constants(args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
-        return template_for(tuple(map(types.unliteral, args)), {name: types.unliteral(kws[name]) for name in kws})
+    def template_of_part(args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        plain = {name: types.unliteral(kind) for name, kind in kws.items()}
+        return part.get_call_template(tuple(map(types.unliteral, args)), plain)
 
-    made.get_call_template = without_constants
+    made.get_call_template, made.get_overload = template_of_part, part.get_overload
     return cast(F, made)
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function as compiled functions call it: they optimise it and turn it into machine code."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing to set: there is no machine code."""
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
