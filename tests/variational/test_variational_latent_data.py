@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.variational.latent_em import TraitParameters, climb, settle
+from doxa.variational.latent_em import LOADINGS, TraitParameters, climb, settle
 from doxa.variational.latent_model import LatentTrait
 from doxa.variational.latent_trait import fit_latent_prior, fit_latent_trait
 from support.checks import SEED
@@ -166,7 +166,7 @@ def test_the_limit_of_iterations_is_said():
     assert not fit.converged
     assert repr(fit).endswith(", not converged>")
     assert climb(
-        rows_of([[0], [1]]), TraitParameters(np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.eye(1)), "loadings",
+        rows_of([[0], [1]]), TraitParameters(np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.eye(1)), LOADINGS,
         ridge=1.0, tolerance=1e-9, max_iterations=100, memory=6,
     ).converged  # fmt: skip
 

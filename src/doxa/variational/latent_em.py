@@ -12,20 +12,33 @@ row's precision :math:`I + \sum_i 2 \lambda(\xi_i) w_i w_i^T` has no eigenvalue 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
+from scipy.linalg import cholesky, solve_triangular
 
 from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import lambda_of, log_logistic
 from doxa.variational.latent_rows import BinaryRows
 
-__all__ = ["Climb", "Learned", "Moments", "TraitParameters", "TraitState", "climb", "init", "moments", "settle", "step"]
+__all__ = [
+    "LOADINGS",
+    "PRIOR",
+    "Climb",
+    "Learned",
+    "Moments",
+    "TraitParameters",
+    "TraitState",
+    "climb",
+    "init",
+    "moments",
+    "settle",
+    "step",
+    "whitened",
+]
 
 _Floats = NDArray[np.float64]
-Learned = Literal["loadings", "prior"]
 _MOST_STEPS = 10_000
 _BLOCK = 2**16  # cells worked on at once: a quarter faster than two million of them, as they stay in the cache
 _SETTLED = 1e-10  # of 1 + xi: EM shrinks errors at least by a tenth a step, so posterior means are good to 1e-9
@@ -38,6 +51,19 @@ class TraitParameters(NamedTuple):
     biases: _Floats  # (p,), the b_i
     prior_mean: _Floats  # (k,), of z
     prior_root: _Floats  # (k, k), lower triangular; root root' is the prior covariance of z
+
+
+class Learned(NamedTuple):
+    """Which of the parameters EM changes."""
+
+    loadings: bool
+    biases: bool  # only with the loadings
+    mean: bool  # of the positions
+    covariance: bool
+
+
+LOADINGS = Learned(loadings=True, biases=True, mean=False, covariance=False)
+PRIOR = Learned(loadings=False, biases=False, mean=True, covariance=True)
 
 
 class Moments(NamedTuple):
@@ -69,19 +95,20 @@ class Climb(NamedTuple):
 
 def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats) -> Moments:
     """Posterior and bound of each row at ``xi`` (eqs. 36 and 37; the bound is eq. 14's, for all cells of a row)."""
-    return _moments(rows, *_whitened(parameters), xi)
+    return _moments(rows, *whitened(parameters), xi)
 
 
 def init(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None, *, ridge: float = 0.0) -> TraitState:
     """State at ``xi``; by default the root mean square of each logit under the prior.
 
-    ``ridge`` is the precision of a Gaussian prior of loadings and biases about 0.
+    ``ridge`` is the precision of a Gaussian prior, about 0, of loadings and biases where positions are whitened; only
+    there they have a scale.
     """
+    loadings, biases = whitened(parameters)
     if xi is None:
-        loadings, biases = _whitened(parameters)
         xi = np.broadcast_to(np.sqrt(biases**2 + (loadings**2).sum(axis=1)), rows.half.shape)
     found = moments(rows, parameters, xi)
-    size = float((parameters.loadings**2).sum() + (parameters.biases**2).sum())
+    size = float((loadings**2).sum() + (biases**2).sum())
     return TraitState(parameters, xi, found, float(rows.counts @ found.log_bound) - 0.5 * ridge * size)
 
 
@@ -93,7 +120,7 @@ def step(rows: BinaryRows, state: TraitState, learn: Learned, *, ridge: float = 
 def settle(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None) -> TraitState:
     """State with every row's xi at its best, sought from ``xi``; each row is iterated until it settles by itself."""
     xi = np.array(init(rows, parameters).xi if xi is None else xi)
-    loadings, biases = _whitened(parameters)
+    loadings, biases = whitened(parameters)
     active = np.arange(len(xi))
     for _ in range(_MOST_STEPS):
         part = BinaryRows(rows.half[active], rows.seen[active], rows.counts[active])
@@ -150,7 +177,7 @@ def climb(
     return Climb(state, trace, n_iterations, quiet >= 3)
 
 
-def _whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
+def whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
     """Loadings and biases for positions that are standard normal a priori."""
     loadings, biases, mean, root = parameters
     return loadings @ root, biases + loadings @ mean
@@ -181,36 +208,66 @@ def _moments(rows: BinaryRows, loadings: _Floats, biases: _Floats, xi: _Floats, 
 
 
 def _improved(rows: BinaryRows, state: TraitState, learn: Learned, ridge: float) -> TraitParameters:
-    if learn == "prior":
-        return _improved_prior(rows.counts, state)
-    return _improved_loadings(rows, state, ridge)
+    parameters = state.parameters
+    if learn.loadings:
+        parameters = _improved_loadings(rows, state, learn.biases, ridge)
+    if learn.mean:
+        parameters = _improved_mean(rows.counts, state, parameters, ridge)
+    if learn.covariance:
+        parameters = _improved_covariance(rows.counts, state, parameters, ridge)
+    return parameters
 
 
-def _improved_loadings(rows: BinaryRows, state: TraitState, ridge: float) -> TraitParameters:
-    """Eqs. 40-42 with a bias: one weighted regression a column, on (z, 1)."""
+def _improved_loadings(rows: BinaryRows, state: TraitState, biases: bool, ridge: float) -> TraitParameters:
+    """Eqs. 40-42: one weighted regression a column, on (z, 1), or on z alone where biases stay as they are."""
     mean, covariance = _positions(state)
     n, k = mean.shape
+    centre, root = state.parameters.prior_mean, state.parameters.prior_root
+    prior = np.append(centre, 1.0)[:, None] * np.append(centre, 1.0)
+    prior[:k, :k] += root @ root.T  # the size of whitened loadings and biases is (w, b) prior (w, b)'
     position = np.concatenate([mean, np.ones((n, 1))], axis=1)
     second = position[:, :, None] * position[:, None, :]
     second[:, :k, :k] += covariance
     weights = 2 * lambda_of(state.rows.next_xi) * rows.seen * rows.counts[:, None]
-    a = (weights.T @ second.reshape(n, -1)).reshape(-1, k + 1, k + 1)
-    a[:, range(k + 1), range(k + 1)] += ridge
+    a = (weights.T @ second.reshape(n, -1)).reshape(-1, k + 1, k + 1) + ridge * prior
     b = (rows.half * rows.counts[:, None]).T @ position
+    if not biases:
+        rest = b[:, :k] - a[:, :k, k] * state.parameters.biases[:, None]
+        solved = np.linalg.solve(a[:, :k, :k], rest[:, :, None])[:, :, 0]
+        return state.parameters._replace(loadings=solved)
     solved = np.linalg.solve(a, b[:, :, None])[:, :, 0]
     return state.parameters._replace(loadings=solved[:, :k].copy(), biases=solved[:, k].copy())
 
 
-def _improved_prior(counts: _Floats, state: TraitState) -> TraitParameters:
-    """Eqs. 38 and 39; eq. 38 leaves out the spread of the means about mu, without which the bound can fall."""
+def _improved_mean(counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float) -> TraitParameters:
+    """Eq. 39, for the loadings of ``parameters``; a ridge holds their biases, and so the mean."""
+    loadings, biases = whitened(parameters)
+    total = counts.sum()
+    a = ridge * loadings.T @ loadings + total * np.eye(loadings.shape[1])
+    centre = np.linalg.solve(a, counts @ state.rows.mean - ridge * loadings.T @ biases)
+    return parameters._replace(prior_mean=parameters.prior_mean + parameters.prior_root @ centre)
+
+
+def _improved_covariance(
+    counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float
+) -> TraitParameters:
+    r"""Eq. 38, which leaves out the spread of the means about mu, without which the bound can fall.
+
+    A ridge costs tr(V C V') / 2 times itself, C being the covariance sought and V the loadings, in the old whitened
+    positions.  The best C then has C + C M C = S, with S the mean second moment about mu and M the ridge times V'V over
+    the number of cases; it is :math:`S^{1/2} P S^{1/2}`, where P has the eigenvectors of :math:`S^{1/2} M S^{1/2}`
+    and, for its eigenvalue n, the eigenvalue p with :math:`p + n p^2 = 1`.
+    """
     shares = counts / counts.sum()
-    centre = shares @ state.rows.mean
+    root = parameters.prior_root
+    centre = solve_triangular(root, parameters.prior_mean - state.parameters.prior_mean, lower=True)
     away = state.rows.mean - centre
     spread = np.einsum("t,tij->ij", shares, state.rows.covariance) + (away * shares[:, None]).T @ away
-    root = state.parameters.prior_root
-    return state.parameters._replace(
-        prior_mean=state.parameters.prior_mean + root @ centre, prior_root=np.tril(root @ cholesky(spread, lower=True))
-    )
+    half = cholesky(spread, lower=True)
+    loadings = whitened(parameters)[0] @ half
+    size, axes = np.linalg.eigh(ridge / counts.sum() * loadings.T @ loadings)
+    shrunk = half @ (axes * (2 / (1 + np.sqrt(1 + 4 * np.maximum(size, 0.0)))))
+    return parameters._replace(prior_root=np.tril(root @ cholesky(shrunk @ (half @ axes).T, lower=True)))
 
 
 def _positions(state: TraitState) -> tuple[_Floats, _Floats]:
@@ -222,15 +279,23 @@ def _positions(state: TraitState) -> tuple[_Floats, _Floats]:
 def _packed(parameters: TraitParameters, learn: Learned) -> _Floats:
     """What is learned, as free numbers."""
     loadings, biases, mean, root = parameters
-    if learn == "loadings":
-        return np.concatenate([loadings.ravel(), biases])
-    return np.concatenate([mean, np.log(np.diag(root)), root[np.tril_indices(len(root), -1)]])
+    free = np.concatenate([np.log(np.diag(root)), root[np.tril_indices(len(root), -1)]])
+    parts = (loadings.ravel(), biases, mean, free)
+    return np.concatenate([part for part, learned in zip(parts, learn, strict=True) if learned])
 
 
 def _unpacked(numbers: _Floats, parameters: TraitParameters, learn: Learned) -> TraitParameters:
     p, k = parameters.loadings.shape
-    if learn == "loadings":
-        return parameters._replace(loadings=numbers[: p * k].reshape(p, k), biases=numbers[p * k :])
-    root = np.diag(np.exp(np.clip(numbers[k : 2 * k], -300, 300)))
-    root[np.tril_indices(k, -1)] = numbers[2 * k :]
-    return parameters._replace(prior_mean=numbers[:k], prior_root=root)
+    sizes = [size if learned else 0 for size, learned in zip((p * k, p, k), learn[:3], strict=True)]
+    loadings, biases, mean, free = np.split(numbers, np.cumsum(sizes))
+    if learn.loadings:
+        parameters = parameters._replace(loadings=loadings.reshape(p, k))
+    if learn.biases:
+        parameters = parameters._replace(biases=biases)
+    if learn.mean:
+        parameters = parameters._replace(prior_mean=mean)
+    if learn.covariance:
+        root = np.diag(np.exp(np.clip(free[:k], -300, 300)))
+        root[np.tril_indices(k, -1)] = free[k:]
+        parameters = parameters._replace(prior_root=root)
+    return parameters

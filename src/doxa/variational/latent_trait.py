@@ -1,9 +1,15 @@
 r"""The latent trait model: binary columns that depend on a few hidden positions (Jaakkola & Jordan 2000, section 6).
 
 It is the dual of logistic regression: the explanatory values of a row are hidden and normal, and each column has its
-own coefficients, here called loadings and biases.  `fit_latent_trait` learns these with standard normal positions,
-which is the whole model: another normal law of the positions only changes their coordinates.  `fit_latent_prior` keeps
-loadings and biases and learns the law of the positions.  Missing cells are integrated out.
+own coefficients, here called loadings and biases.  `fit_latent_trait` learns these, with standard normal positions or
+together with the law of the positions; `fit_latent_prior` keeps them and learns that law.  Missing cells are integrated
+out.
+
+**What the data can tell.** With loadings W, biases b and positions :math:`N(\mu, \Sigma)`, :math:`\Sigma = L L^T`, the
+likelihood depends on :math:`b + W \mu` and on :math:`W \Sigma W^T` alone: on W L but for rotations of its columns.  So
+with biases a mean and a covariance add nothing, and without them :math:`\mu` gives the biases k numbers in the place of
+p.  Of all that are equally likely `fit_latent_trait` returns the one with principal axes, and with either the positions
+or the loadings in units of one (``prior``).
 
 Both maximise a *lower bound* on the likelihood.  It is loose where a row's position is uncertain and loadings are
 large, which pulls loadings towards 0, the more so the fewer columns there are.  Of planted standard normal loadings in
@@ -15,14 +21,15 @@ positions is `doxa.variational.latent_map`'s.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
-from doxa.variational.latent_em import Climb, TraitParameters, climb, settle
+from doxa.variational.latent_em import PRIOR, Climb, Learned, TraitParameters, climb, settle, whitened
 from doxa.variational.latent_model import LatentPosterior, LatentTrait
 from doxa.variational.latent_rows import BinaryRows, Coding, code_rows
 
@@ -36,12 +43,17 @@ def fit_latent_trait(
     n_components: int = 2,
     *,
     counts: ArrayLike | None = None,
+    biases: bool = True,
+    prior: Literal["standard", "learned"] = "standard",
     prior_scale: float | None = 10.0,
     tolerance: float = 1e-10,
     max_iterations: int = 5000,
     memory: int = 6,
 ) -> LatentTrait:
-    """Learn loadings and biases by variational EM (Jaakkola & Jordan 2000, eqs. 36, 37 and 40-42, with biases).
+    """Learn the latent trait model by variational EM (Jaakkola & Jordan 2000, eqs. 36-42, eq. 38 corrected).
+
+    The paper's own model, in which loadings, mean and covariance are learned together and there are no biases, is
+    ``biases=False, prior="learned"``.
 
     Parameters
     ----------
@@ -52,9 +64,15 @@ def fit_latent_trait(
         Dimensions k of the positions, at most p.
     counts : array_like of float, shape (n_rows,), optional
         Cases that each row of an array stands for; 1 by default.
+    biases : bool, default=True
+        Whether every column has a bias b_i of its own. Without, b_i is 0.
+    prior : {"standard", "learned"}, default="standard"
+        Law of the positions: N(0, I), or one whose covariance is learned, and whose mean is learned where there are no
+        biases. Where there are, it stays 0: only b + W mean can be told.
     prior_scale : float or None, default=10.0
-        Standard deviation of a Gaussian prior of every loading and bias, without which those of a constant column, or
-        of one that the others tell apart exactly, grow for ever. None for no prior.
+        Standard deviation of a Gaussian prior of every loading W L and bias b + W mean that standard normal positions
+        would have, without which those of a constant column, or of one that the others tell apart exactly, grow for
+        ever. None for no prior.
     tolerance : float, default=1e-10
         Stop when three iterations in a row raise the bound by less than this share of 1 + its size.
     max_iterations : int, default=5000
@@ -65,10 +83,11 @@ def fit_latent_trait(
     Returns
     -------
     LatentTrait
-        With a standard normal prior of the positions, which are turned to principal axes: the columns of ``loadings``
-        are orthogonal, the longest first, and the largest entry of each is positive. So the answer is unique, unless
-        two columns are equally long; the bound may have several maxima, and the search starts at the singular vectors
-        of the centred data.
+        In principal axes: the columns of ``loadings`` are orthogonal, the longest first, and the largest entry of each
+        is positive. With the standard prior positions have unit variances and loadings their lengths; with a learned
+        one loadings have columns of length one, and ``prior_covariance`` is diagonal and has the squares of those
+        lengths. So the answer is unique, unless two columns are equally long; the bound may have several maxima, and
+        the search starts at the singular vectors of the centred data.
 
     Raises
     ------
@@ -95,14 +114,16 @@ def fit_latent_trait(
         _refuse_unbounded(rows, coding.names)
     elif not 0 < prior_scale < np.inf:
         raise ArgumentError(f"prior_scale is {prior_scale!r}; it must be above 0 and finite, or None for no prior")
+    if prior not in ("standard", "learned"):
+        raise ArgumentError(f'prior is {prior!r}; it must be "standard" or "learned"')
     ridge = 0.0 if prior_scale is None else float(prior_scale) ** -2
     _check_search(tolerance, max_iterations, memory)
+    free = prior == "learned"
     found = climb(
-        rows, _start(rows, n_components), "loadings",
+        rows, _start(rows, n_components, biases), Learned(True, biases, free and not biases, free),
         ridge=ridge, tolerance=tolerance, max_iterations=max_iterations, memory=memory,
     )  # fmt: skip
-    loadings = _principal_axes(found.state.parameters.loadings)
-    return _result(rows, found, found.state.parameters._replace(loadings=loadings), coding, ridge)
+    return _result(rows, found, _principal(found.state.parameters, unit_loadings=free), coding, ridge)
 
 
 def fit_latent_prior(
@@ -160,14 +181,14 @@ def fit_latent_prior(
     k = weights.shape[1]
     start = TraitParameters(weights, np.broadcast_to(shifts, (p,)).copy(), np.zeros(k), np.eye(k))
     found = climb(
-        rows, start, "prior", ridge=0.0, tolerance=tolerance, max_iterations=max_iterations, memory=memory
+        rows, start, PRIOR, ridge=0.0, tolerance=tolerance, max_iterations=max_iterations, memory=memory
     )  # fmt: skip
     return _result(rows, found, found.state.parameters, coding, 0.0)
 
 
 def _result(rows: BinaryRows, found: Climb, parameters: TraitParameters, coding: Coding, ridge: float) -> LatentTrait:
     log_bound = float(rows.counts @ settle(rows, parameters, found.state.rows.next_xi).rows.log_bound)
-    size = float((parameters.loadings**2).sum() + (parameters.biases**2).sum())
+    size = sum(float((part**2).sum()) for part in whitened(parameters))
     last = max(log_bound - 0.5 * ridge * size, found.trace[-1])  # they differ by rounding where xi had settled
     return LatentTrait(
         coding.names,
@@ -183,10 +204,14 @@ def _result(rows: BinaryRows, found: Climb, parameters: TraitParameters, coding:
     )
 
 
-def _start(rows: BinaryRows, k: int) -> TraitParameters:
-    """Singular vectors of the centred cells, scaled as if logits were linear; a missing cell counts as the mean."""
+def _start(rows: BinaryRows, k: int, biases: bool) -> TraitParameters:
+    """Singular vectors of the centred cells, scaled as if logits were linear; a missing cell counts as the mean.
+
+    Without biases the cells are centred at 1/2, and the positions' mean is at 0.
+    """
     seen = rows.counts @ rows.seen
     mean = (rows.counts @ (rows.half + 0.5 * rows.seen) + 0.5) / (seen + 1)
+    mean = mean if biases else np.full_like(mean, 0.5)
     centred = (rows.half + rows.seen * (0.5 - mean)) * np.sqrt(rows.counts / rows.counts.sum())[:, None]
     _, length, axes = np.linalg.svd(centred, full_matrices=False)
     loadings = np.zeros((len(mean), k))
@@ -195,12 +220,19 @@ def _start(rows: BinaryRows, k: int) -> TraitParameters:
     return TraitParameters(loadings, np.log(mean / (1 - mean)), np.zeros(k), np.eye(k))
 
 
-def _principal_axes(loadings: _Floats) -> _Floats:
-    """The same loadings in turned coordinates: orthogonal columns, the longest first, the largest entries positive."""
-    left, length, _ = np.linalg.svd(loadings, full_matrices=False)
+def _principal(parameters: TraitParameters, *, unit_loadings: bool) -> TraitParameters:
+    """An equally likely model: orthogonal columns, the longest first, the largest entries positive.
+
+    Lengths are those of the loadings, or deviations of the positions along loadings of length one.
+    """
+    left, length, right = np.linalg.svd(whitened(parameters)[0], full_matrices=False)
     turned = left * length
     largest = turned[np.abs(turned).argmax(axis=0), np.arange(turned.shape[1])]
-    return np.asarray(np.where(largest < 0, -turned, turned) + 0.0)
+    sign = np.where(largest < 0, -1.0, 1.0)
+    centre = sign * (right @ solve_triangular(parameters.prior_root, parameters.prior_mean, lower=True))
+    if unit_loadings:
+        return TraitParameters(left * sign + 0.0, parameters.biases, length * centre, np.diag(length))
+    return TraitParameters(turned * sign + 0.0, parameters.biases, centre + 0.0, np.eye(len(length)))
 
 
 def _seen_rows(rows: BinaryRows) -> BinaryRows:
