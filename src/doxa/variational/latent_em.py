@@ -6,6 +6,10 @@ Given its latent position z, the cells of a row are independent, :math:`P(S_i = 
 row is the exponential of a quadratic in z, so its posterior is Gaussian and its integral has a closed form.  Each of
 the updates of posteriors, :math:`\xi` and parameters maximises the same bound, which so never falls.
 
+With a posterior of loadings and biases (variational Bayes) the bound is one of the evidence: every column's
+:math:`(w_i, b_i)` has a Gaussian law of its own, the logits in the equations above become expectations under it, and
+what is lost is its divergence from the prior.
+
 Positions are handled as u, where :math:`z = \mu + L u` and :math:`\Sigma = L L^T`: u is standard normal a priori, and a
 row's precision :math:`I + \sum_i 2 \lambda(\xi_i) w_i w_i^T` has no eigenvalue below 1.
 """
@@ -31,7 +35,9 @@ __all__ = [
     "TraitParameters",
     "TraitState",
     "climb",
+    "cost",
     "init",
+    "logit_variances",
     "moments",
     "settle",
     "step",
@@ -51,6 +57,7 @@ class TraitParameters(NamedTuple):
     biases: _Floats  # (p,), the b_i
     prior_mean: _Floats  # (k,), of z
     prior_root: _Floats  # (k, k), lower triangular; root root' is the prior covariance of z
+    spread: _Floats | None = None  # (p, k + 1, k + 1), covariances of (w_i, b_i); only where z is standard normal
 
 
 class Learned(NamedTuple):
@@ -60,6 +67,7 @@ class Learned(NamedTuple):
     biases: bool  # only with the loadings
     mean: bool  # of the positions
     covariance: bool
+    spread: bool = False  # of loadings and biases, whose posteriors are learned in the place of their maximum
 
 
 LOADINGS = Learned(loadings=True, biases=True, mean=False, covariance=False)
@@ -95,7 +103,7 @@ class Climb(NamedTuple):
 
 def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats) -> Moments:
     """Posterior and bound of each row at ``xi`` (eqs. 36 and 37; the bound is eq. 14's, for all cells of a row)."""
-    return _moments(rows, *whitened(parameters), xi)
+    return _moments(rows, parameters, xi)
 
 
 def init(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None, *, ridge: float = 0.0) -> TraitState:
@@ -104,12 +112,26 @@ def init(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = Non
     ``ridge`` is the precision of a Gaussian prior, about 0, of loadings and biases where positions are whitened; only
     there they have a scale.
     """
-    loadings, biases = whitened(parameters)
     if xi is None:
+        loadings, biases = whitened(parameters)
         xi = np.broadcast_to(np.sqrt(biases**2 + (loadings**2).sum(axis=1)), rows.half.shape)
     found = moments(rows, parameters, xi)
-    size = float((loadings**2).sum() + (biases**2).sum())
-    return TraitState(parameters, xi, found, float(rows.counts @ found.log_bound) - 0.5 * ridge * size)
+    return TraitState(parameters, xi, found, float(rows.counts @ found.log_bound) - cost(parameters, ridge))
+
+
+def cost(parameters: TraitParameters, ridge: float) -> float:
+    """What the prior of loadings and biases takes off the bound, nats.
+
+    Of a point, its log density relative to the peak; of a posterior, its divergence from the prior.
+    """
+    if ridge == 0:
+        return 0.0
+    total = ridge * sum(float((part**2).sum()) for part in whitened(parameters))
+    if parameters.spread is not None:
+        d = parameters.spread.shape[1] - (not parameters.spread[0, -1, -1])  # a bias that is held has no spread
+        variances = ridge * np.linalg.eigvalsh(parameters.spread[:, :d, :d])
+        total += float((variances - 1 - np.log(variances)).sum())
+    return 0.5 * total
 
 
 def step(rows: BinaryRows, state: TraitState, learn: Learned, *, ridge: float = 0.0) -> TraitState:
@@ -120,11 +142,10 @@ def step(rows: BinaryRows, state: TraitState, learn: Learned, *, ridge: float = 
 def settle(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None) -> TraitState:
     """State with every row's xi at its best, sought from ``xi``; each row is iterated until it settles by itself."""
     xi = np.array(init(rows, parameters).xi if xi is None else xi)
-    loadings, biases = whitened(parameters)
     active = np.arange(len(xi))
     for _ in range(_MOST_STEPS):
         part = BinaryRows(rows.half[active], rows.seen[active], rows.counts[active])
-        new = _moments(part, loadings, biases, xi[active], with_bound=False).next_xi
+        new = _moments(part, parameters, xi[active], with_bound=False).next_xi
         moves = np.abs(new - xi[active]) > _SETTLED * (1 + new)
         xi[active] = new
         active = active[moves.any(axis=1)]
@@ -159,7 +180,7 @@ def climb(
         ends = [*ends, end][-memory - 1 :]
         extrapolated = len(ends) > 2
         if extrapolated:
-            guess = _unpacked(extrapolate(changes, ends), state.parameters, learn)
+            guess = _unpacked(extrapolate(changes, ends), improved, learn)
             near = init(rows, guess, state.rows.next_xi, ridge=ridge)
             new = init(rows, guess, near.rows.next_xi, ridge=ridge)  # the old xi fits the new parameters badly
             n_iterations += 2
@@ -179,14 +200,19 @@ def climb(
 
 def whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
     """Loadings and biases for positions that are standard normal a priori."""
-    loadings, biases, mean, root = parameters
+    loadings, biases, mean, root, _ = parameters
     return loadings @ root, biases + loadings @ mean
 
 
-def _moments(rows: BinaryRows, loadings: _Floats, biases: _Floats, xi: _Floats, with_bound: bool = True) -> Moments:
+def _moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats, with_bound: bool = True) -> Moments:
     n, p = rows.half.shape
+    loadings, biases = whitened(parameters)
     k = loadings.shape[1]
-    squares = (loadings[:, :, None] * loadings[:, None, :]).reshape(p, k * k)
+    second = np.concatenate([loadings, biases[:, None]], axis=1)
+    second = second[:, :, None] * second[:, None, :]  # of (w, b), whose expectation is all that the bound sees
+    if parameters.spread is not None:
+        second = second + parameters.spread
+    squares, cross, bias_square = second[:, :k, :k].reshape(p, k * k), second[:, :k, k], second[:, k, k]
     out = Moments(np.empty((n, k)), np.empty((n, k, k)), np.zeros(n), np.empty((n, p)))
     block = max(1, _BLOCK // p)
     for begin in range(0, n, block):
@@ -195,22 +221,36 @@ def _moments(rows: BinaryRows, loadings: _Floats, biases: _Floats, xi: _Floats, 
         slope = lambda_of(xi_part) * seen
         precision = (2 * slope @ squares).reshape(-1, k, k) + np.eye(k)
         covariance = np.linalg.inv(precision)
-        pull = (half - 2 * slope * biases) @ loadings
+        pull = half @ loadings - 2 * slope @ cross
         mean = np.einsum("tij,tj->ti", covariance, pull)
-        second = (biases + mean @ loadings.T) ** 2 + covariance.reshape(-1, k * k) @ squares.T
         out.mean[part], out.covariance[part] = mean, covariance
-        out.next_xi[part] = np.sqrt(np.maximum(second, 0.0))
+        out.next_xi[part] = np.sqrt(logit_variances(parameters, mean, covariance) + (biases + mean @ loadings.T) ** 2)
         if with_bound:
-            constant = seen * (log_logistic(xi_part) - xi_part / 2) + slope * (xi_part**2 - biases**2) + half * biases
+            constant = seen * (log_logistic(xi_part) - xi_part / 2) + slope * (xi_part**2 - bias_square) + half * biases
             growth = np.linalg.slogdet(precision)[1]
             out.log_bound[part] = constant.sum(axis=1) + 0.5 * ((pull * mean).sum(axis=1) - growth)
     return out
 
 
+def logit_variances(parameters: TraitParameters, mean: _Floats, covariance: _Floats) -> _Floats:
+    """Variances of the logits of rows, (rows, p), for whitened positions with these means and covariances."""
+    loadings, _ = whitened(parameters)
+    p, k = loadings.shape
+    squares = loadings[:, :, None] * loadings[:, None, :]
+    if parameters.spread is None:
+        found = covariance.reshape(-1, k * k) @ squares.reshape(p, k * k).T
+    else:
+        squares = squares + parameters.spread[:, :k, :k]
+        ends = np.concatenate([mean, np.ones((len(mean), 1))], axis=1)
+        outer = (ends[:, :, None] * ends[:, None, :]).reshape(-1, (k + 1) ** 2)
+        found = covariance.reshape(-1, k * k) @ squares.reshape(p, k * k).T + outer @ parameters.spread.reshape(p, -1).T
+    return np.maximum(found, 0.0)
+
+
 def _improved(rows: BinaryRows, state: TraitState, learn: Learned, ridge: float) -> TraitParameters:
     parameters = state.parameters
     if learn.loadings:
-        parameters = _improved_loadings(rows, state, learn.biases, ridge)
+        parameters = _improved_loadings(rows, state, learn, ridge)
     if learn.mean:
         parameters = _improved_mean(rows.counts, state, parameters, ridge)
     if learn.covariance:
@@ -218,8 +258,11 @@ def _improved(rows: BinaryRows, state: TraitState, learn: Learned, ridge: float)
     return parameters
 
 
-def _improved_loadings(rows: BinaryRows, state: TraitState, biases: bool, ridge: float) -> TraitParameters:
-    """Eqs. 40-42: one weighted regression a column, on (z, 1), or on z alone where biases stay as they are."""
+def _improved_loadings(rows: BinaryRows, state: TraitState, learn: Learned, ridge: float) -> TraitParameters:
+    """Eqs. 40-42: one weighted regression a column, on (z, 1), or on z alone where biases stay as they are.
+
+    With a prior, A is the precision of the posterior as well.
+    """
     mean, covariance = _positions(state)
     n, k = mean.shape
     centre, root = state.parameters.prior_mean, state.parameters.prior_root
@@ -231,12 +274,18 @@ def _improved_loadings(rows: BinaryRows, state: TraitState, biases: bool, ridge:
     weights = 2 * lambda_of(state.rows.next_xi) * rows.seen * rows.counts[:, None]
     a = (weights.T @ second.reshape(n, -1)).reshape(-1, k + 1, k + 1) + ridge * prior
     b = (rows.half * rows.counts[:, None]).T @ position
-    if not biases:
-        rest = b[:, :k] - a[:, :k, k] * state.parameters.biases[:, None]
-        solved = np.linalg.solve(a[:, :k, :k], rest[:, :, None])[:, :, 0]
-        return state.parameters._replace(loadings=solved)
-    solved = np.linalg.solve(a, b[:, :, None])[:, :, 0]
-    return state.parameters._replace(loadings=solved[:, :k].copy(), biases=solved[:, k].copy())
+    d = k + 1 if learn.biases else k
+    if not learn.biases:
+        b = b - a[:, :, k] * state.parameters.biases[:, None]
+    parameters = state.parameters
+    if learn.spread:
+        spread = np.zeros_like(a)
+        spread[:, :d, :d] = np.linalg.inv(a[:, :d, :d])
+        parameters = parameters._replace(spread=spread)
+    solved = np.linalg.solve(a[:, :d, :d], b[:, :d, None])[:, :, 0]
+    if learn.biases:
+        parameters = parameters._replace(biases=solved[:, k].copy())
+    return parameters._replace(loadings=solved[:, :k].copy())
 
 
 def _improved_mean(counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float) -> TraitParameters:
@@ -278,10 +327,10 @@ def _positions(state: TraitState) -> tuple[_Floats, _Floats]:
 
 def _packed(parameters: TraitParameters, learn: Learned) -> _Floats:
     """What is learned, as free numbers."""
-    loadings, biases, mean, root = parameters
+    loadings, biases, mean, root, _ = parameters
     free = np.concatenate([np.log(np.diag(root)), root[np.tril_indices(len(root), -1)]])
     parts = (loadings.ravel(), biases, mean, free)
-    return np.concatenate([part for part, learned in zip(parts, learn, strict=True) if learned])
+    return np.concatenate([part for part, learned in zip(parts, learn[:4], strict=True) if learned])
 
 
 def _unpacked(numbers: _Floats, parameters: TraitParameters, learn: Learned) -> TraitParameters:

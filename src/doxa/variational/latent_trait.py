@@ -5,6 +5,9 @@ own coefficients, here called loadings and biases.  `fit_latent_trait` learns th
 together with the law of the positions; `fit_latent_prior` keeps them and learns that law.  Missing cells are integrated
 out.
 
+With ``posterior=True`` loadings and biases get a posterior under their Gaussian prior ("strictly speaking the dual
+interpretation would require us to assign a prior distribution", section 6).
+
 **What the data can tell.** With loadings W, biases b and positions :math:`N(\mu, \Sigma)`, :math:`\Sigma = L L^T`, the
 likelihood depends on :math:`b + W \mu` and on :math:`W \Sigma W^T` alone: on W L but for rotations of its columns.  So
 with biases a mean and a covariance add nothing, and without them :math:`\mu` gives the biases k numbers in the place of
@@ -29,7 +32,7 @@ from scipy.linalg import solve_triangular
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
-from doxa.variational.latent_em import PRIOR, Climb, Learned, TraitParameters, climb, settle, whitened
+from doxa.variational.latent_em import PRIOR, Climb, Learned, TraitParameters, climb, cost, settle, whitened
 from doxa.variational.latent_model import LatentPosterior, LatentTrait
 from doxa.variational.latent_rows import BinaryRows, Coding, code_rows
 
@@ -45,6 +48,7 @@ def fit_latent_trait(
     counts: ArrayLike | None = None,
     biases: bool = True,
     prior: Literal["standard", "learned"] = "standard",
+    posterior: bool = False,
     prior_scale: float | None = 10.0,
     tolerance: float = 1e-10,
     max_iterations: int = 5000,
@@ -69,6 +73,10 @@ def fit_latent_trait(
     prior : {"standard", "learned"}, default="standard"
         Law of the positions: N(0, I), or one whose covariance is learned, and whose mean is learned where there are no
         biases. Where there are, it stays 0: only b + W mean can be told.
+    posterior : bool, default=False
+        Learn a Gaussian posterior of the loadings and biases of every column, in the place of their maximum, by
+        variational Bayes: the law of all that is unknown is held to be a product over rows and columns. Takes the
+        standard prior of positions, and a ``prior_scale``.
     prior_scale : float or None, default=10.0
         Standard deviation of a Gaussian prior of every loading W L and bias b + W mean that standard normal positions
         would have, without which those of a constant column, or of one that the others tell apart exactly, grow for
@@ -87,7 +95,9 @@ def fit_latent_trait(
         is positive. With the standard prior positions have unit variances and loadings their lengths; with a learned
         one loadings have columns of length one, and ``prior_covariance`` is diagonal and has the squares of those
         lengths. So the answer is unique, unless two columns are equally long; the bound may have several maxima, and
-        the search starts at the singular vectors of the centred data.
+        the search starts at the singular vectors of the centred data. With ``posterior`` loadings and biases are
+        posterior means, ``spread`` has their covariances, which are too small, and ``log_bound`` is a lower bound of
+        the log evidence.
 
     Raises
     ------
@@ -119,8 +129,17 @@ def fit_latent_trait(
     ridge = 0.0 if prior_scale is None else float(prior_scale) ** -2
     _check_search(tolerance, max_iterations, memory)
     free = prior == "learned"
+    if posterior and (free or prior_scale is None):
+        raise ArgumentError(
+            f"posterior is True with prior={prior!r} and prior_scale={prior_scale!r}; a posterior of the loadings "
+            'takes a prior_scale, and positions that are standard normal (prior="standard")'
+        )
+    start = _start(rows, n_components, biases)
+    if posterior:
+        free_ones = np.diag([1.0] * n_components + [float(biases)])
+        start = start._replace(spread=np.tile(min(0.1, 1 / ridge) * free_ones, (p, 1, 1)))
     found = climb(
-        rows, _start(rows, n_components, biases), Learned(True, biases, free and not biases, free),
+        rows, start, Learned(True, biases, free and not biases, free, posterior),
         ridge=ridge, tolerance=tolerance, max_iterations=max_iterations, memory=memory,
     )  # fmt: skip
     return _result(rows, found, _principal(found.state.parameters, unit_loadings=free), coding, ridge)
@@ -188,8 +207,10 @@ def fit_latent_prior(
 
 def _result(rows: BinaryRows, found: Climb, parameters: TraitParameters, coding: Coding, ridge: float) -> LatentTrait:
     log_bound = float(rows.counts @ settle(rows, parameters, found.state.rows.next_xi).rows.log_bound)
-    size = sum(float((part**2).sum()) for part in whitened(parameters))
-    last = max(log_bound - 0.5 * ridge * size, found.trace[-1])  # they differ by rounding where xi had settled
+    price = cost(parameters, ridge)
+    last = max(log_bound - price, found.trace[-1])  # they differ by rounding where xi had settled
+    if parameters.spread is not None:
+        log_bound -= price
     return LatentTrait(
         coding.names,
         parameters.loadings,
@@ -200,6 +221,7 @@ def _result(rows: BinaryRows, found: Climb, parameters: TraitParameters, coding:
         found.n_iterations,
         found.converged,
         np.array([*found.trace, last]),
+        parameters.spread,
         coding,
     )
 
@@ -232,7 +254,12 @@ def _principal(parameters: TraitParameters, *, unit_loadings: bool) -> TraitPara
     centre = sign * (right @ solve_triangular(parameters.prior_root, parameters.prior_mean, lower=True))
     if unit_loadings:
         return TraitParameters(left * sign + 0.0, parameters.biases, length * centre, np.diag(length))
-    return TraitParameters(turned * sign + 0.0, parameters.biases, centre + 0.0, np.eye(len(length)))
+    spread = parameters.spread
+    if spread is not None:
+        turn = np.eye(len(length) + 1)  # the posterior of all loadings turns with them; biases stay
+        turn[:-1, :-1] = sign[:, None] * right
+        spread = turn @ spread @ turn.T
+    return TraitParameters(turned * sign + 0.0, parameters.biases, centre + 0.0, np.eye(len(length)), spread)
 
 
 def _seen_rows(rows: BinaryRows) -> BinaryRows:
