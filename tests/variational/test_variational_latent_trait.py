@@ -1,5 +1,7 @@
 """The latent trait model against grids: its bound, its EM, planted answers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from latent_cases import integrate, random_parameters, rows_of, simulate
@@ -105,6 +107,7 @@ def parameters_of(fit):
     return TraitParameters(fit.loadings, fit.biases, fit.prior_mean, fit.prior_root)
 
 
+bound_fit = partial(fit_latent_trait, likelihood="bound")
 AS_PRINTED = Learned(loadings=True, biases=False, mean=True, covariance=True)
 WITH_BIASES = Learned(loadings=True, biases=True, mean=False, covariance=True)
 
@@ -172,13 +175,13 @@ def test_the_trace_never_falls_and_ends_at_the_bound(memory):
     truth = random_parameters(rng, 8, 2)
     codes = simulate(rng, truth, 200, missing=0.1)[0]
     for fit, precision in (
-        (fit_latent_trait(codes, 2, memory=memory), 1e-2),
-        (fit_latent_trait(codes, 2, memory=memory, prior_scale=0.5), 4.0),
-        (fit_latent_trait(codes, 2, memory=memory, prior_scale=None), 0.0),
-        (fit_latent_trait(codes, 2, memory=memory, prior="learned", prior_scale=0.5), 4.0),
-        (fit_latent_trait(codes, 2, memory=memory, prior="learned", biases=False, prior_scale=1.0), 1.0),
-        (fit_latent_trait(codes, 2, memory=memory, prior="learned", biases=False, prior_scale=None), 0.0),
-        (fit_latent_trait(codes, 2, memory=memory, biases=False), 1e-2),
+        (bound_fit(codes, 2, memory=memory), 1e-2),
+        (bound_fit(codes, 2, memory=memory, prior_scale=0.5), 4.0),
+        (bound_fit(codes, 2, memory=memory, prior_scale=None), 0.0),
+        (bound_fit(codes, 2, memory=memory, prior="learned", prior_scale=0.5), 4.0),
+        (bound_fit(codes, 2, memory=memory, prior="learned", biases=False, prior_scale=1.0), 1.0),
+        (bound_fit(codes, 2, memory=memory, prior="learned", biases=False, prior_scale=None), 0.0),
+        (bound_fit(codes, 2, memory=memory, biases=False), 1e-2),
         (fit_latent_prior(codes, truth.loadings, truth.biases, memory=memory), 0.0),
     ):
         assert fit.converged
@@ -190,7 +193,7 @@ def test_the_trace_never_falls_and_ends_at_the_bound(memory):
 def test_acceleration_changes_the_way_and_not_the_end():
     rng = np.random.default_rng(SEED)
     codes = simulate(rng, random_parameters(rng, 10, 2), 300)[0]
-    plain, fast = (fit_latent_trait(codes, 2, memory=m, tolerance=1e-13) for m in (0, 6))
+    plain, fast = (bound_fit(codes, 2, memory=m, tolerance=1e-13) for m in (0, 6))
     assert fast.log_bound == pytest.approx(plain.log_bound, abs=1e-6)
     assert np.allclose(fast.loadings, plain.loadings, atol=1e-3)
     assert fast.n_iterations < plain.n_iterations
@@ -217,11 +220,11 @@ def slopes(codes, fit, prior_scale=np.inf):
 def test_the_fit_is_a_stationary_point_of_the_bound_with_its_prior():
     rng = np.random.default_rng(SEED)
     codes = simulate(rng, random_parameters(rng, 5, 2, standard=True), 120, missing=0.1)[0]
-    fit = fit_latent_trait(codes, 2, prior_scale=2.0, tolerance=1e-14)
+    fit = bound_fit(codes, 2, prior_scale=2.0, tolerance=1e-14)
     at_best = np.abs(slopes(codes, fit, 2.0)).max()
     assert at_best < 1e-2  # the curvature is about 10 a parameter: within 1e-3 of the maximum
     assert np.abs(slopes(codes, fit)).max() > 20 * at_best  # without the prior's term it is none
-    assert np.abs(slopes(codes, fit_latent_trait(codes, 2, prior_scale=1.0), 2.0)).max() > 20 * at_best
+    assert np.abs(slopes(codes, bound_fit(codes, 2, prior_scale=1.0), 2.0)).max() > 20 * at_best
 
 
 def test_the_learned_prior_is_a_maximum():
@@ -246,8 +249,8 @@ def test_the_learned_prior_is_a_maximum():
 def test_with_biases_a_learned_covariance_adds_nothing():
     rng = np.random.default_rng(SEED)
     codes = simulate(rng, random_parameters(rng, 7, 2, standard=True), 300, missing=0.1)[0]
-    standard = fit_latent_trait(codes, 2, prior_scale=1.0, tolerance=1e-13)
-    learned = fit_latent_trait(codes, 2, prior="learned", prior_scale=1.0, tolerance=1e-13)
+    standard = bound_fit(codes, 2, prior_scale=1.0, tolerance=1e-13)
+    learned = bound_fit(codes, 2, prior="learned", prior_scale=1.0, tolerance=1e-13)
     assert learned.log_bound == pytest.approx(standard.log_bound, abs=1e-5)
     for one, other in zip(whitened(parameters_of(learned)), whitened(parameters_of(standard)), strict=True):
         assert np.allclose(one, other, atol=1e-3)
@@ -271,7 +274,7 @@ def test_loadings_mean_and_covariance_are_learned_together():
     """A maximum of the bound near what was planted; held at mean 0, the model misses it by far."""
     rng = np.random.default_rng(SEED)
     truth, codes, positions = printed_model(rng)
-    fit = fit_latent_trait(codes, 2, biases=False, prior="learned", prior_scale=None, tolerance=1e-11)
+    fit = bound_fit(codes, 2, biases=False, prior="learned", prior_scale=None, tolerance=1e-11)
     assert fit.converged
     assert not fit.biases.any()
     drawn = TraitParameters(
@@ -289,10 +292,10 @@ def test_loadings_mean_and_covariance_are_learned_together():
             fit.prior_root + np.diag(0.05 * rng.standard_normal(2)),
         )
         assert rows.counts @ settle(rows, nearby).rows.log_bound < fit.log_bound
-    held = fit_latent_trait(codes, 2, biases=False, tolerance=1e-8)
+    held = bound_fit(codes, 2, biases=False, tolerance=1e-8)
     assert held.log_bound < fit.log_bound - 100
     assert away(held.loadings @ held.loadings.T, spread) > 0.25
-    flipped = fit_latent_trait(1 - codes, 2, biases=False, prior="learned", prior_scale=None, tolerance=1e-11)
+    flipped = bound_fit(1 - codes, 2, biases=False, prior="learned", prior_scale=None, tolerance=1e-11)
     assert np.allclose(flipped.prior_mean, -fit.prior_mean, atol=1e-2)
 
 
@@ -336,12 +339,12 @@ def planted(rng, p=150, n=400, missing=0.0):
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_planted_loadings_are_recovered(missing):
     truth, codes, positions = planted(np.random.default_rng(SEED), missing=missing)
-    z = planted_z(fit_latent_trait(codes, 2, tolerance=1e-7), truth, positions) * np.sqrt(1 - missing)
+    z = planted_z(bound_fit(codes, 2, tolerance=1e-7), truth, positions) * np.sqrt(1 - missing)
     assert np.abs(z).max() < z_limit(z.size)
     assert 0.7 < np.sqrt((z**2).mean()) < 1.3
     if missing:  # filling the holes with the commoner value pulls loadings in
         commoner = (np.where(codes < 0, np.nan, codes) == 1).mean(axis=0) > 0.5 * (codes >= 0).mean(axis=0)
-        filled = fit_latent_trait(np.where(codes < 0, commoner, codes), 2, tolerance=1e-7)
+        filled = bound_fit(np.where(codes < 0, commoner, codes), 2, tolerance=1e-7)
         assert np.abs(planted_z(filled, truth, positions) * np.sqrt(1 - missing)).max() > z_limit(z.size)
 
 
@@ -349,7 +352,7 @@ def test_a_wrong_update_of_the_loadings_does_not_recover_them(monkeypatch):
     right = lambda_of
     truth, codes, positions = planted(np.random.default_rng(SEED))
     monkeypatch.setattr(latent_em, "lambda_of", lambda xi: right(xi) / 2)  # eqs. 36 and 41 without their factor 2
-    z = planted_z(fit_latent_trait(codes, 2, max_iterations=60), truth, positions)
+    z = planted_z(bound_fit(codes, 2, max_iterations=60), truth, positions)
     assert np.abs(z).max() > z_limit(z.size)
 
 
@@ -357,27 +360,27 @@ def test_few_columns_give_loadings_that_are_too_small():
     """What the bound costs, as the module says: with 8 columns five draws gave 0.48 to 0.67."""
     rng = np.random.default_rng(SEED)
     truth = random_parameters(rng, 8, 2, scale=1.0, standard=True)
-    fit = fit_latent_trait(simulate(rng, truth, 3000)[0], 2)
+    fit = bound_fit(simulate(rng, truth, 3000)[0], 2)
     assert np.linalg.norm(fit.loadings) < 0.9 * np.linalg.norm(truth.loadings)
 
 
 def test_axes_are_principal_and_signs_fixed():
     rng = np.random.default_rng(SEED)
     codes = simulate(rng, random_parameters(rng, 9, 3, standard=True), 300)[0]
-    fit = fit_latent_trait(codes, 3)
+    fit = bound_fit(codes, 3)
     gram = fit.loadings.T @ fit.loadings
     assert np.allclose(gram, np.diag(np.diag(gram)), atol=1e-10)
     assert (np.diff(np.diag(gram)) <= 0).all()
     for column in fit.loadings.T:
         assert column[np.abs(column).argmax()] > 0
-    flipped = fit_latent_trait(1 - codes, 3)  # the other coding turns signs of logits, not the map's shape
+    flipped = bound_fit(1 - codes, 3)  # the other coding turns signs of logits, not the map's shape
     assert np.allclose(np.abs(flipped.loadings), np.abs(fit.loadings), atol=1e-3)
     assert flipped.log_bound == pytest.approx(fit.log_bound, abs=1e-5)
 
 
 def test_draws_have_the_marginals():
     rng = np.random.default_rng(SEED)
-    fit = fit_latent_trait(simulate(rng, random_parameters(rng, 5, 2), 200)[0], 2)
+    fit = bound_fit(simulate(rng, random_parameters(rng, 5, 2), 200)[0], 2)
     n = 40_000
     share, p = fit.sample(n, np.random.default_rng(SEED)).mean(axis=0), fit.marginals()
     z = (share - p) * np.sqrt(n / (p * (1 - p)))

@@ -16,6 +16,7 @@ row's precision :math:`I + \sum_i 2 \lambda(\xi_i) w_i w_i^T` has no eigenvalue 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "Moments",
     "TraitParameters",
     "TraitState",
+    "ascend",
     "climb",
     "cost",
     "init",
@@ -164,30 +166,53 @@ def climb(
     max_iterations: int,
     memory: int,
 ) -> Climb:
-    """EM until three iterations in a row raise the objective by less than ``tolerance`` of 1 + its size.
+    """EM from ``parameters``; the arguments are those of `ascend`."""
 
-    Parameters are extrapolated by Anderson's method from the last ``memory`` iterations; where that lowers the
-    objective, the plain step is taken, which cannot.
+    def at(new: TraitParameters, old: TraitState) -> TraitState:
+        return init(rows, new, old.rows.next_xi, ridge=ridge)
+
+    def far(new: TraitParameters, old: TraitState) -> TraitState:
+        return at(new, at(new, old))  # the old xi fits the new parameters badly
+
+    return ascend(
+        init(rows, parameters, ridge=ridge), lambda state: _improved(rows, state, learn, ridge), at, far, learn,
+        tolerance=tolerance, max_iterations=max_iterations, memory=memory,
+    )  # fmt: skip
+
+
+def ascend(
+    state: TraitState,
+    improved: Callable[[TraitState], TraitParameters],
+    at: Callable[[TraitParameters, TraitState], TraitState],
+    far: Callable[[TraitParameters, TraitState], TraitState],
+    learn: Learned,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    memory: int,
+) -> Climb:
+    """Iterate until three iterations in a row raise the objective by less than ``tolerance`` of 1 + its size.
+
+    ``improved`` gives the parameters of the next iteration, ``at`` the state there, which is not below the last, and
+    ``far`` the state of parameters that are extrapolated by Anderson's method from the last ``memory`` iterations;
+    where that lowers the objective, the plain step is taken, which cannot.
     """
-    state = init(rows, parameters, ridge=ridge)
     trace, n_iterations, quiet = [state.objective], 1, 0
     changes: list[_Floats] = []
     ends: list[_Floats] = []
     while quiet < 3 and n_iterations < max_iterations:
-        improved = _improved(rows, state, learn, ridge)
-        end = _packed(improved, learn)
+        better = improved(state)
+        end = _packed(better, learn)
         changes = [*changes, end - _packed(state.parameters, learn)][-memory - 1 :]
         ends = [*ends, end][-memory - 1 :]
         extrapolated = len(ends) > 2
         if extrapolated:
-            guess = _unpacked(extrapolate(changes, ends), improved, learn)
-            near = init(rows, guess, state.rows.next_xi, ridge=ridge)
-            new = init(rows, guess, near.rows.next_xi, ridge=ridge)  # the old xi fits the new parameters badly
-            n_iterations += 2
+            new = far(_unpacked(extrapolate(changes, ends), better, learn), state)
+            n_iterations += 1 if far is at else 2
         if not extrapolated or not new.objective >= state.objective:
             if extrapolated:
                 changes, ends = [], []
-            new = init(rows, improved, state.rows.next_xi, ridge=ridge)
+            new = at(better, state)
             n_iterations += 1
         if not new.objective > state.objective:  # nothing but rounding is left
             quiet = 3

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.variational.expectations import expected_log_logistic
-from doxa.variational.latent_em import TraitParameters, logit_variances, settle, whitened
+from doxa.variational.latent_em import Moments, TraitParameters, logit_variances, settle, whitened
+from doxa.variational.latent_quadrature import grid, grid_moments
 from doxa.variational.latent_rows import BinaryRows, Coding, code_rows
 
 __all__ = ["LatentPosterior", "LatentTrait"]
@@ -25,8 +26,8 @@ class LatentPosterior(NamedTuple):
     """Gaussian approximations to the posteriors of the positions of rows."""
 
     mean: _Floats  # (n_rows, k)
-    covariance: _Floats  # (n_rows, k, k); too small, as of every such bound
-    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats
+    covariance: _Floats  # (n_rows, k, k); too small where they come from a bound
+    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats; by quadrature, equal
 
     @property
     def sd(self) -> _Floats:
@@ -59,6 +60,9 @@ class LatentTrait:
     spread : ndarray of float, shape (p, k + 1, k + 1), or None
         Posterior covariance of every column's loadings and bias, whose means are then ``loadings`` and ``biases``;
         everything below averages over it. Too small, as of every such bound. None where they were maximised.
+    spacing : float or None
+        Of the grid of positions, where the likelihood was maximised by quadrature: ``log_bound`` is then the log
+        likelihood itself, and posteriors of rows have their true means and covariances. None: all are bounds.
     """
 
     names: tuple[str, ...]
@@ -71,6 +75,7 @@ class LatentTrait:
     converged: bool
     trace: _Floats
     spread: _Floats | None = None
+    spacing: float | None = None
     _coding: Coding | None = None  # of the data fitted to
 
     @property
@@ -84,7 +89,7 @@ class LatentTrait:
         return self.prior_root @ self.prior_root.T
 
     def posterior(self, data: Any) -> LatentPosterior:
-        """Posteriors of the positions of rows, each with its xi at their best; all cells of a row may be missing.
+        """Posteriors of the positions of rows; all cells of a row may be missing.
 
         Parameters
         ----------
@@ -106,7 +111,7 @@ class LatentTrait:
         is averaged over its Gaussian by quadrature.
         """
         rows, row_index, _ = code_rows(data, None, self._coding or Coding(self.names, None))
-        found = settle(rows, self._parameters).rows
+        found = self._moments(rows)
         loadings, biases = whitened(self._parameters)
         variance = logit_variances(self._parameters, found.mean, found.covariance)
         return _averaged_logistic(biases + found.mean @ loadings.T, variance)[row_index]
@@ -131,15 +136,21 @@ class LatentTrait:
         state = "" if self.converged else ", not converged"
         size = f"n_columns={len(self.names)}, n_components={self.n_components}"
         of = "likelihood" if self.spread is None else "evidence"
-        return f"<LatentTrait({size}): log {of} above {self.log_bound:.4f}{state}>"
+        above = "above " if self.spacing is None else ""
+        return f"<LatentTrait({size}): log {of} {above}{self.log_bound:.4f}{state}>"
 
     @property
     def _parameters(self) -> TraitParameters:
         return TraitParameters(self.loadings, self.biases, self.prior_mean, self.prior_root, self.spread)
 
+    def _moments(self, rows: BinaryRows) -> Moments:
+        if self.spacing is not None:
+            return grid_moments(rows, self._parameters, grid(self.n_components, self.spacing))
+        return settle(rows, self._parameters).rows
+
     def _posterior(self, rows: BinaryRows) -> LatentPosterior:
         root = self.prior_root
-        found = settle(rows, self._parameters).rows
+        found = self._moments(rows)
         return LatentPosterior(self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T, found.log_bound)
 
 
