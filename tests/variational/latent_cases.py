@@ -20,7 +20,7 @@ def random_parameters(rng, p, k, *, scale=1.5, standard=False) -> TraitParameter
 
 def simulate(rng, parameters: TraitParameters, n: int, *, missing=0.0):
     """Codes (n, p), -1 where missing, and the positions (n, k)."""
-    loadings, biases, mean, root = parameters
+    loadings, biases, mean, root, _ = parameters
     positions = mean + rng.standard_normal((n, len(mean))) @ root.T
     logits = biases + positions @ loadings.T
     codes = (rng.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(int)

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.variational.latent_em import TraitParameters, climb, settle
+from doxa.variational.latent_em import LOADINGS, TraitParameters, climb, settle
 from doxa.variational.latent_model import LatentTrait
 from doxa.variational.latent_trait import fit_latent_prior, fit_latent_trait
 from support.checks import SEED
@@ -20,7 +20,7 @@ from support.checks import SEED
 def test_a_missing_cell_is_integrated_out():
     """The row then has the bound and posterior of a model without that column."""
     rng = np.random.default_rng(SEED)
-    fit = fit_latent_trait(simulate(rng, random_parameters(rng, 6, 2), 150)[0], 2)
+    fit = fit_latent_trait(simulate(rng, random_parameters(rng, 6, 2), 150)[0], 2, likelihood="bound")
     row = np.array([[1.0, 0, np.nan, 1, np.nan, 0]])
     kept = [0, 1, 3, 5]
     small = TraitParameters(fit.loadings[kept], fit.biases[kept], fit.prior_mean, fit.prior_root)
@@ -71,9 +71,9 @@ def test_probabilities_average_the_logistic_over_the_posterior():
 def test_rows_without_cells_and_columns_without_cells_change_nothing_else():
     rng = np.random.default_rng(SEED)
     codes = simulate(rng, random_parameters(rng, 6, 1), 150)[0].astype(float)
-    fit = fit_latent_trait(codes, 1, tolerance=1e-14)
-    wider = fit_latent_trait(np.column_stack([codes, np.full(150, np.nan)]), 1, tolerance=1e-14)
-    longer = fit_latent_trait(np.concatenate([codes, np.full((9, 6), np.nan)]), 1, tolerance=1e-14)
+    fit = fit_latent_trait(codes, 1, tolerance=1e-14, likelihood="bound")
+    wider = fit_latent_trait(np.column_stack([codes, np.full(150, np.nan)]), 1, tolerance=1e-14, likelihood="bound")
+    longer = fit_latent_trait(np.concatenate([codes, np.full((9, 6), np.nan)]), 1, tolerance=1e-14, likelihood="bound")
     for other in (wider, longer):
         assert np.allclose(other.loadings[:6], fit.loadings, atol=1e-4)
         assert other.log_bound == pytest.approx(fit.log_bound, abs=1e-7)
@@ -166,7 +166,7 @@ def test_the_limit_of_iterations_is_said():
     assert not fit.converged
     assert repr(fit).endswith(", not converged>")
     assert climb(
-        rows_of([[0], [1]]), TraitParameters(np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.eye(1)), "loadings",
+        rows_of([[0], [1]]), TraitParameters(np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.eye(1)), LOADINGS,
         ridge=1.0, tolerance=1e-9, max_iterations=100, memory=6,
     ).converged  # fmt: skip
 

@@ -21,7 +21,10 @@ _Floats = NDArray[np.float64]
 
 
 class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A few normal factors behind binary columns, by the variational EM of Jaakkola & Jordan (2000, section 6).
+    """A few normal factors behind binary columns: the latent trait model of Jaakkola & Jordan (2000, section 6).
+
+    One or two factors are learned by maximum likelihood, by quadrature over them, where `fit_latent_trait` finds that
+    affordable; more by the variational EM of the paper.
 
     Parameters
     ----------
@@ -44,7 +47,8 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     intercept_ : ndarray of float, shape (n_features,)
         Biases: the log odds of each column where all factors are 0.
     log_likelihood_bound_ : float
-        Lower bound of the log likelihood of the data fitted to, nats.
+        Lower bound of the log likelihood of the data fitted to, nats; where ``model_.spacing`` is a number, the log
+        likelihood itself.
     model_ : LatentTrait
         The fitted model, with its trace and more that it can be asked.
     n_iter_ : int
@@ -55,11 +59,11 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     --------
     >>> X = [[0, 0, 0], [1, 1, 1], [0, 0, np.nan], [1, 1, 0], [0, 1, 0], [1, 1, 1]]
     >>> model = BinaryFactorAnalysis(n_components=1).fit(X)
-    >>> model.transform([[1, 1, 1], [np.nan, np.nan, np.nan]]).round(2)
-    array([[1.01],
+    >>> model.transform([[1, 1, 1], [np.nan, np.nan, np.nan]]).round(2) + 0.0
+    array([[1.09],
            [0.  ]])
     >>> model.reconstruct([[1, 1, np.nan]]).round(2)
-    array([[0.75, 0.88, 0.55]])
+    array([[0.86, 0.95, 0.65]])
     """
 
     def __init__(

@@ -6,6 +6,10 @@ h_t^2` (eq. 12), and each step raises the bound on the evidence.  Unlike the sin
 `doxa.variational.sequential` the result depends neither on the order of the rows nor on how they are collapsed; with
 every xi at its best the bound is concave in the mean and the Cholesky factor of the Gaussian, so there is one optimum.
 
+The bound has more curvature than the likelihood, so the Gaussian is too narrow.  ``corrected`` takes the curvature of
+the likelihood itself, :math:`n_t g(h_t) g(-h_t)`, averaged over the Gaussian found: one step towards the precision of
+the best Gaussian (`doxa.variational.optimal`), at the cost of one iteration.
+
 EM slows as coefficients are added (hundreds of iterations at d = 100), so steps are extrapolated by Anderson's method
 from the last few; an extrapolated step that lowers the bound is replaced by the plain one, which cannot.
 """
@@ -21,6 +25,7 @@ from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.variational.anderson import extrapolate
 from doxa.variational.bound import expected_log_bound, lambda_of
+from doxa.variational.expectations import expected_log_logistic
 from doxa.variational.gaussian import GaussianPosterior
 from doxa.variational.whitened import Whitened, covariance_factor, divergence, row_variances, to_posterior, whiten
 
@@ -59,13 +64,21 @@ def step(problem: Whitened, state: BatchState) -> BatchState:
 
 
 def batch_posterior(
-    problem: LogisticRegressionProblem, *, tolerance: float = 1e-10, max_iterations: int = 2000, memory: int = 8
+    problem: LogisticRegressionProblem,
+    *,
+    corrected: bool = False,
+    tolerance: float = 1e-10,
+    max_iterations: int = 2000,
+    memory: int = 8,
 ) -> GaussianPosterior:
     """Variational posterior with all xi optimised together (Jaakkola & Jordan 2000, eqs. 10-12 and 15).
 
     Parameters
     ----------
     problem : LogisticRegressionProblem
+    corrected : bool, default=False
+        Give the Gaussian a covariance that is not too small: that of the likelihood's mean curvature under it. Means
+        and bound stay those of the variational Gaussian.
     tolerance : float, default=1e-10
         Stop when three steps in a row raise the bound by less than this share of 1 + its size.
     max_iterations : int, default=2000
@@ -77,7 +90,9 @@ def batch_posterior(
     -------
     GaussianPosterior
         ``log_evidence`` is a lower bound (nats) and ``trace`` the bound after each step, which never decreases. Its
-        standard deviations are too small, the more so the more coefficients there are.
+        standard deviations are too small, the more so the more coefficients there are. Over 200 random problems with
+        one or two coefficients they were 0.40 to 1.00 of the exact ones, 5% below 0.76, median 0.96; corrected, 0.75 to
+        1.04, 5% below 0.94, median 0.995.
 
     Raises
     ------
@@ -116,11 +131,18 @@ def batch_posterior(
     return to_posterior(
         whitened,
         state.mean,
-        state.factor,
-        method="batch variational",
+        _corrected_factor(whitened, state) if corrected else state.factor,
+        method="batch variational, corrected" if corrected else "batch variational",
         log_evidence=state.log_bound,
         evidence_kind="lower bound",
         n_iterations=n_iterations,
         converged=quiet >= 3,
         trace=np.array(trace),
     )
+
+
+def _corrected_factor(problem: Whitened, state: BatchState) -> _Floats:
+    """Factor of the covariance whose precision has the likelihood's mean curvature under the Gaussian of ``state``."""
+    centre = problem.offset + problem.rows @ state.mean
+    expected = expected_log_logistic(centre, np.sqrt(row_variances(problem.rows, state.factor)))
+    return covariance_factor(problem.rows, problem.counts * expected.curvature)

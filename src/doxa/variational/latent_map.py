@@ -38,9 +38,9 @@ class LatentMap:
     positions : ndarray of float, shape (n_rows, k)
         Posterior mean of each row, in the order of the source. A priori a position is standard normal.
     covariances : ndarray of float, shape (n_rows, k, k)
-        Of the positions given the loadings; too small, as of every variational bound of this kind.
+        Of the positions given the loadings; too small where ``fit.spacing`` is None, as of every such bound.
     fit : LatentTrait
-        The model: names and loadings of the columns, the bound on the likelihood.
+        The model: names and loadings of the columns, the likelihood or the bound on it.
     """
 
     positions: _Floats
@@ -87,7 +87,8 @@ def latent_map(data: Any, n_components: int = 2, **options: Any) -> LatentMap:
     n_components : int, default=2
         Dimensions, at most p.
     **options
-        As `fit_latent_trait` takes them: ``counts``, ``prior_scale``, ``tolerance``, ``max_iterations``, ``memory``.
+        As `fit_latent_trait` takes them: ``counts``, ``likelihood``, ``prior_scale``, ``tolerance``,
+        ``max_iterations``, ``memory``.
 
     Returns
     -------

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.variational.expectations import expected_log_logistic
-from doxa.variational.latent_em import TraitParameters, settle
+from doxa.variational.latent_em import Moments, TraitParameters, logit_variances, settle, whitened
+from doxa.variational.latent_quadrature import grid, grid_moments
 from doxa.variational.latent_rows import BinaryRows, Coding, code_rows
 
 __all__ = ["LatentPosterior", "LatentTrait"]
@@ -25,8 +26,8 @@ class LatentPosterior(NamedTuple):
     """Gaussian approximations to the posteriors of the positions of rows."""
 
     mean: _Floats  # (n_rows, k)
-    covariance: _Floats  # (n_rows, k, k); too small, as of every such bound
-    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats
+    covariance: _Floats  # (n_rows, k, k); too small where they come from a bound
+    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats; by quadrature, equal
 
     @property
     def sd(self) -> _Floats:
@@ -47,14 +48,21 @@ class LatentTrait:
     prior_mean, prior_root : ndarray of float, shapes (k,) and (k, k)
         Mean of the positions z, and the lower triangular L of their covariance L L'.
     log_bound : float
-        Lower bound of the log likelihood of the data at these parameters, nats.
+        Lower bound of the log likelihood of the data at these parameters, nats; where there is a ``spread``, of the log
+        evidence, that is with loadings and biases integrated out.
     n_iterations : int
         Times that the posteriors of all rows were computed.
     converged : bool
         False if the limit of iterations ended the search.
     trace : ndarray of float, shape (n,)
         What was maximised, after each iteration, nats: the bound plus the log prior of loadings and biases relative to
-        its peak. It never decreases.
+        its peak; where there is a ``spread``, the bound of the evidence. It never decreases.
+    spread : ndarray of float, shape (p, k + 1, k + 1), or None
+        Posterior covariance of every column's loadings and bias, whose means are then ``loadings`` and ``biases``;
+        everything below averages over it. Too small, as of every such bound. None where they were maximised.
+    spacing : float or None
+        Of the grid of positions, where the likelihood was maximised by quadrature: ``log_bound`` is then the log
+        likelihood itself, and posteriors of rows have their true means and covariances. None: all are bounds.
     """
 
     names: tuple[str, ...]
@@ -66,6 +74,8 @@ class LatentTrait:
     n_iterations: int
     converged: bool
     trace: _Floats
+    spread: _Floats | None = None
+    spacing: float | None = None
     _coding: Coding | None = None  # of the data fitted to
 
     @property
@@ -79,7 +89,7 @@ class LatentTrait:
         return self.prior_root @ self.prior_root.T
 
     def posterior(self, data: Any) -> LatentPosterior:
-        """Posteriors of the positions of rows, each with its xi at their best; all cells of a row may be missing.
+        """Posteriors of the positions of rows; all cells of a row may be missing.
 
         Parameters
         ----------
@@ -101,32 +111,46 @@ class LatentTrait:
         is averaged over its Gaussian by quadrature.
         """
         rows, row_index, _ = code_rows(data, None, self._coding or Coding(self.names, None))
-        found = self._posterior(rows)
-        p, k = self.loadings.shape
-        squares = (self.loadings[:, :, None] * self.loadings[:, None, :]).reshape(p, k * k)
-        variance = found.covariance.reshape(-1, k * k) @ squares.T
-        return _averaged_logistic(self.biases + found.mean @ self.loadings.T, variance)[row_index]
+        found = self._moments(rows)
+        loadings, biases = whitened(self._parameters)
+        variance = logit_variances(self._parameters, found.mean, found.covariance)
+        return _averaged_logistic(biases + found.mean @ loadings.T, variance)[row_index]
 
     def marginals(self) -> _Floats:
         """Probability that each column is 1, shape (p,), when no cell of the row is known."""
-        variance = ((self.loadings @ self.prior_root) ** 2).sum(axis=1)
-        return _averaged_logistic(self.biases + self.loadings @ self.prior_mean, variance)
+        k = self.n_components
+        variance = logit_variances(self._parameters, np.zeros((1, k)), np.eye(k)[None])[0]
+        return _averaged_logistic(whitened(self._parameters)[1], variance)
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        """``n`` independent rows of 0 and 1, shape (n, p)."""
+        """``n`` rows of 0 and 1, shape (n, p); with a ``spread``, each has loadings and biases of its own."""
         n = check_whole("n", n, 0)
         positions = self.prior_mean + rng.standard_normal((n, self.n_components)) @ self.prior_root.T
         logits = self.biases + positions @ self.loadings.T
+        if self.spread is not None:
+            held = np.zeros((1, self.n_components, self.n_components))
+            logits += rng.standard_normal(logits.shape) * np.sqrt(logit_variances(self._parameters, positions, held))
         return (rng.logistic(size=logits.shape) < logits).astype(np.int8)
 
     def __repr__(self) -> str:
         state = "" if self.converged else ", not converged"
         size = f"n_columns={len(self.names)}, n_components={self.n_components}"
-        return f"<LatentTrait({size}): log likelihood above {self.log_bound:.4f}{state}>"
+        of = "likelihood" if self.spread is None else "evidence"
+        above = "above " if self.spacing is None else ""
+        return f"<LatentTrait({size}): log {of} {above}{self.log_bound:.4f}{state}>"
+
+    @property
+    def _parameters(self) -> TraitParameters:
+        return TraitParameters(self.loadings, self.biases, self.prior_mean, self.prior_root, self.spread)
+
+    def _moments(self, rows: BinaryRows) -> Moments:
+        if self.spacing is not None:
+            return grid_moments(rows, self._parameters, grid(self.n_components, self.spacing))
+        return settle(rows, self._parameters).rows
 
     def _posterior(self, rows: BinaryRows) -> LatentPosterior:
         root = self.prior_root
-        found = settle(rows, TraitParameters(self.loadings, self.biases, self.prior_mean, root)).rows
+        found = self._moments(rows)
         return LatentPosterior(self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T, found.log_bound)
 
 
