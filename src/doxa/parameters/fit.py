@@ -27,7 +27,6 @@ from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import Approximated, approximate, check_approximation
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.ladder import Rung
 from doxa.parameters.method_options import Method, check_blocks, check_method, method_name
 from doxa.parameters.methods import METHODS, choose
@@ -35,7 +34,6 @@ from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
-from doxa.parameters.symmetry import find_symmetries
 from doxa.parameters.weight_bound import log_beta
 from doxa.variational.case_order import Order, check_order
 from doxa.variational.gaussian import GaussianPosterior
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
     from doxa.mcmc.importance_proposals import Proposal
 
 __all__ = ["approximations_of", "fit", "make_plan", "resume", "run_plan"]
-
-_POINTS = 8  # at which a symmetry must hold
 
 
 def fit(
@@ -273,13 +269,7 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
     """All that is known before the chains start: methods and why, symmetries, and what the table holds."""
     table = plan.table
     codes = binary_codes(table, plan.network.names)
-    hidden = tuple(name for j, name in enumerate(plan.network.names) if (codes[:, j] < 0).all())
-    symmetries = []
-    for k, part in enumerate(planned):
-        if isinstance(part.found.target, JointTarget):
-            rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 2)))
-            points = np.asarray(part.found.proposal.sample(_POINTS, rng))
-            symmetries += [found.text for found in find_symmetries(part.found.target, hidden, points)]
+    symmetries = [symmetry.text for part in planned for symmetry in part.found.symmetries]
     n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
     parts = [_part_report(part.found, part.rung) for part in planned]
     joint = [k for k, part in enumerate(planned) if not part.found.part.complete]

@@ -14,6 +14,7 @@ from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import cycle, mixture
+from doxa.mcmc.kernels.exchange import Exchanging
 from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
@@ -41,6 +42,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _FEWEST_RUNGS, _RUNGS, _MORE_RUNGS = 8, 12, 8  # of the ladder of powers: at first, and at most; more a coordinate
 _LEAST_POWER = 0.02  # before 0, with which the ladder ends
 _LADDER_PILOT, _LADDER_ACCEPTANCE = 8, 0.4  # transitions of each tuning walker, and the share that is to be accepted
+_SELDOM = 16  # steps between exchanges of hidden nodes, where steps are made in bulk
 _TAILS = 0.1  # of the updates of blocks have the noise of a t distribution
 _FLIP_TAILS = 0.3  # of flips where the posterior goes on beyond the Gaussian
 _WIDE = 0.2  # of an adaptive sampler's proposals go on being drawn from the start, with its tails and its prior
@@ -68,16 +70,25 @@ def choose(found: Approximated, method: options.Method, rng: np.random.Generator
     if isinstance(found.target, AugmentationSampler):
         why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
         return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why, found.target)
-    if isinstance(method, str):
-        return METHODS[method](found, rng)
-    return METHODS[method.name](found, rng, method, labels)
+    more = () if isinstance(method, str) else (method, labels)
+    rung = METHODS[options.method_name(method)](found, rng, *more)
+    return rung if method == "variational" else _with_exchanges(found, rung)
+
+
+def _with_exchanges(found: Approximated, rung: Rung) -> Rung:
+    """The kernel in turn with the exchanges that leave the posterior as it is; seldom where steps are made in bulk."""
+    if rung.kernel is None or not found.symmetries:
+        return rung
+    matrices = [symmetry.matrix for symmetry in found.symmetries]
+    return rung._replace(kernel=Exchanging(rung.kernel, matrices, _SELDOM if rung.walkers == 1 else 1))
 
 
 def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
         return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
-    modes = f"{len(found.modes) or len(components_of(found))} modes were found"
+    images = ", with their images where hidden nodes are exchanged" if found.symmetries else ""
+    modes = f"{len(found.modes) or len(components_of(found))} modes were found{images}"
     if rung.pilot.good_with_long_tails:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
     local = _hmc(found, rng)
