@@ -33,6 +33,7 @@ OTHERS = [
     {"approximation": "jaakkola_jordan"},
     {"approximation": "sequential"},
     {"method": "regeneration"},
+    {"method": "resampling"},
     {"method": "flip"},
 ]
 BY_STEPS = [{"method": "block"}, {"method": "mixture"}]  # which takes longer

@@ -24,9 +24,9 @@ from doxa.parameters.regression_target import RegressionTarget
 from doxa.variational.hidden import hidden_posterior
 from support.checks import z_limit
 
-NAMED = ["independence", "block", "mixture", "regeneration", "flip", "split_hmc", "tempered"]  # those of the paper
-KERNELS = [name for name in NAMED if name != "regeneration"]  # which has a sampler of its own
-ALONE = ["independence", "regeneration"]  # one walker a chain
+NAMED = ["independence", "block", "mixture", "regeneration", "resampling", "flip", "split_hmc", "tempered"]
+KERNELS = [name for name in NAMED if name not in ("regeneration", "resampling")]  # which have samplers of their own
+ALONE = ["independence", "regeneration", "resampling"]  # one walker a chain
 FORMS = ["unconstrained", "structured", "mean_field"]
 
 
@@ -54,7 +54,7 @@ def found_on(seed, approximation=None):
     ("method", "approximation", "seed"),
     [
         *((method, None, 0) for method in NAMED),
-        *((method, "mean_field", 0) for method in ("block", "regeneration", "tempered")),
+        *((method, "mean_field", 0) for method in ("block", "regeneration", "resampling", "tempered")),
         *((method, None, 1) for method in ("block", "tempered")),  # the lighter mode has 3% of the mass
         *(
             pytest.param(method, form, seed, marks=pytest.mark.slow)

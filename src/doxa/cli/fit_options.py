@@ -81,7 +81,7 @@ Method = Annotated[
     str,
     typer.Option(
         help="How to draw: auto, independence, flip, split_hmc, hmc, block, mixture, random_walk, tempered, "
-        "regeneration, augmentation, or variational for the approximation itself."
+        "regeneration, resampling, augmentation, or variational for the approximation itself."
     ),
 ]
 Approximation = Annotated[

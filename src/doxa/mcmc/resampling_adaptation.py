@@ -29,7 +29,7 @@ from doxa.mcmc.kernels.kernel import Walkers, start_at
 from doxa.mcmc.kernels.lockstep import decide
 from doxa.mcmc.normal import Normal, guarded, normal_like
 from doxa.mcmc.pilot import choose_proposal
-from doxa.mcmc.regeneration import RegenerativeSampler, RegenerativeState
+from doxa.mcmc.regeneration import RegenerativeSampler, RegenerativeState, check_share, chunk_of
 from doxa.mcmc.targets import Target, TargetError
 from doxa.mcmc.tour_moments import TourMoments, add_draws, close_tour, correction, no_tours
 
@@ -179,6 +179,10 @@ class ResamplingSampler:
         Where the initial phase begins.
     chains, rounds, steps : int
         Of the initial phase; see `adapt_by_resampling`.
+    wide : Proposal, optional
+        Mixed into the frozen proposal with probability ``wide_share``: ``proposal`` when left out.  Normalised.
+    wide_share : float, default=0.05
+        In [0, 1).
     thin : int, default=1
         Steps between kept draws.
 
@@ -210,18 +214,26 @@ class ResamplingSampler:
     chains: int = 64
     rounds: int = 8
     steps: int = 16
+    wide: Proposal | None = None
+    wide_share: float = _GUARD
     thin: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what is no Gaussian, and numbers that are too small."""
         normal_like(self.proposal, self.target)
         _check_numbers(self.chains, self.rounds, self.steps)
+        check_share("wide_share", self.wide_share)
         check_whole("thin", self.thin, 1)
 
     @property
     def state_type(self) -> type[ResamplingState]:
         """The type of its states."""
         return ResamplingState
+
+    @property
+    def chunk(self) -> int:
+        """Steps made at a time; a matter of sizes alone, so that draws do not depend on blocks."""
+        return chunk_of(self.target)
 
     def init(self, rng: np.random.Generator) -> ResamplingState:
         """Run the initial phase, and begin the first tour."""
@@ -240,8 +252,8 @@ class ResamplingSampler:
         return ResamplingState._make((state.mean, state.cholesky, *chain)), draws, info
 
     def _frozen(self, normal: Normal) -> RegenerativeSampler:
-        proposal = guarded(normal, normal_like(self.proposal, self.target), _GUARD)
-        return RegenerativeSampler(self.target, proposal, thin=self.thin)
+        wide = normal_like(self.proposal, self.target) if self.wide is None else self.wide
+        return RegenerativeSampler(self.target, guarded(normal, wide, self.wide_share), thin=self.thin)
 
 
 def _check_numbers(chains: int, rounds: int, steps: int) -> None:

@@ -1,6 +1,7 @@
-"""Questions about parameters: their posterior given a network and a table."""
+"""Questions about parameters: their posterior given a network and a table, and the methods that take options."""
 
 from doxa.parameters.fit import fit
+from doxa.parameters.method_options import Block, Mixture, RandomWalk, Resampling
 from doxa.parameters.posterior import ParameterPosterior
 
-__all__ = ["ParameterPosterior", "fit"]
+__all__ = ["Block", "Mixture", "ParameterPosterior", "RandomWalk", "Resampling", "fit"]

@@ -6,7 +6,7 @@ values a mixture of t distributions around the modes that were found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
 from doxa.parameters.joint_target import JointTarget
@@ -25,6 +26,7 @@ from doxa.parameters.modes import Mode, find_modes
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.symmetry import Symmetry, apart, find_symmetries, images_of
 from doxa.variational.batch import batch_posterior
 from doxa.variational.case_order import Order, order_cases
 from doxa.variational.gaussian import Gaussian, GaussianPosterior
@@ -55,6 +57,7 @@ _FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
 _FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
 _DF = 5.0
+_POINTS = 8  # at which a symmetry must hold
 _WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
 _WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every climb begins on a plateau
 
@@ -67,6 +70,7 @@ class Approximated(NamedTuple):
     proposal: Any  # GaussianPosterior, Mixture or RootPosterior; None with an AugmentationSampler
     modes: tuple[Mode, ...] = ()  # of a joint part
     mixture: Mixture | None = None  # of a joint part with one mode and few parameters
+    symmetries: tuple[Symmetry, ...] = ()  # of a joint part: exchanges that leave its posterior as it is
 
 
 def approximate(
@@ -107,11 +111,14 @@ def approximate(
         if augment:
             return Approximated(part, AugmentationSampler(network, part, table), None)
         target = JointTarget(network, part, table)
+        symmetries = _symmetries(target, table)
         if name in HIDDEN_FORMS:
-            return Approximated(part, target, approximate_by_form(target, table, name, rng))
-        if name in PASSES:
-            return Approximated(part, target, approximate_by_pass(target, table, name, rng, order))
-        return _approximate_jointly(target, rng)
+            found = Approximated(part, target, approximate_by_form(target, table, name, rng))
+        elif name in PASSES:
+            found = Approximated(part, target, approximate_by_pass(target, table, name, rng, order))
+        else:
+            found = _approximate_jointly(target, rng, symmetries)
+        return found._replace(symmetries=symmetries)
     (node,) = part.nodes
     if node in network.roots:
         root = RootPosterior(*root_counts(network, node, table))
@@ -120,10 +127,10 @@ def approximate(
     method = "jaakkola_jordan" if name in HIDDEN_FORMS else "sequential" if name in PASSES else name or "optimal"
     if method in ONE_PASS:
         cases, drawn = order_cases(table, order, rng)
-        found = in_order(method, part_regression(network, part, table, cases), drawn=drawn)
+        gaussian = in_order(method, part_regression(network, part, table, cases), drawn=drawn)
     else:
-        found = APPROXIMATIONS[method](problem)
-    return Approximated(part, RegressionTarget(problem), found)
+        gaussian = APPROXIMATIONS[method](problem)
+    return Approximated(part, RegressionTarget(problem), gaussian)
 
 
 def in_order(name: str, problem: LogisticRegressionProblem, *, drawn: bool) -> GaussianPosterior:
@@ -139,13 +146,30 @@ def check_approximation(name: str | None) -> None:
         raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, known))}")
 
 
-def _approximate_jointly(target: JointTarget, rng: np.random.Generator) -> Approximated:
+def _symmetries(target: JointTarget, table: Table) -> tuple[Symmetry, ...]:
+    """Exchanges of labels, or of nodes that are observed nowhere, that hold at some points of the prior."""
+    names = target.network.names
+    codes = binary_codes(table, names)
+    hidden = tuple(name for j, name in enumerate(names) if (codes[:, j] < 0).all())
+    mean, cholesky = target.prior_spread
+    noise = np.random.default_rng(0).standard_normal((_POINTS, mean.size))  # any points will do
+    return tuple(find_symmetries(target, hidden, mean + noise @ cholesky.T))
+
+
+def _approximate_jointly(
+    target: JointTarget, rng: np.random.Generator, symmetries: tuple[Symmetry, ...]
+) -> Approximated:
     modes = find_modes(target, _starts(target, rng))
     mixture = None
     if target.n_dimensions <= _FEW:
         wide = Student(*target.prior_spread, _DF)
         modes = _look_elsewhere(target, modes, wide, rng)
         mixture, _ = grow_mixture(target, mixture_at(modes), rng, wide)
+    elif symmetries:
+        modes = _one_of_each(modes, symmetries)
+        whole = images_of(fit_mixture(target, mixture_at(modes), rng)[0], symmetries)
+        if len(whole.components) > 1:
+            return Approximated(target.part, target, whole, tuple(modes))
     if len(modes) > 1:
         several = mixture or fit_mixture(target, mixture_at(modes), rng)[0]
         return Approximated(target.part, target, several, tuple(modes))
@@ -153,6 +177,17 @@ def _approximate_jointly(target: JointTarget, rng: np.random.Generator) -> Appro
     (only,) = gaussian.components
     assert isinstance(only, Student)
     return Approximated(target.part, target, Gaussian(only.mean, only.cholesky), tuple(modes), mixture)
+
+
+def _one_of_each(modes: list[Mode], symmetries: tuple[Symmetry, ...]) -> list[Mode]:
+    """Modes of which none is the image of another under the exchanges; the first of each kind."""
+    kept: list[Mode] = []
+    for mode in modes:
+        known: Sequence[Any] = images_of(mixture_at(kept), symmetries).components if kept else ()
+        here = Student(mode.mean, mode.cholesky, _DF)
+        if all(apart(here, component) for component in known):
+            kept.append(mode)
+    return kept
 
 
 def _look_elsewhere(target: JointTarget, modes: list[Mode], wide: Student, rng: np.random.Generator) -> list[Mode]:

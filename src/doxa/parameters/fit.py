@@ -27,14 +27,13 @@ from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import Approximated, approximate, check_approximation
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.ladder import Rung
+from doxa.parameters.method_options import Method, check_blocks, check_method, method_name
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
-from doxa.parameters.symmetry import find_symmetries
 from doxa.parameters.weight_bound import log_beta
 from doxa.variational.case_order import Order, check_order
 from doxa.variational.gaussian import GaussianPosterior
@@ -46,14 +45,12 @@ if TYPE_CHECKING:
 
 __all__ = ["approximations_of", "fit", "make_plan", "resume", "run_plan"]
 
-_POINTS = 8  # at which a symmetry must hold
-
 
 def fit(
     network: LogisticNetwork,
     table: Table | IntoDataFrame | str | os.PathLike[str],
     *,
-    method: str = "auto",
+    method: Method = "auto",
     approximation: str | None = None,
     order: Order = "auto",
     chains: int = 4,
@@ -72,13 +69,14 @@ def fit(
     network : LogisticNetwork
     table : Table, data frame or path
         As `doxa.read_table` takes it.  Nodes without a column are hidden; columns that are no nodes are ignored.
-    method : str, default="auto"
+    method : str or object, default="auto"
         How to draw: ``"auto"`` lets pilot draws decide between ``"independence"`` (Metropolis-Hastings with proposals
         from the approximation), ``"flip"`` (both ends of a step), ``"split_hmc"`` (Hamiltonian steps that rotate under
         the approximation) and ``"hmc"``.  Others by name, after de Freitas et al. 2001: ``"block"``, ``"mixture"``
-        (with a random walk), ``"random_walk"`` and ``"regeneration"`` (adaptive); for modes far apart,
-        ``"tempered"``.  ``"augmentation"`` draws hidden values in turn with the parameters, as auto does where they
-        are too many to sum out; ``"variational"`` draws from the approximation.
+        (with a random walk), ``"random_walk"``, ``"regeneration"`` and ``"resampling"`` (adaptive); for modes far
+        apart, ``"tempered"``.  ``"augmentation"`` draws hidden values in turn with the parameters, as auto does where
+        they are too many to sum out; ``"variational"`` draws from the approximation.  Options come with an object:
+        `doxa.parameters.Block`, `RandomWalk`, `Mixture` or `Resampling`.
     approximation : str, optional
         Of each complete family: ``"optimal"`` (the Gaussian of least divergence), ``"laplace"``, ``"jaakkola_jordan"``,
         ``"sequential"`` or ``"spiegelhalter_lauritzen"``; the first when left out.  Or that of Jaakkola & Jordan with
@@ -156,7 +154,7 @@ def make_plan(
     table: Table,
     source: dict[str, Any] | None,
     *,
-    method: str,
+    method: Method,
     approximation: str | None,
     order: Order,
     chains: int,
@@ -166,6 +164,7 @@ def make_plan(
     seed: int | None,
 ) -> FitPlan:
     """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
+    method = check_method(method, METHODS)
     _check(network, table, method, approximation)
     check_order(order)
     schedule, until = plan_length(chains, draws, warmup, until)
@@ -209,10 +208,7 @@ def run_plan(
     with single_threaded_products():
         parts = _plan_parts(plan)
         report = _report(plan, parts)
-    labels = [
-        [f"{node}: {label}" for node in part.found.part.nodes for label in plan.network.coefficients(node)]
-        for part in parts
-    ]
+    labels = [_labels(plan.network, part.found.part) for part in parts]
     with (
         nullcontext() if open_store is None else open_store() as store
     ):  # only now: what cannot be planned leaves no file
@@ -251,7 +247,7 @@ def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
     for k, part in enumerate(independent_parts(plan.network, plan.table)):
         rng = _planning_rng(plan, k)
         found = _approximated(plan, part, rng)
-        chosen.append((found, choose(found, plan.method, rng)))
+        chosen.append((found, choose(found, plan.method, rng, _labels(plan.network, part))))
     return plan_parts(chosen)
 
 
@@ -272,13 +268,7 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
     """All that is known before the chains start: methods and why, symmetries, and what the table holds."""
     table = plan.table
     codes = binary_codes(table, plan.network.names)
-    hidden = tuple(name for j, name in enumerate(plan.network.names) if (codes[:, j] < 0).all())
-    symmetries = []
-    for k, part in enumerate(planned):
-        if isinstance(part.found.target, JointTarget):
-            rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 2)))
-            points = np.asarray(part.found.proposal.sample(_POINTS, rng))
-            symmetries += [found.text for found in find_symmetries(part.found.target, hidden, points)]
+    symmetries = [symmetry.text for part in planned for symmetry in part.found.symmetries]
     n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
     parts = [_part_report(part.found, part.rung) for part in planned]
     joint = [k for k, part in enumerate(planned) if not part.found.part.complete]
@@ -287,7 +277,9 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
         parts = [replace(part, bound=0.0) if k in joint else part for k, part in enumerate(parts)]
         parts[joint[0]] = replace(parts[joint[0]], bound=bound)
     fixed = fixed_log_likelihood(plan.network, table)
-    return FitReport(plan.method, tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed)
+    return FitReport(
+        method_name(plan.method), tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed
+    )
 
 
 def _part_report(found: Approximated, rung: Rung) -> PartReport:
@@ -323,16 +315,23 @@ def _with_evidence(report: FitReport, plan: list[PlannedPart], trace: Trace, ent
     return replace(report, parts=tuple(parts))
 
 
-def _check(network: object, table: Table, method: str, approximation: str | None) -> None:
+def _check(network: object, table: Table, method: Method, approximation: str | None) -> None:
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(
             f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
             "doxa.LogisticNetwork({'heart': ['smokes']})"
         )
-    if method not in METHODS:
-        raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
     check_approximation(approximation)
     if not network.parameters:
         raise ArgumentError("network has no parameters: it has no node with parents, and all roots are given")
     if not table.n_rows:
         raise ArgumentError("table has no rows; there is nothing to learn from")
+    parts = independent_parts(network, table)
+    exact = [part for part in parts if part.complete and part.nodes[0] in network.roots]
+    drawn = [_labels(network, part) for part in parts if part not in exact]
+    check_blocks(method, drawn, [label for part in exact for label in _labels(network, part)])
+
+
+def _labels(network: LogisticNetwork, part: Part) -> list[str]:
+    """Names of a part's coefficients, in their order."""
+    return [f"{node}: {label}" for node in part.nodes for label in network.coefficients(node)]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.models.logistic_factors import Factor, LogisticFactor
+from doxa.parameters.symmetry import label_exchange_matrix
 
 if TYPE_CHECKING:
     from doxa.models import LogisticNetwork
@@ -68,17 +69,5 @@ def label_exchanges(
             touched = tuple(
                 f for f, factor in enumerate(factors) if isinstance(factor, LogisticFactor) and v in factor.scope
             )
-            exchanges.append(LabelExchange(cells, _matrix(network, packing, network.names[v]), touched))
+            exchanges.append(LabelExchange(cells, label_exchange_matrix(network, packing, network.names[v]), touched))
     return tuple(exchanges)
-
-
-def _matrix(network: LogisticNetwork, packing: Packing, node: str) -> Floats:
-    matrix = np.eye(packing.n_dimensions)
-    place = {label: k for k, label in enumerate(packing.labels)}
-    for k, (owner, label) in enumerate(packing.labels):
-        is_weight = label == node and owner not in network.roots  # a root's label is 'probability', maybe a node's name
-        if owner == node or is_weight:
-            matrix[k, k] = -1.0
-            if is_weight and network.coding == "01" and (owner, "bias") in place:
-                matrix[place[owner, "bias"], k] = 1.0
-    return matrix

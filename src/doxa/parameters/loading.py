@@ -14,6 +14,8 @@ from doxa.estimates.store import RunFileError, RunHeader, open_reader, stored_st
 from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.parameters.fit import approximations_of
+from doxa.parameters.method_options import method_from_settings
+from doxa.parameters.methods import METHODS
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.runs import FitPlan, checked_header, report_from_json
 
@@ -74,7 +76,7 @@ def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: Logist
         )
     schedule = Schedule(header.n_chains, stored["draws"], stored["warmup"])
     entropy: Any = header.entropy
-    given = stored["method"], stored["approximation"]
+    given = method_from_settings(stored["method"], METHODS), stored["approximation"]
     plan = FitPlan(network, table, *given, schedule, Until(), entropy, order=stored.get("order", "auto"))
     if plan.header().options["cases"] != stored.get("cases"):
         raise ArgumentError(

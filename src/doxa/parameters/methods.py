@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import calibrated
 from doxa.mcmc.kernels.combined import cycle, mixture
+from doxa.mcmc.kernels.exchange import Exchanging
 from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
@@ -21,7 +22,9 @@ from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
 from doxa.mcmc.kernels.tempered_transitions import tempered
+from doxa.mcmc.resampling_adaptation import ResamplingSampler
 from doxa.mcmc.student import Student
+from doxa.parameters import method_options as options
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.components import components_of, moments_of, one_at_a_time
@@ -39,22 +42,26 @@ Floats: TypeAlias = NDArray[np.float64]
 _FEWEST_RUNGS, _RUNGS, _MORE_RUNGS = 8, 12, 8  # of the ladder of powers: at first, and at most; more a coordinate
 _LEAST_POWER = 0.02  # before 0, with which the ladder ends
 _LADDER_PILOT, _LADDER_ACCEPTANCE = 8, 0.4  # transitions of each tuning walker, and the share that is to be accepted
+_SELDOM = 16  # steps between exchanges of hidden nodes, where steps are made in bulk
 _TAILS = 0.1  # of the updates of blocks have the noise of a t distribution
 _FLIP_TAILS = 0.3  # of flips where the posterior goes on beyond the Gaussian
 _WIDE = 0.2  # of an adaptive sampler's proposals go on being drawn from the start, with its tails and its prior
-_BLOCK = 5  # coefficients, as in de Freitas et al. 2001, section 5.1
+
+_BLOCK, _MIXTURE, _WALK, _RESAMPLING = options.Block(), options.Mixture(), options.RandomWalk(), options.Resampling()
 
 
-def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
+def choose(found: Approximated, method: options.Method, rng: np.random.Generator, labels: Sequence[str] = ()) -> Rung:
     """The kernel of one part.
 
     Parameters
     ----------
     found : Approximated
-    method : str
-        A key of `METHODS`.
+    method : str or object of options
+        A key of `METHODS`, or an object of `doxa.parameters.method_options`.
     rng : numpy.random.Generator
         Advanced by pilot draws and tuning.
+    labels : sequence of str
+        Names of the coefficients, by which options may call them.
 
     """
     if isinstance(found.target, RootPosterior):
@@ -63,14 +70,25 @@ def choose(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
     if isinstance(found.target, AugmentationSampler):
         why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
         return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why, found.target)
-    return METHODS[method](found, rng)
+    more = () if isinstance(method, str) else (method, labels)
+    rung = METHODS[options.method_name(method)](found, rng, *more)
+    return rung if method == "variational" else _with_exchanges(found, rung)
+
+
+def _with_exchanges(found: Approximated, rung: Rung) -> Rung:
+    """The kernel in turn with the exchanges that leave the posterior as it is; seldom where steps are made in bulk."""
+    if rung.kernel is None or not found.symmetries:
+        return rung
+    matrices = [symmetry.matrix for symmetry in found.symmetries]
+    return rung._replace(kernel=Exchanging(rung.kernel, matrices, _SELDOM if rung.walkers == 1 else 1))
 
 
 def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
         return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
-    modes = f"{len(found.modes) or len(components_of(found))} modes were found"
+    images = ", with their images where hidden nodes are exchanged" if found.symmetries else ""
+    modes = f"{len(found.modes) or len(components_of(found))} modes were found{images}"
     if rung.pilot.good_with_long_tails:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
     local = _hmc(found, rng)
@@ -172,22 +190,50 @@ def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
     return rung._replace(method="flip", kernel=Flip(symmetric), start=symmetric, why=why, doubt=doubt)
 
 
-def _block(found: Approximated, rng: np.random.Generator) -> Rung:
-    blocks = one_at_a_time(components_of(found), lambda gaussian: BlockIndependence(gaussian, _BLOCK, tails=_TAILS))
-    return _with_jumps(found, "block", blocks, rng)
+def _block(
+    found: Approximated,
+    rng: np.random.Generator,
+    asked: options.Block = _BLOCK,
+    labels: Sequence[str] = (),
+) -> Rung:
+    return _with_jumps(found, "block", _sweep(found, _blocks_of(found, asked.blocks, labels), asked.scan), rng)
 
 
-def _mixture(found: Approximated, rng: np.random.Generator) -> Rung:
+def _mixture(
+    found: Approximated,
+    rng: np.random.Generator,
+    asked: options.Mixture = _MIXTURE,
+    labels: Sequence[str] = (),
+) -> Rung:
     """VarMixMCMC: a sweep over blocks of the approximation, or one of random-walk blocks (section 4.2, figure 7)."""
-    d = found.target.n_dimensions
-    blocks = [list(range(k, min(k + _BLOCK, d))) for k in range(0, d, _BLOCK)]
-    walk, _ = calibrated(block(RandomWalk(), blocks), found.target, _walkers(found, rng), rng)
-    sweep = one_at_a_time(components_of(found), lambda gaussian: BlockIndependence(gaussian, blocks, tails=_TAILS))
-    return _with_jumps(found, "mixture", mixture(sweep, walk), rng)
+    blocks = _blocks_of(found, asked.blocks, labels)
+    walk, _ = calibrated(block(RandomWalk(), blocks, asked.scan), found.target, _walkers(found, rng), rng)
+    sweep = _sweep(found, blocks, asked.scan)
+    both = cycle(sweep, walk) if asked.share is None else mixture(sweep, walk, weights=[asked.share, 1 - asked.share])
+    return _with_jumps(found, "mixture", both, rng)
 
 
-def _random_walk(found: Approximated, rng: np.random.Generator) -> Rung:
-    walk, report = _walk(found, rng)
+def _sweep(found: Approximated, blocks: list[list[int]], scan: options.Scan) -> Kernel:
+    """Updates of blocks, proposed from one Gaussian of the approximation at a time."""
+    return one_at_a_time(
+        components_of(found), lambda gaussian: BlockIndependence(gaussian, blocks, scan=scan, tails=_TAILS)
+    )
+
+
+def _blocks_of(found: Approximated, blocks: options.Blocks, labels: Sequence[str]) -> list[list[int]]:
+    return options.indices_of(blocks, labels or [str(k) for k in range(found.target.n_dimensions)])
+
+
+def _random_walk(
+    found: Approximated,
+    rng: np.random.Generator,
+    asked: options.RandomWalk = _WALK,
+    labels: Sequence[str] = (),
+) -> Rung:
+    steps: Any = RandomWalk()
+    if asked.blocks is not None:
+        steps = block(steps, _blocks_of(found, asked.blocks, labels), asked.scan)
+    walk, report = calibrated(steps, found.target, _walkers(found, rng), rng)
     why = f"asked for; steps accepted with probability {report.acceptance:.2f}"
     return _independence(found, rng)._replace(
         method="random_walk", doubt="", start=found.proposal, kernel=walk, walkers=WALKERS, why=why
@@ -202,7 +248,7 @@ def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
     """
     rung = _independence(found, rng)
     assert rung.reach is not None
-    walk, report = _walk(found, rng)
+    walk, report = calibrated(RandomWalk(), found.target, _walkers(found, rng), rng)
     reference, walkers = moments_of(found, rung.reach, rng), report.walkers
     local = components_of(found)[0].gaussian.cholesky
     peak, plain = np.linalg.inv(local @ local.T), np.linalg.inv(reference.covariance)
@@ -264,19 +310,33 @@ def _hmc(found: Approximated, rng: np.random.Generator) -> Rung:
 def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
     """Independence with a proposal that is refitted where the chain forgets its past (figure 10, corrected)."""
     rung = _independence(found, rng)
+    sampler = AdaptiveSampler(found.target, **_to_be_adapted(found, rung, rng))
+    return rung._replace(method="regeneration", kernel=None, sampler=sampler)
+
+
+def _resampling(
+    found: Approximated,
+    rng: np.random.Generator,
+    asked: options.Resampling = _RESAMPLING,
+    labels: Sequence[str] = (),  # noqa: ARG001
+) -> Rung:
+    """Independence with a proposal that resampled chains have found (section 4.4, first method)."""
+    rung = _independence(found, rng)
+    begun = _to_be_adapted(found, rung, rng)
+    sampler = ResamplingSampler(found.target, **begun, chains=asked.chains, rounds=asked.rounds, steps=asked.steps)
+    return rung._replace(method="resampling", kernel=None, sampler=sampler)
+
+
+def _to_be_adapted(found: Approximated, rung: Rung, rng: np.random.Generator) -> dict[str, Any]:
+    """The Gaussian that adaptation begins with, and what is mixed into every proposal, with its share."""
     assert rung.reach is not None
     share = _WIDE if rung.reach.gaussian_alone else 0.5
     gaussian = found.proposal if isinstance(found.proposal, Gaussian) else moments_of(found, rung.reach, rng)
-    sampler = AdaptiveSampler(found.target, gaussian, wide=rung.reach.proposal, wide_share=share)
-    return rung._replace(method="regeneration", kernel=None, sampler=sampler)
+    return {"proposal": gaussian, "wide": rung.reach.proposal, "wide_share": share}
 
 
 def _root(covariance: Floats) -> Floats:
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-
-
-def _walk(found: Approximated, rng: np.random.Generator) -> tuple[Any, Any]:
-    return calibrated(RandomWalk(), found.target, _walkers(found, rng), rng)
 
 
 def _walkers(found: Approximated, rng: np.random.Generator) -> Walkers:
@@ -285,7 +345,7 @@ def _walkers(found: Approximated, rng: np.random.Generator) -> Walkers:
     )
 
 
-METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
+METHODS: dict[str, Callable[..., Rung]] = {  # of an Approximated and a generator; options and labels may follow
     "auto": _auto,
     "variational": _variational,
     "independence": _independence,
@@ -297,5 +357,6 @@ METHODS: dict[str, Callable[[Approximated, np.random.Generator], Rung]] = {
     "block": _block,
     "mixture": _mixture,
     "regeneration": _regeneration,
+    "resampling": _resampling,
     "augmentation": _auto,  # for what is complete
 }

@@ -23,6 +23,7 @@ from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.approximate import APPROXIMATIONS, ONE_PASS, Approximated, in_order
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
+from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.variational.gaussian import GaussianPosterior
@@ -76,7 +77,7 @@ class RegressionSample:
 def sample_regression(
     problem: LogisticRegressionProblem,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     approximation: str | None = None,
     chains: int = 4,
     draws: int | None = None,
@@ -109,8 +110,9 @@ def sample_regression(
     >>> sample.draws.shape, sample.method
     ((4, 100, 2), 'independence')
     """
-    if method not in METHODS:
-        raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, METHODS))}")
+    method = check_method(method, METHODS)
+    labels = [f"y: {j}" for j in range(problem.design.shape[1])]
+    check_blocks(method, [labels])
     name = approximation or "optimal"
     if name not in APPROXIMATIONS:
         raise ArgumentError(f"approximation is {name!r}; it must be one of {', '.join(map(repr, APPROXIMATIONS))}")
@@ -120,9 +122,8 @@ def sample_regression(
     with single_threaded_products():
         target, approximated = RegressionTarget(problem), _approximated(name, problem, rng)
         found = Approximated(Part(("y",), (0,), complete=True), target, approximated)
-        parts = plan_parts([(found, choose(found, method, rng))])
-    labels = [[f"y: {j}" for j in range(problem.design.shape[1])]]
-    run = draw(parts, labels, schedule, until, entropy, None, workers, progress)
+        parts = plan_parts([(found, choose(found, method, rng, labels))])
+    run = draw(parts, [labels], schedule, until, entropy, None, workers, progress)
     return RegressionSample(parts[0], run.trace, run.stop)
 
 

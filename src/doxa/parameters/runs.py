@@ -34,6 +34,7 @@ from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.approximate import ONE_PASS
 from doxa.parameters.hidden_forms import PASSES
+from doxa.parameters.method_options import Method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
 from doxa.variational.case_order import ORDERS, Order
@@ -49,7 +50,7 @@ class FitPlan(NamedTuple):
 
     network: LogisticNetwork
     table: Table
-    method: str
+    method: Method
     approximation: str | None
     schedule: Schedule
     until: Until
@@ -76,7 +77,7 @@ class FitPlan(NamedTuple):
         options = {
             "network": network_to_json(self.network),
             "states": {node: list(labels) for node, labels in self.states.items()},
-            "method": self.method,
+            "method": method_settings(self.method),
             "approximation": self.approximation,
             "order": self.order,
             "cases": self._cases,
@@ -117,7 +118,7 @@ def go_on(
     plan = FitPlan(
         network,
         table,
-        stored["method"],
+        method_from_settings(stored["method"], METHODS),
         stored["approximation"],
         Schedule(header.n_chains, wanted, stored["warmup"]),
         Until(**stored["until"]) if until is None else until,
@@ -198,7 +199,7 @@ def checked_header(reader: RunReader) -> tuple[RunHeader, LogisticNetwork]:
     if header.kind != KIND:
         raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r}, not of parameters")
     forms: dict[str, Any] = {
-        "network": dict, "states": dict, "method": str, "approximation": (str, type(None)),
+        "network": dict, "states": dict, "method": (str, dict), "approximation": (str, type(None)),
         "warmup": (int, type(None)), "draws": (int, type(None)), "until": dict, "source": (dict, type(None)),
         "report": (dict, type(None)),
     }  # fmt: skip
@@ -206,12 +207,12 @@ def checked_header(reader: RunReader) -> tuple[RunHeader, LogisticNetwork]:
         if not isinstance(header.options.get(name, ...), form):
             raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its option {name!r} has no such form")
     states: Mapping[str, Any] = header.options["states"]
-    words_known = header.options["method"] in METHODS and header.options.get("order", "auto") in ORDERS
-    if not words_known or not all(
+    if header.options.get("order", "auto") not in ORDERS or not all(
         isinstance(labels, list) and all(isinstance(label, str) for label in labels) for labels in states.values()
     ):
-        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its method or states have no such form")
+        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its order or states have no such form")
     try:
+        method_from_settings(header.options["method"], METHODS)
         return header, network_from_json(header.options["network"])
     except ValueError as error:
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error

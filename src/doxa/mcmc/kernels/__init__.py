@@ -3,6 +3,7 @@
 from doxa.mcmc.kernels.blocks import BlockIndependence, block
 from doxa.mcmc.kernels.calibrate import Calibration, calibrated
 from doxa.mcmc.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
+from doxa.mcmc.kernels.exchange import Exchanging
 from doxa.mcmc.kernels.flip import Flip, flip_weights
 from doxa.mcmc.kernels.hamiltonian import Hamiltonian, warmed_up
 from doxa.mcmc.kernels.independence import Independence
@@ -16,6 +17,7 @@ __all__ = [
     "BlockIndependence",
     "Calibration",
     "CycleKernel",
+    "Exchanging",
     "Flip",
     "Hamiltonian",
     "Independence",
