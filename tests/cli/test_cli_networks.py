@@ -9,6 +9,7 @@ import pytest
 from cli_cases import files_in
 
 import doxa
+from doxa.inference import ChosenBy
 from support.networks import network_file
 
 
@@ -55,6 +56,22 @@ def test_infer_by_other_methods_with_a_seed(run, rain):
     assert " +/- " in out
     assert "Reliable: " in out
     assert run(*words, "--mcse", "0.003")[1] == out
+
+
+def test_blocks_and_scans_are_those_of_python(run, rain):
+    seen = {"wet": "yes"}
+    chosen = ChosenBy("rain", {"yes": [["sprinkler"]], "no": []})
+    for words, scan in ((("--scan", "1,2,3"), [1, 2, 3]), (("--scan", "reversed"), "reversed"), ((), None)):
+        choice = '{"rain": {"yes": [["sprinkler"]], "no": []}}'
+        blocks = ("--block", "rain", "--block", choice, "--block", "rain,sprinkler")
+        settings = ("--method", "gibbs", "--draws", "200", "--seed", "1", *blocks, *words)
+        code, out, err = run("infer", rain, "--given", "wet=yes", *settings)
+        own = [["rain"], chosen, ["rain", "sprinkler"]]
+        found = doxa.infer(
+            doxa.read_network(rain), given=seen, method="gibbs", blocks=own, scan=scan, draws=200, seed=1
+        )
+        assert (code, err) == (0, "")
+        assert out.startswith(str(found))
 
 
 def test_odd_names_go_by_json_and_soft_evidence_by_numbers(run, tmp_path):
@@ -107,6 +124,13 @@ def test_a_reference_network_from_the_shell(run):
         (["infer", "rain.bif", "--query", "snow"], "query has 'snow', which is no variable"),
         (["infer", "rain.bif", "--method", "magic"], "method is 'magic'; it must be one of 'auto'"),
         (["infer", "rain.bif", "--method", "exact", "--exact-budget", "1"], "the budget is 1 operations"),
+        (["infer", "rain.bif", "--block", "rain"], "blocks is given, but method is 'auto'"),
+        (["infer", "rain.bif", "--scan", "random"], "scan is given, but method is 'auto'"),
+        (["infer", "rain.bif", "--method", "gibbs", "--block", "rain,snow"], "blocks[0] has 'snow'"),
+        (["infer", "rain.bif", "--method", "gibbs", "--block", "rain", "--scan", "1,x"], "scan is '1,x'; it must be"),
+        (["infer", "rain.bif", "--method", "gibbs", "--block", '"rain'], "names with commas between them"),
+        (["infer", "rain.bif", "--method", "gibbs", "--block", "{1"], "is no JSON object"),
+        (["infer", "rain.bif", "--method", "gibbs", "--block", "{}"], "one variable chooses"),
         (["infer", "rain.bif", "--output", "t.txt"], "its ending must be one of"),
         (["infer", "rain.bif", "--output", "rain.bif"], "its ending must be one of"),
         (["convert", "rain.bif", "rain.bif"], "which is the network itself"),

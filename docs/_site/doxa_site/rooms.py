@@ -51,7 +51,8 @@ ROOMS = (
         _below(
             "doxa.variational",
             "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal gaussian predictive "
-            "evidence_bracket hidden mean_field em latent_trait latent_map latent_model maximum_likelihood projections",
+            "evidence_bracket hidden mean_field conjugate em latent_trait latent_map latent_model maximum_likelihood "
+            "projections",
         ),
     ),
     Room(

@@ -130,7 +130,7 @@ def _network(
     return doxa.LogisticNetwork(
         read_parents(graph),
         prior_mean=_for_nodes("--prior-mean", prior_mean, 0.0),
-        prior_scale=_for_nodes("--prior-scale", prior_scale, 10.0),
+        prior_scale=_for_nodes("--prior-scale", prior_scale, 10.0, learned=True),
         bias=_for_nodes("--bias", bias, "learned", learned=True),
         roots=None if root is None else parse_node_values("--root", root),
         coding=coding,  # type: ignore[arg-type]  # it is checked there

@@ -52,7 +52,7 @@ PriorScale = Annotated[
     list[str] | None,
     typer.Option(
         help="Standard deviation of the normal prior of the coefficients: 2.5, or heart=2.5 for one node (repeat "
-        "for more).",
+        "for more); or learned, for one that is learned from all coefficients of parents.",
         show_default="10",
     ),
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import doxa
 from doxa.cli import infer_options as own
 from doxa.cli.app import interruptible
+from doxa.cli.block_words import parse_blocks, parse_scan
 from doxa.cli.evidence_words import parse_given, parse_soft
 from doxa.cli.report import check_page, tell
 from doxa.text import printable
@@ -24,6 +25,8 @@ def infer(
     given: own.Given = None,
     soft: own.Soft = None,
     method: own.Method = "auto",
+    block: own.Block = None,
+    scan: own.Scan = None,
     chains: own.Chains = 4,
     draws: own.Draws = None,
     mcse: own.Mcse = None,
@@ -40,6 +43,7 @@ def infer(
     if report is not None:
         check_page(report, network)
     observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
+    blocks = parse_blocks("--block", block) if block else None
     model = doxa.read_network(network)
     asked = query or [name for name in model.names if name not in observed]
     with interruptible("infer"):
@@ -50,6 +54,8 @@ def infer(
             soft=likelihoods,
             method=method,
             exact_budget=exact_budget,
+            blocks=blocks,
+            scan=None if scan is None else parse_scan(scan),
             chains=chains,
             draws=draws,
             until=None if mcse is None else doxa.Until(mcse=mcse),
@@ -65,6 +71,7 @@ def infer(
         print(f"The table is in {printable(str(output))}.")
     if report is not None:
         options = {"method": method, "chains": chains, "draws": draws, "mcse": mcse, "exact_budget": exact_budget}
+        options |= {"block": "; ".join(block) if block else None, "scan": scan}
         doxa.report(result, report, facts=_facts(network, model, likelihoods, options))
         tell(report)
 

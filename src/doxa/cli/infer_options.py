@@ -10,6 +10,7 @@ import typer
 from doxa.cli import options
 
 __all__ = [
+    "Block",
     "Chains",
     "Draws",
     "ExactBudget",
@@ -20,6 +21,7 @@ __all__ = [
     "Output",
     "Query",
     "Report",
+    "Scan",
     "Seed",
     "Soft",
 ]
@@ -47,6 +49,21 @@ Soft = Annotated[
 ]
 Method = Annotated[
     str, typer.Option(help="auto, exact, importance, gibbs, tempering, or mean_field for an approximation.")
+]
+Block = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --method gibbs, variables to redraw together: tub,lung (repeat for more; they may overlap). A JSON "
+        'object lets a state choose: {"smoke": {"yes": [["tub", "lung"]], "no": [["tub"], ["lung"]]}}.',
+        show_default="doxa's own",
+    ),
+]
+Scan = Annotated[
+    str | None,
+    typer.Option(
+        help="With --method gibbs, in_order, reversed or random; or how often each block is drawn: 1,2,1.",
+        show_default="in_order",
+    ),
 ]
 Chains = Annotated[int, typer.Option(help="Independent chains, where there are chains.", show_default=True)]
 Draws = Annotated[

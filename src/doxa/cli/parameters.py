@@ -102,7 +102,11 @@ def _model_text(posterior: ParameterPosterior) -> str:
     network = posterior.network
     parts = ["parents count as -1 and +1" if network.coding == "pm1" else "parents count as 0 and 1"]
     families = [node for node in network.names if network.parents(node)]
-    if priors := [network.prior(node) for node in families]:
+    if network.learned_scale is not None:
+        scales = _listed(list(network.scales))
+        words = network.learned_scale.words
+        parts.append(f"normal prior of learned scale ({scales}: {words}) on coefficients of parents")
+    if priors := [network.prior(node) for node in families if not network.scale_of(node)]:
         means = np.concatenate([prior.mean for prior in priors])
         scales = np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors]))
         correlated = any((prior.covariance != np.diag(np.diag(prior.covariance))).any() for prior in priors)

@@ -20,6 +20,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.dag import Dag
+from doxa.models.learned_scale import LearnedScale
 from doxa.models.logistic_draws import draw_table
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_family import complete_regression, parent_values
@@ -30,9 +31,9 @@ from doxa.models.logistic_options import (
     listing,
     read_biases,
     read_parents,
-    read_priors,
     read_roots,
 )
+from doxa.models.logistic_prior import NetworkPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood
 
@@ -51,7 +52,8 @@ class LogisticNetwork:
         be a key: nodes without parents are *roots*.  Coefficients follow the order of the parents given.
     prior_mean, prior_scale : float or mapping of str to (float, vector or mapping), default=0.0 and 10.0
         Means and standard deviations of the coefficients: one number for all, or for each node a number,
-        a vector, or ``{coefficient: number}``; what a mapping leaves out has the default.
+        a vector, or ``{coefficient: number}``; what a mapping leaves out has the default.  A `LearnedScale` makes
+        standard deviations parameters; ``"learned"`` is the simplest, one for all coefficients of parents.
     prior_covariance : mapping of str to matrix, optional
         A full covariance for some nodes, in place of ``prior_scale``; symmetric and positive definite.
     bias : "learned", float or mapping of str to either, default="learned"
@@ -103,7 +105,7 @@ class LogisticNetwork:
         parents: Mapping[str, Sequence[str]] | Dag | Iterable[tuple[str, str]],
         *,
         prior_mean: float | Mapping[str, Any] = 0.0,
-        prior_scale: float | Mapping[str, Any] = 10.0,
+        prior_scale: float | Mapping[str, Any] | LearnedScale | Literal["learned"] = 10.0,
         prior_covariance: Mapping[str, ArrayLike] | None = None,
         bias: str | float | Mapping[str, str | float] = "learned",
         roots: str | Mapping[Any, Any] | ArrayLike | None = None,
@@ -119,16 +121,17 @@ class LogisticNetwork:
         self._coefficients = {
             node: (("bias", *group) if self._biases[node] is None else group) for node, group in families.items()
         }
-        self._priors = read_priors(self._coefficients, self._roots, prior_mean, prior_scale, prior_covariance)
+        given = prior_mean, prior_scale, prior_covariance
+        self._prior = NetworkPrior(families, self._coefficients, self._roots, *given)
         self._root_blocks = read_roots(roots, self._roots)
         self._labels = dict.fromkeys(self.names, ()) | self._coefficients
-        self._labels.update({block.nodes[0]: ("probability",) for block in self._root_blocks if _is_learned(block)})
+        self._labels.update({block.learned: ("probability",) for block in self._root_blocks if block.learned})
+        self._labels |= dict.fromkeys(self._prior.scales, ("scale",))
         self._position = {name: k for k, name in enumerate(self.names)}
         self._families = {node: self._family(node) for node in families}
         order = [node for node in reversed(self._dag.topological_order()) if node in families]
         factors: list[Factor] = [self._families[node] for node in order]
         self._factors = (*factors, *(self._root_factor(block) for block in self._root_blocks))
-        self._standards = {node: prior.standardised() for node, prior in self._priors.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,21 +160,38 @@ class LogisticNetwork:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Nodes that have parameters, in node order: those with parents, and roots that are learned."""
-        return tuple(node for node in self.names if self._labels[node])
+        """Nodes that have parameters, in node order: those with parents, and learned roots.  Then learned scales."""
+        return tuple(name for name in (*self.names, *self._prior.scales) if self._labels[name])
+
+    @property
+    def learned_scale(self) -> LearnedScale | None:
+        """The hyperprior of scales that are parameters; None where all are given."""
+        return self._prior.learned
+
+    @property
+    def scales(self) -> dict[str, tuple[str, ...]]:
+        """Learned scales of the prior by name, with the nodes whose coefficients of parents share each."""
+        return dict(self._prior.scales)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """Factors of a row's probability, children before parents: of nodes with parents, then of blocks of roots."""
         return self._factors
 
+    def scale_of(self, node: str) -> str | None:
+        """Name of the learned scale that coefficients of ``node`` share; None where it is given."""
+        return self._prior.scale_of.get(self._known(node))
+
     def parents(self, node: str) -> tuple[str, ...]:
         """Parents of ``node``, in the order given, which is that of its coefficients."""
         return self._parents[self._known(node)]
 
     def coefficients(self, node: str) -> tuple[str, ...]:
-        """Labels of the parameters of ``node``: 'bias' if learned, then its parents; a learned root's 'probability'."""
-        return self._labels[self._known(node)]
+        """Labels of the parameters of ``node``: 'bias' if learned, then its parents; a learned root's 'probability'.
+
+        Those of a learned scale, by its name, are ``("scale",)``.
+        """
+        return self._labels[node if node in self._prior.scales else self._known(node)]
 
     def n_coefficients(self, node: str) -> int:
         """Number of parameters of ``node``."""
@@ -181,10 +201,12 @@ class LogisticNetwork:
         """The fixed bias of ``node``, None where it is learned."""
         return self._biases[self._with_parents(node)]
 
-    def prior(self, node: str) -> GaussianPrior:
-        """Mean and covariance of the coefficients of ``node``, as fresh arrays."""
-        mean, covariance = self._priors[self._with_parents(node)]
-        return GaussianPrior(mean.copy(), covariance.copy())
+    def prior(self, node: str, scale: float | None = None) -> GaussianPrior:
+        """Mean and covariance of the coefficients of ``node``, as fresh arrays; given their ``scale`` if it is learned.
+
+        ArgumentError without a learned scale: the prior is then no Gaussian.
+        """
+        return self._prior.of(self._with_parents(node), scale)
 
     def design(self, node: str, values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         r"""Design matrix and offset of ``node`` for given values of its parents.
@@ -319,11 +341,8 @@ class LogisticNetwork:
     def log_prior(self, thetas: Mapping[str, ArrayLike]) -> float | NDArray[np.float64]:
         """Log prior density (nats), normalised; learned roots have the density 1 of Beta(1, 1)."""
         checked, n_batch = self._check_thetas(thetas)
-        total = np.zeros(n_batch or 1)
-        for node, (whiten, log_constant) in self._standards.items():
-            residual = (checked[node] - self._priors[node].mean) @ whiten
-            total += log_constant - 0.5 * (residual**2).sum(axis=1)
-        return float(total[0]) if n_batch is None else total
+        total = np.broadcast_to(self._prior.log_density(checked), n_batch or 1)
+        return float(total[0]) if n_batch is None else total.copy()
 
     def log_joint(self, thetas: Mapping[str, ArrayLike], table: Table) -> float | NDArray[np.float64]:
         """Log of prior density times likelihood (nats): the posterior's density up to a constant."""
@@ -385,11 +404,7 @@ class LogisticNetwork:
 
     def _root_factor(self, block: RootBlock) -> RootFactor:
         scope = tuple(self._position[node] for node in block.nodes)
-        return RootFactor(block.nodes[0] if _is_learned(block) else None, scope, scope, block.probabilities)
+        return RootFactor(block.learned, scope, scope, block.probabilities)
 
     def _check_thetas(self, thetas: Mapping[str, ArrayLike]) -> tuple[dict[str, NDArray[np.float64]], int | None]:
         return check_thetas(thetas, self._labels, self._roots)
-
-
-def _is_learned(block: RootBlock) -> bool:
-    return block.probabilities is None

@@ -48,6 +48,11 @@ class RootBlock(NamedTuple):
     nodes: tuple[str, ...]
     probabilities: NDArray[np.float64] | None  # (2,) * len(nodes), summing to 1; None: learned, of one node
 
+    @property
+    def learned(self) -> str | None:
+        """The node whose probability is a parameter; None where it is given."""
+        return self.nodes[0] if self.probabilities is None else None
+
 
 def read_parents(parents: object) -> tuple[Dag, dict[str, tuple[str, ...]]]:
     """Return the graph and every node's parents, in the order in which they were given."""

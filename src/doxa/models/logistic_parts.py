@@ -2,7 +2,7 @@ r"""Which parameters of a logistic network are independent a posteriori, given w
 
 Complete families have posteriors of their own (de Freitas et al. 2001, section 2 (i)).  Factors that share a missing
 cell in some row are in one *part*, whose parameters have a joint posterior; a missing cell without observed descendants
-ties nothing.
+ties nothing.  Families that share a learned scale of their prior are in one part too, with the scale.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def fixed_log_likelihood(network: LogisticNetwork, table: Table) -> float:
 
 def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> LogisticLikelihood:
     """The share of the likelihood that depends on the part's parameters."""
-    labels = {node: network.coefficients(node) for node in part.nodes}
+    labels = {node: network.coefficients(node) for node in part.nodes if node not in network.scales}
 
     def check(thetas: Mapping[str, ArrayLike]) -> tuple[dict[str, NDArray[np.float64]], int | None]:
         return check_thetas(thetas, labels, network.roots)
@@ -120,6 +120,7 @@ def root_counts(network: LogisticNetwork, node: str, table: Table) -> tuple[int,
 def _with_parameters(network: LogisticNetwork, members: Sequence[int]) -> tuple[str, ...]:
     factors: list[Any] = [network.factors[f] for f in members]
     named = {factor.node for factor in factors if isinstance(factor, LogisticFactor) or factor.node is not None}
+    named |= {scale for scale, nodes in network.scales.items() if not named.isdisjoint(nodes)}
     return tuple(node for node in network.parameters if node in named)
 
 
@@ -128,6 +129,10 @@ def _groups(network: LogisticNetwork, table: Table) -> list[tuple[tuple[str, ...
     codes = binary_codes(table, network.names)
     factors = network.factors
     owner = list(range(len(factors)))
+    for nodes in network.scales.values():
+        sharing = [f for f, factor in enumerate(factors) if isinstance(factor, LogisticFactor) and factor.node in nodes]
+        for f in sharing:
+            owner[f] = sharing[0]
     tied: set[int] = set()
     patterns, _ = distinct_rows((codes < 0).astype(np.int8))
     for mask in patterns:

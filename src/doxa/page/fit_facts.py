@@ -55,8 +55,12 @@ def what_counts_as_one(posterior: ParameterPosterior) -> list[list[str]]:
 def _prior(posterior: ParameterPosterior) -> str:
     network = posterior.network
     families = [node for node in network.names if network.parents(node)]
-    priors = [network.prior(node) for node in families if network.n_coefficients(node)]
+    given = [node for node in families if network.n_coefficients(node) and not network.scale_of(node)]
+    priors = [network.prior(node) for node in given]
     parts = []
+    if network.learned_scale is not None:
+        scales = _listed(list(network.scales))
+        parts.append(f"coefficients of parents normal, learned scale ({scales}: {network.learned_scale.words})")
     if priors:
         means = _span(np.concatenate([prior.mean for prior in priors]))
         scales = _span(np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors])))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
 
 __all__ = ["FitBaseline", "fit_baseline"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +52,18 @@ def fit_baseline(posterior: ParameterPosterior, found: Sequence[Approximated], n
     for part in found:
         if part.proposal is None or isinstance(part.target, RootPosterior):  # augmented; or exact, and no chain
             continue
-        proposal = _with_tails(part.mixture or part.proposal)
+        inside = part.inside or part
+        proposal = _with_tails(inside.mixture or inside.proposal)
+        if part.inside is not None:
+            proposal = replace(part.proposal, proposal=proposal)
         thetas = np.asarray(proposal.sample(n, rng))
         sample = ImportanceSample(thetas, values_at(part.target, thetas), proposal.log_density(thetas))
         samples[part.part.nodes] = sample
         packing = Packing(posterior.network, part.part.nodes)
-        for node, place in packing.place.items():
-            at = np.arange(thetas.shape[1])[place]
-            for label, j in zip(posterior.network.coefficients(node), at, strict=True):
-                rows.append((node, label, *_compared(posterior, sample, node, label, int(j), node in packing.roots)))
+        for node in packing.nodes:
+            values = packing.unpack(thetas)[node]
+            for j, label in enumerate(posterior.network.coefficients(node)):
+                rows.append((node, label, *_compared(posterior, sample.weights, values[:, j], node, label)))
     if not rows:
         raise ArgumentError(
             "no part of this fit has an approximation that could be weighed: its parameters are known exactly, or were "
@@ -84,13 +90,10 @@ def _with_tails(proposal: Any) -> Proposal:
 
 
 def _compared(
-    posterior: ParameterPosterior, sample: ImportanceSample, node: str, label: str, j: int, is_root: bool
+    posterior: ParameterPosterior, weights: Floats, values: Floats, node: str, label: str
 ) -> tuple[float, ...]:
     """Means and errors of one coefficient, of a root its probability, by weights and by chains; their distance."""
-    from doxa.models.logistic_factors import expit
-
-    values = expit(sample.draws[:, j]) if is_root else sample.draws[:, j]
-    mean = float(sample.weights @ values)
-    mcse = float(np.sqrt(sample.weights**2 @ (values - mean) ** 2))
+    mean = float(weights @ values)
+    mcse = float(np.sqrt(weights**2 @ (values - mean) ** 2))
     chain = posterior.coefficient(node, label)
     return mean, mcse, chain.value, chain.mcse, (chain.value - mean) / np.hypot(mcse, chain.mcse)

@@ -105,7 +105,7 @@ def joint_bound(network: LogisticNetwork, table: Table) -> float:
 
     A climb ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
     """
-    result = _bounded(network, table)
+    result = None if network.scales else _bounded(network, table)
     if result is None:
         return np.nan
     bound = result.log_evidence - fixed_log_likelihood(network, table)

@@ -1,7 +1,7 @@
 """The joint posterior of the parameters of several nodes as a target: hidden values summed out exactly.
 
 Coefficients stand in one vector, node after node; a learned root's probability is represented by its logit, so that
-all numbers are free.
+all numbers are free, and a learned scale of the prior by its logarithm.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.mcmc.targets import ValueAndGradient
 from doxa.models.logistic_factors import expit, log_logistic
+from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_parts import Part, part_likelihood
 
 if TYPE_CHECKING:
@@ -52,20 +53,21 @@ class Packing:
         ends = np.cumsum(sizes).tolist()
         self.place = {node: slice(end - size, end) for node, size, end in zip(nodes, sizes, ends, strict=True)}
         self.roots = tuple(node for node in nodes if node in network.roots)
+        self.scales = tuple(node for node in nodes if node in network.scales)
         self.n_dimensions = len(self.labels)
 
     def unpack(self, vectors: Floats) -> dict[str, Floats]:
         """Parameters of each node, shape (..., n_coefficients), of vectors (..., d); roots as probabilities."""
         parameters = {node: vectors[..., place] for node, place in self.place.items()}
+        parameters |= {scale: np.exp(parameters[scale]) for scale in self.scales}
         return parameters | {node: expit(parameters[node]) for node in self.roots}
 
     def pack(self, parameters: Mapping[str, Floats]) -> Floats:
         """Undo `unpack`."""
-        free = [
-            np.log(parameters[node]) - np.log1p(-parameters[node]) if node in self.roots else parameters[node]
-            for node in self.nodes
-        ]
-        return np.concatenate(free, axis=-1)
+        free = dict(parameters)
+        free |= {node: np.log(parameters[node]) - np.log1p(-parameters[node]) for node in self.roots}
+        free |= {scale: np.log(parameters[scale]) for scale in self.scales}
+        return np.concatenate([free[node] for node in self.nodes], axis=-1)
 
 
 class JointTarget:
@@ -94,6 +96,10 @@ class JointTarget:
         """Length of the vector."""
         return self.packing.n_dimensions
 
+    def prior_of(self, node: str) -> GaussianPrior:
+        """The prior of a node's coefficients."""
+        return self.network.prior(node)
+
     @cached_property
     def prior_spread(self) -> tuple[Floats, Floats]:
         """Mean (d,) and lower Cholesky factor (d, d) of the covariance of the prior."""
@@ -102,7 +108,7 @@ class JointTarget:
             if node in self.packing.roots:  # a uniform probability: a standard logistic logit
                 cholesky[place, place] = np.pi / np.sqrt(3.0)
             else:
-                prior = self.network.prior(node)
+                prior = self.prior_of(node)
                 mean[place] = prior.mean
                 cholesky[place, place] = np.linalg.cholesky(prior.covariance)
         return mean, cholesky
@@ -114,7 +120,8 @@ class JointTarget:
     def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
         """Log density (n,) and its gradient (n, d)."""
         value, slopes = self.likelihood.value_and_gradient(self._parameters(thetas))
-        gradient = np.concatenate([slopes[node] for node in self.packing.nodes], axis=1)
+        none = np.zeros((len(value), 1))  # learned scales bear on the prior alone
+        gradient = np.concatenate([slopes.get(node, none) for node in self.packing.nodes], axis=1)
         for place, mean, precision in self._precisions:
             gradient[:, place] -= (thetas[:, place] - mean) @ precision
         for place in self._roots:

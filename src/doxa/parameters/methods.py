@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.errors import ArgumentError
 from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.defensive import Defensive
 from doxa.mcmc.importance_proposals import Mixture
@@ -33,6 +34,7 @@ from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE
 from doxa.parameters.reach import LONG, Reach, grown, grown_from, prior_of, reach_of
 from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.scaled_target import ScaledKernel, ScaledProposal
 from doxa.variational.gaussian import Gaussian
 
 __all__ = ["METHODS", "choose"]
@@ -70,6 +72,8 @@ def choose(found: Approximated, method: options.Method, rng: np.random.Generator
     if isinstance(found.target, AugmentationSampler):
         why = "asked for" if method == "augmentation" else "hidden values are too many to sum out"
         return Rung("augmentation", None, None, 1, Pilot(0, np.nan, np.nan), why, found.target)
+    if found.inside is not None:
+        return _in_coordinates(found, choose(found.inside, method, rng, labels))
     more = () if isinstance(method, str) else (method, labels)
     rung = METHODS[options.method_name(method)](found, rng, *more)
     return rung if method == "variational" else _with_exchanges(found, rung)
@@ -81,6 +85,18 @@ def _with_exchanges(found: Approximated, rung: Rung) -> Rung:
         return rung
     matrices = [symmetry.matrix for symmetry in found.symmetries]
     return rung._replace(kernel=Exchanging(rung.kernel, matrices, _SELDOM if rung.walkers == 1 else 1))
+
+
+def _in_coordinates(found: Approximated, rung: Rung) -> Rung:
+    """What moves in the coordinates of learned scales, as what moves coefficients and log scales."""
+    if rung.kernel is None:
+        raise ArgumentError("method='regeneration' does not draw learned scales; use 'auto', 'independence' or 'hmc'")
+    coordinates = found.proposal.coordinates
+    start = None if rung.start is None else ScaledProposal(rung.start, coordinates)
+    reach = rung.reach
+    if reach is not None:
+        reach = reach._replace(proposal=ScaledProposal(reach.proposal, coordinates))
+    return rung._replace(kernel=ScaledKernel(rung.kernel, coordinates), start=start, reach=reach)
 
 
 def _auto(found: Approximated, rng: np.random.Generator) -> Rung:

@@ -115,16 +115,13 @@ class ParameterPosterior:
     def draws(self, node: str) -> Floats:
         """Draws of a node's parameters, shape (chain, draw, coefficient), in the order of `coefficients`.
 
-        For a learned root its probability.  ArgumentError if the node has no parameters.
+        For a learned root its probability; by the name of a learned scale of the prior, that.  ArgumentError if the
+        node has no parameters.
         """
         k = self._part(node)
         packing = self._packings[k]
-        vectors = chains_of(self.trace[f"{k}.theta"])[..., packing.place[node]]
-        if node in packing.roots:
-            from doxa.models.logistic_factors import expit
-
-            return expit(vectors)
-        return np.asarray(vectors)
+        vectors = chains_of(self.trace[f"{k}.theta"])
+        return packing.unpack(vectors)[node]
 
     def log_density(self, node: str) -> Floats:
         """Log of prior times likelihood (nats) of the part that holds a node, at each draw, shape (chain, draw).

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,16 +92,26 @@ class MeanField:
         return f"<{'; '.join(words)}>"
 
 
+class Ascending(Protocol):
+    """A bound on log Z, and sweeps that do not lower it; q is an array, or a mapping of factors."""
+
+    def step(self, q: Any) -> tuple[Any, float]:
+        """The q after one sweep, and the largest change."""
+
+    def _bound(self, q: Any) -> tuple[float, float, float]:
+        """Bound, sum of the sizes of its terms, entropy."""
+
+
 class Climb(NamedTuple):
     """Where coordinate ascent ended."""
 
-    q: _Floats
+    q: Any
     bounds: _Floats  # (n_sweeps + 1,) nats
     converged: bool
 
 
-def climb(problem: MeanFieldProblem, q: _Floats, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Climb:
-    """Sweep from q until no probability changes by more than ``tolerance``; the bound at q must be finite."""
+def climb(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Climb:
+    """Sweep from q until nothing changes by more than ``tolerance``; the bound at q must be finite."""
     bound, size, _ = problem._bound(q)
     trace, converged = [bound], False
     while not converged and len(trace) <= max_sweeps:
