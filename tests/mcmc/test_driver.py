@@ -136,7 +136,7 @@ def test_compiling_is_announced_once(caplog):
     with caplog.at_level(logging.INFO, logger="doxa"):
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1)
         assert [record.getMessage() for record in caplog.records] == [
-            "compiling the sampling kernels, once for this version (some 20 to 30 seconds)"
+            "compiling the sampling kernels, once for this version (some 10 to 20 seconds)"
         ]
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1)
         assert len(caplog.records) == 1

@@ -346,13 +346,13 @@ def _when_compiling(report: Reporter) -> Iterator[None]:
     from numba.core import event
 
     class Announce(event.Listener):  # type: ignore[misc]
-        announced = False
+        n_functions = 0
 
         def on_start(self, _event: Any) -> None:
-            if not self.announced:
-                self.announced = True
-                logger.info("compiling the sampling kernels, once for this version (some 20 to 30 seconds)")
-                report.advance(0, "compiling")
+            if not self.n_functions:
+                logger.info("compiling the sampling kernels, once for this version (some 10 to 20 seconds)")
+            self.n_functions += 1
+            report.advance(0, f"compiling ({self.n_functions})")
 
         def on_end(self, _event: Any) -> None:
             return
