@@ -60,7 +60,7 @@ ROOMS = (
         "Chains and their driver",
         _below(
             "doxa.mcmc",
-            "driver targets chain_sampler metropolis metropolis_run normal student adaptation regeneration "
+            "driver targets chain_sampler averaged metropolis metropolis_run normal student adaptation regeneration "
             "resampling_adaptation atoms pilot tour_moments ergodicity",
         ),
     ),
