@@ -111,6 +111,19 @@ def test_a_run_file_keeps_the_options(tmp_path):
         open_writer(tmp_path / "run.doxa", replace(header, options=changed))
 
 
+@pytest.mark.parametrize("method", [Mixture(0.7, [["y: b"], ["y: a"]]), Mixture(), "block"], ids=repr)
+def test_a_saved_posterior_keeps_the_options(method, tmp_path):
+    network, table = two_parents(np.random.default_rng(1), n=30)
+    fit = doxa.fit(network, table, method=method, draws=20, seed=4)
+    fit.save(tmp_path / "saved.doxa")
+    loaded = doxa.load(tmp_path / "saved.doxa")
+    assert loaded.report == fit.completed_report
+    assert loaded.report.method == check_method(method, METHODS)
+    assert repr(loaded) == repr(fit)
+    with open_reader(tmp_path / "saved.doxa") as reader:
+        assert reader.header.options["method"] == method_settings(loaded.report.method)
+
+
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [

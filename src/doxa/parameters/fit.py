@@ -28,7 +28,7 @@ from doxa.parameters.approximate import Approximated, approximate, check_approxi
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.ladder import Rung
-from doxa.parameters.method_options import Method, check_blocks, check_method, method_name
+from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
@@ -277,9 +277,7 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
         parts = [replace(part, bound=0.0) if k in joint else part for k, part in enumerate(parts)]
         parts[joint[0]] = replace(parts[joint[0]], bound=bound)
     fixed = fixed_log_likelihood(plan.network, table)
-    return FitReport(
-        method_name(plan.method), tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed
-    )
+    return FitReport(plan.method, tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed)
 
 
 def _part_report(found: Approximated, rung: Rung) -> PartReport:

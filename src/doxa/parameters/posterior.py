@@ -318,7 +318,7 @@ class ParameterPosterior:
         from doxa.parameters.export import draws_to_arviz
 
         draws = {node: self.draws(node) for node in self.network.parameters}
-        return draws_to_arviz(self.network, draws, self.report.method, self.trace)
+        return draws_to_arviz(self.network, draws, str(self.report.method), self.trace)
 
     def to_frame(self) -> pd.DataFrame:
         """Draws as a plain frame: ``chain, draw``, and a column ``node: coefficient`` for each parameter."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
+from doxa.parameters.method_options import Method
 
 __all__ = ["FitReport", "PartReport"]
 
@@ -89,8 +90,8 @@ class FitReport:
 
     Parameters
     ----------
-    method : str
-        As it was asked for.
+    method : str or object of options
+        As it was asked for; a word where the options are its defaults.
     parts : tuple of PartReport
     symmetries : tuple of str
         Exchanges of signs and labels that leave the posterior as it is.
@@ -101,7 +102,7 @@ class FitReport:
         Log probability (nats) of what factors without parameters say, such as given roots.
     """
 
-    method: str
+    method: Method
     parts: tuple[PartReport, ...]
     symmetries: tuple[str, ...]
     n_rows: int

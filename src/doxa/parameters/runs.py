@@ -149,7 +149,7 @@ def save_trace(
     options = {
         "network": network_to_json(network),
         "states": {node: list(labels) for node, labels in states.items()},
-        "method": report.method,
+        "method": method_settings(report.method),
         "approximation": None,
         "order": "auto",
         "cases": None,
@@ -166,9 +166,9 @@ def save_trace(
 
 
 def report_as_json(report: FitReport) -> dict[str, Any]:
-    """Plain lists and texts."""
+    """Plain lists, dictionaries and texts."""
     return {
-        "method": report.method,
+        "method": method_settings(report.method),
         "parts": [part.to_json() for part in report.parts],
         "symmetries": list(report.symmetries),
         "n_rows": report.n_rows,
@@ -184,11 +184,12 @@ def report_from_json(stored: Any) -> FitReport | None:
         case None:
             return None
         case {
-            "method": str(method), "parts": list(parts), "symmetries": list(symmetries), "n_rows": int(n_rows),
-            "n_missing": int(n_missing), "data_digest": str(digest), "fixed": str(fixed),
+            "method": (str() | dict()) as method, "parts": list(parts), "symmetries": list(symmetries),
+            "n_rows": int(n_rows), "n_missing": int(n_missing), "data_digest": str(digest), "fixed": str(fixed),
         } if all(isinstance(text, str) for text in symmetries):  # fmt: skip
             made = tuple(PartReport.from_json(part) for part in parts)
-            return FitReport(method, made, tuple(symmetries), n_rows, n_missing, digest, float.fromhex(fixed))
+            asked = method_from_settings(method, METHODS)
+            return FitReport(asked, made, tuple(symmetries), n_rows, n_missing, digest, float.fromhex(fixed))
         case _:
             raise ArgumentError("its option 'report' has no such form")
 
