@@ -36,9 +36,12 @@ def mirrored():
     return network, table, grid_of(JointTarget(network, part, table), (-12.0, -12.0), (12.0, 12.0), 600)
 
 
+DRAWS = {"hmc": 400, "block": 400, "mixture": 400, "random_walk": 8000}  # a walk takes longer to agree about sizes
+
+
 def fitted(method):
     network, table, _ = mirrored()
-    return doxa.fit(network, table, method=method, draws=400 if method in ("hmc", "block", "mixture") else 2000, seed=1)
+    return doxa.fit(network, table, method=method, draws=DRAWS.get(method, 2000), seed=1)
 
 
 def z_of(fit):
@@ -58,8 +61,7 @@ def z_of(fit):
 def test_every_method_visits_both_images(method):
     fit = fitted(method)
     assert fit.report.symmetries == ("the values of 'h' can be exchanged",)
-    if method != "random_walk":  # which takes longer to agree about sizes than about signs, and says so
-        assert fit.converged
+    assert fit.converged
     assert z_of(fit) < z_limit(3)
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["APPROXIMATIONS", "ONE_PASS", "Approximated", "approximate", "check_approximation", "in_order"]
+__all__ = ["APPROXIMATIONS", "FEW", "ONE_PASS", "Approximated", "approximate", "check_approximation", "in_order"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ ONE_PASS = ("sequential", "spiegelhalter_lauritzen")  # which take case after ca
 
 _FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
-_FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
+FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
 _DF = 5.0
 _POINTS = 8  # at which a symmetry must hold
 _CENTRINGS, _JUDGED = (0.0, 0.5, 1.0), 4000  # coordinates of learned scales, and draws that judge each
@@ -174,7 +174,7 @@ def _approximate_jointly(
     target: JointTarget, rng: np.random.Generator, symmetries: tuple[Symmetry, ...]
 ) -> Approximated:
     modes = _modes(target, _starts(target, rng), rng)
-    if symmetries and target.n_dimensions > _FEW:
+    if symmetries and target.n_dimensions > FEW:
         modes = _one_of_each(modes, symmetries)
         whole = images_of(fit_mixture(target, mixture_at(modes), rng)[0], symmetries)
         if len(whole.components) > 1:
@@ -211,7 +211,7 @@ def _fitness(found: Approximated, rng: np.random.Generator) -> float:
     mass, with 25 coefficients and 30 cases), though they agree: 0 then, for the non-centred to be better.
     """
     pilot = run_pilot(found.target, found.mixture or found.proposal, rng, _JUDGED)
-    if found.target.n_dimensions <= _FEW:
+    if found.target.n_dimensions <= FEW:
         return pilot.efficiency - max(0.0, pilot.tail)
     return pilot.efficiency if pilot.efficiency >= _GOOD_GAUSSIAN else 0.0
 
@@ -219,7 +219,7 @@ def _fitness(found: Approximated, rng: np.random.Generator) -> float:
 def _approximate_at(part: Part, target: Any, modes: list[Mode], rng: np.random.Generator) -> Approximated:
     """A Gaussian at the only mode, or a mixture around several."""
     mixture = None
-    if target.n_dimensions <= _FEW:
+    if target.n_dimensions <= FEW:
         mixture, _ = grow_mixture(target, mixture_at(modes), rng, _wide(target))
     if len(modes) > 1:
         several = mixture or fit_mixture(target, mixture_at(modes), rng)[0]
@@ -249,7 +249,7 @@ def _wide(target: Any) -> Student:
 def _modes(target: Any, starts: Floats, rng: np.random.Generator) -> list[Mode]:
     """Modes by climbs from the starts; with few parameters also from wide draws that those account for least."""
     modes = find_modes(target, starts)
-    if target.n_dimensions > _FEW:
+    if target.n_dimensions > FEW:
         return modes
     wide = _wide(target)
     thetas = wide.sample(_WIDE_DRAWS, rng)

@@ -26,7 +26,7 @@ from doxa.mcmc.kernels.tempered_transitions import tempered
 from doxa.mcmc.resampling_adaptation import ResamplingSampler
 from doxa.mcmc.student import Student
 from doxa.parameters import method_options as options
-from doxa.parameters.approximate import Approximated
+from doxa.parameters.approximate import FEW, Approximated
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.components import components_of, moments_of, one_at_a_time
 from doxa.parameters.ladder import WALKERS, Rung, climb, independently, tuning_walkers
@@ -103,7 +103,8 @@ def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
         return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
     rung = _independence(found, rng)
-    images = ", with their images where hidden nodes are exchanged" if found.symmetries else ""
+    with_images = found.symmetries and found.target.n_dimensions > FEW
+    images = ", with their images where hidden nodes are exchanged" if with_images else ""
     modes = f"{len(found.modes) or len(components_of(found))} modes were found{images}"
     if rung.pilot.good_with_long_tails:
         return rung._replace(why=f"{modes}, and the mixture of their approximations is good: {rung.pilot}")
