@@ -15,6 +15,7 @@ from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
 from doxa.mcmc.kernels.kernel import start_at
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, part_regression
+from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.methods import METHODS
@@ -114,7 +115,7 @@ def test_both_modes_of_a_hidden_parent_get_their_mass(seed):
     assert fit.converged
 
 
-def test_tempered_transitions_go_between_modes_that_a_walk_stays_in():
+def test_tempered_transitions_and_jumps_go_between_modes_that_a_walk_stays_in(monkeypatch):
     """The hidden values can be exchanged, so each mode has half of the mass; every walker begins in the same."""
     network = LogisticNetwork({node: ["h"] for node in "abc"}, prior_scale=2.0, roots={"h": 0.5})
     rng = np.random.default_rng(7)
@@ -124,12 +125,15 @@ def test_tempered_transitions_go_between_modes_that_a_walk_stays_in():
     found = approximate(network, part, table, None, np.random.default_rng(1))
     start = start_at(target, np.tile(found.modes[0].mean, (256, 1)))
     sums = {}
-    for method in ("tempered", "random_walk"):
-        kernel = METHODS[method](found, np.random.default_rng(3)).kernel
-        sums[method] = kernel.run(target, start, 40, rng)[0].thetas[:, 1::2].sum(axis=1)
+    for name in ("tempered", "random_walk", "hmc", "no jumps"):
+        if name == "no jumps":
+            monkeypatch.setattr(methods, "_jumping", lambda _, kernel: kernel)
+        kernel = METHODS["random_walk" if name == "no jumps" else name](found, np.random.default_rng(3)).kernel
+        sums[name] = kernel.run(target, start, 40, rng)[0].thetas[:, 1::2].sum(axis=1)
     limit = z_limit(2) * 0.5 / 16  # of the share of 256 walkers at one time, when they are independent
-    assert abs((sums["tempered"] < 0).mean() - 0.5) < limit
-    assert abs((sums["random_walk"] < 0).mean() - 0.5) > limit
+    for name in ("tempered", "random_walk", "hmc"):
+        assert abs((sums[name] < 0).mean() - 0.5) < limit
+    assert abs((sums["no jumps"] < 0).mean() - 0.5) > limit
 
 
 @pytest.mark.parametrize("form", ["unconstrained", "structured", "mean_field"])

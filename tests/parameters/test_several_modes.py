@@ -24,7 +24,7 @@ from doxa.parameters.regression_target import RegressionTarget
 from doxa.variational.hidden import hidden_posterior
 from support.checks import z_limit
 
-NAMED = ["independence", "block", "mixture", "regeneration", "resampling", "flip", "split_hmc", "tempered"]
+NAMED = ["independence", "hmc", "block", "mixture", "regeneration", "resampling", "flip", "split_hmc", "tempered"]
 KERNELS = [name for name in NAMED if name not in ("regeneration", "resampling")]  # which have samplers of their own
 ALONE = ["independence", "regeneration", "resampling"]  # one walker a chain
 FORMS = ["unconstrained", "structured", "mean_field"]

@@ -19,6 +19,7 @@ from doxa.mcmc.kernels.exchange import Exchanging
 from doxa.mcmc.kernels.flip import Flip, draw_pairs
 from doxa.mcmc.kernels.hamiltonian import warmed_up
 from doxa.mcmc.kernels.independence import Independence
+from doxa.mcmc.kernels.jump import Jump
 from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import tuned_split
@@ -253,7 +254,7 @@ def _random_walk(
     walk, report = calibrated(steps, found.target, _walkers(found, rng), rng)
     why = f"asked for; steps accepted with probability {report.acceptance:.2f}"
     return _independence(found, rng)._replace(
-        method="random_walk", doubt="", start=found.proposal, kernel=walk, walkers=WALKERS, why=why
+        method="random_walk", doubt="", start=found.proposal, kernel=_jumping(found, walk), walkers=WALKERS, why=why
     )
 
 
@@ -320,8 +321,14 @@ def _hmc(found: Approximated, rng: np.random.Generator) -> Rung:
     kernel, _, report = warmed_up(found.target, _walkers(found, rng), rng, gaussian=gaussian)
     why = f"asked for; accepted with probability {report.acceptance:.2f}"
     return _independence(found, rng)._replace(
-        method="hmc", doubt="", start=found.proposal, kernel=kernel, walkers=WALKERS, why=why
+        method="hmc", doubt="", start=found.proposal, kernel=_jumping(found, kernel), walkers=WALKERS, why=why
     )
+
+
+def _jumping(found: Approximated, kernel: Any) -> Any:
+    """A kernel that stays near a mode, in turn with jumps to the others that were found."""
+    modes = [component.gaussian for component in components_of(found)]
+    return kernel if len(modes) < 2 else cycle(Jump(modes), kernel)
 
 
 def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:

@@ -7,6 +7,7 @@ from doxa.mcmc.kernels.exchange import Exchanging
 from doxa.mcmc.kernels.flip import Flip, flip_weights
 from doxa.mcmc.kernels.hamiltonian import Hamiltonian, warmed_up
 from doxa.mcmc.kernels.independence import Independence
+from doxa.mcmc.kernels.jump import Jump
 from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers, start_at
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.kernels.split import SplitHamiltonian, tuned_split
@@ -21,6 +22,7 @@ __all__ = [
     "Flip",
     "Hamiltonian",
     "Independence",
+    "Jump",
     "Kernel",
     "MixtureKernel",
     "Path",
