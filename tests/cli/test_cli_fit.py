@@ -332,7 +332,7 @@ def test_bad_files_are_refused_in_one_line(run, weather, tmp_path, name):
         ),
         (
             ["--prior-scale", "wide"],
-            "Invalid value for --prior-scale: 'wide' should be a number, or NODE=NUMBER, as in --prior-scale heart=0.5",
+            "Invalid value for --prior-scale: 'wide' should be 'learned', a number, or NODE=NUMBER, as in",
         ),
         (
             ["--bias", "wet=fixed"],

@@ -97,7 +97,7 @@ def with_hidden() -> ParameterPosterior:
     """A fit with a hidden node: two modes, and a mixture of t distributions to propose from."""
     parents = {"smoke": ["h"], "mental": ["h"], "phys": ["h"]}
     network = doxa.LogisticNetwork(parents, prior_scale=2.0, roots={"h": 0.5})
-    return doxa.fit(network, doxa.datasets.load("reinis"), seed=2, draws=1000)
+    return doxa.fit(network, doxa.datasets.load("reinis"), seed=2, draws=4000)
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ def test_a_mode_that_climbs_missed_is_found_by_wide_draws(monkeypatch):
     monkeypatch.setattr(room, "_starts", lambda *_: far)
     found = approximate(network, part, table, None, np.random.default_rng(1))
     assert len(found.modes) == 2
-    monkeypatch.setattr(room, "_look_elsewhere", lambda target, modes, wide, rng: modes)
+    monkeypatch.setattr(room, "_modes", lambda target, starts, _: room.find_modes(target, starts))
     assert len(approximate(network, part, table, None, np.random.default_rng(1)).modes) == 1
 
 

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from incomplete_cases import CASES, blanked, case, with_holes
 from scipy.special import logsumexp
 
 import doxa
@@ -16,7 +17,6 @@ from doxa.structure.incomplete.sequential import log_summed
 from doxa.structure.sums.dag_sums import log_sum_over_dags
 from doxa.structure.sums.enumeration import prior_weights
 from doxa.structure.sums.order_sums import parents_of
-from structure.incomplete.incomplete_cases import CASES, blanked, case, with_holes
 from support.checks import z_limit
 from support.tables import skewed_table
 
