@@ -66,8 +66,9 @@ def test_every_method_visits_both_images(method):
 
 
 @pytest.mark.parametrize("method", ["hmc", "random_walk"])
-def test_without_exchanges_local_kernels_stay_where_they_are(monkeypatch, method):
+def test_without_exchanges_and_jumps_local_kernels_stay_where_they_are(monkeypatch, method):
     monkeypatch.setattr(methods, "_with_exchanges", lambda found, rung: rung)
+    monkeypatch.setattr(methods, "_jumping", lambda found, kernel: kernel)
     assert not fitted(method).converged
 
 
