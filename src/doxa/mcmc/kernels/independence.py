@@ -56,8 +56,11 @@ class Independence:
         n = len(walkers.thetas)
         proposed = np.asarray(self.proposal.sample(n_steps * n, rng), dtype=np.float64)
         values = values_at(target, proposed)
-        weights = (values - self.proposal.log_density(proposed)).reshape(n_steps, n)
-        ratios, source = accept_in_turn(weights, walkers.log_density - self.proposal.log_density(walkers.thetas), rng)
+        weights, first = np.zeros((n_steps, n)), np.zeros(n)  # those of draws from the target itself
+        if self.proposal is not target:
+            weights = (values - self.proposal.log_density(proposed)).reshape(n_steps, n)
+            first = walkers.log_density - self.proposal.log_density(walkers.thetas)
+        ratios, source = accept_in_turn(weights, first, rng)
         begun = source < 0  # no proposal accepted yet: still where the walker began
         thetas = np.where(begun[..., None], walkers.thetas, proposed[source])
         log_density = np.where(begun, walkers.log_density, values[source])
@@ -73,7 +76,10 @@ def accept_in_turn(
     Plain loops over floats: array operations of a few walkers a step would take ten times as long.
     """
     n_steps, n = weights.shape
-    log_uniforms = np.log1p(-rng.random((n_steps, n)))  # 1 - u is in (0, 1], so finite
+    uniforms = rng.random((n_steps, n))
+    if (weights == first).all():  # draws from the target itself: every one is accepted
+        return np.zeros((n_steps, n)), np.arange(n_steps * n, dtype=np.intp).reshape(n_steps, n)
+    log_uniforms = np.log1p(-uniforms)  # 1 - u is in (0, 1], so finite
     ratios, source = np.empty((n_steps, n)), np.empty((n_steps, n), dtype=np.intp)
     for k in range(n):
         weight, at = float(first[k]), -1
