@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.data import Table
-    from doxa.parameters import ParameterPosterior
+    from doxa.parameters import ParameterAverages, ParameterPosterior
 
 __all__ = ["fit"]
 
@@ -160,7 +160,7 @@ def _go_on(
     draws: int | None,
     until: doxa.Until | None,
     workers: int | None,
-) -> ParameterPosterior:
+) -> ParameterPosterior | ParameterAverages:
     """Go on with a fit, of the same graph if that is named, with its table if that is."""
     from doxa.parameters.fit import run_plan
     from doxa.parameters.runs import go_on
