@@ -19,6 +19,7 @@ from doxa.parameters import Averages, ParameterAverages
 from doxa.parameters.averages import NoDrawsError
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.regression_target import RegressionTarget
+from doxa.plots.columns import read_column
 from support.checks import SEED, z_limit
 
 
@@ -153,6 +154,8 @@ def test_what_else_is_not_there_is_said(fitted, tmp_path):
         fitted.graphs  # noqa: B018
     with pytest.raises(ArgumentTypeError, match=r"doxa\.infer returns, with keep='draws'"):
         doxa.report(fitted, tmp_path / "page.html")
+    with pytest.raises(ArgumentError, match="source has kept averages of 5 draws, and a plot is of draws; fit with"):
+        read_column(fitted, ("y", "a"))
 
 
 @pytest.mark.parametrize(
