@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from doxa.averaging.posterior import Posterior
     from doxa.data import Table
     from doxa.estimates.stopping import Until
-    from doxa.parameters import ParameterPosterior
+    from doxa.parameters import ParameterAverages, ParameterPosterior
 
 __all__ = ["load", "resume"]
 
 
 def load(
     path: str | os.PathLike[str], table: Table | IntoDataFrame | str | os.PathLike[str] | None = None
-) -> Posterior | ParameterPosterior:
+) -> Posterior | ParameterPosterior | ParameterAverages:
     """Read the posterior of a run file, finished or not, even while it is written.
 
     Parameters
@@ -35,7 +35,7 @@ def load(
 
     Returns
     -------
-    Posterior or ParameterPosterior
+    Posterior, ParameterPosterior or ParameterAverages
         Of the kind that the file holds.
 
     Raises
@@ -70,7 +70,7 @@ def resume(
     until: Until | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-) -> Posterior | ParameterPosterior:
+) -> Posterior | ParameterPosterior | ParameterAverages:
     """Go on with a run that is kept in a file: one that was interrupted, or one that is to be longer.
 
     Parameters
@@ -88,7 +88,7 @@ def resume(
 
     Returns
     -------
-    Posterior or ParameterPosterior
+    Posterior, ParameterPosterior or ParameterAverages
         With the draws that a run never interrupted would have.
 
     Raises

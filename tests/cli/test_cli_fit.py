@@ -319,6 +319,11 @@ def test_bad_files_are_refused_in_one_line(run, weather, tmp_path, name):
         (["--coding", "2"], "coding is '2'; it must be 'pm1' (parents -1 and +1) or '01' (parents 0 and 1)"),
         (["--chains", "0"], "chains is 0; it must be at least 1"),
         (["--draws", "3"], "draws is 3; it must be at least 4"),
+        (["--average", "0"], "every is 0; it must be at least 1"),
+        (
+            ["--average", "9", "--predict", "table.csv", "--predictions", "cells.csv"],
+            "Invalid value for --predict: predictions need draws, and --average keeps none; leave one of them out",
+        ),
         (["--seed", "-4"], "seed is -4; it must be at least 0"),
         (["--prior-scale", "0"], "prior_scale of coefficient 'bias' of 'wet' is 0; a standard deviation is positive"),
         (["--prior-scale", "inf"], "prior_scale is inf; it must be finite"),

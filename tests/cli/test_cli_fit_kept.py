@@ -56,6 +56,22 @@ def test_a_fit_is_gone_on_with_to_the_draws_of_a_longer_one(run, kept, tmp_path)
     assert run("show", "fit.doxa")[1] == whole
 
 
+def test_averages_are_shown_and_gone_on_with(run):
+    words = ["fit", "graph.txt", "table.csv", "--average", "20", "--warmup", "5", "--seed", "1"]
+    code, whole, err = run(*words, "--draws", "30", "--store", "whole.doxa")
+    assert (code, err) == (0, "")
+    assert "4 chains x 30 averages of 20 draws after 5 of warm-up; seed 1" in whole
+    assert run(*words, "--draws", "10", "--store", "fit.doxa")[0] == 0
+    assert run("fit", "--resume", "fit.doxa", "--draws", "30") == (0, whole, "")
+    code, out, err = run("show", "fit.doxa", "--draws", "draws.csv")
+    assert (code, out) == (2, whole)
+    said = "to_frame needs draws, and this fit has kept averages of 20 draws; fit with keep='draws' (as when left out)"
+    assert err == f"doxa: {said}"
+    code, _, err = run("report", "whole.doxa", "--output", "page.html")
+    assert code == 2
+    assert "with keep='draws'" in err
+
+
 def test_resuming_can_ask_for_accuracy_instead(run, kept):
     code, out, _ = run("fit", "--resume", "fit.doxa", "--ess", "200", "--max-draws", "1600")
     assert code == 0

@@ -38,7 +38,9 @@ ROOMS = (
         "doxa.structure.graph", "For moves of your own", _below("doxa.structure", "moves.changes families.cache limits")
     ),
     Room("doxa.averaging", "Queries, imputation and prediction"),
-    Room("doxa.parameters", "Posteriors over parameters", _below("doxa.parameters", "report verdict regression")),
+    Room(
+        "doxa.parameters", "Posteriors over parameters", _below("doxa.parameters", "averages report verdict regression")
+    ),
     Room("doxa.inference", "Hidden values", ("doxa.inference.exact",)),
     Room(
         "doxa.models",
@@ -79,7 +81,7 @@ ROOMS = (
     Room(
         "doxa.estimates",
         "Estimates and diagnostics",
-        _below("doxa.estimates", "diagnostics intervals stopping verdict store"),
+        _below("doxa.estimates", "diagnostics intervals level_shares stopping verdict store"),
     ),
     Room("doxa.plots", "Pictures", ("doxa.plots.latent_map",)),
     Room("doxa.sklearn", "Estimators for scikit-learn"),

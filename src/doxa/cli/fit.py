@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.data import Table
-    from doxa.parameters import ParameterPosterior
+    from doxa.parameters import ParameterAverages, ParameterPosterior
 
 __all__ = ["fit"]
 
@@ -50,6 +50,7 @@ def fit(
     order: own.Order = "auto",
     chains: own.Chains = 4,
     draws: own.Draws = None,
+    average: own.Average = None,
     warmup: options.Warmup = None,
     r_hat: own.RHat = 1.01,
     ess: own.Ess = 400.0,
@@ -71,6 +72,7 @@ def fit(
     """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
     from doxa.estimates.store import create_run
     from doxa.parameters.fit import make_plan, run_plan
+    from doxa.parameters.keeping import Averages
     from doxa.parameters.predict import recode
 
     given = typed(context)
@@ -102,6 +104,7 @@ def fit(
                 warmup=warmup,
                 until=wanted,
                 seed=seed,
+                keep="draws" if average is None else Averages(average),
             )
             if rows is not None:
                 recode(rows, plan.network, plan.states)  # what it refuses, before the fit
@@ -160,7 +163,7 @@ def _go_on(
     draws: int | None,
     until: doxa.Until | None,
     workers: int | None,
-) -> ParameterPosterior:
+) -> ParameterPosterior | ParameterAverages:
     """Go on with a fit, of the same graph if that is named, with its table if that is."""
     from doxa.parameters.fit import run_plan
     from doxa.parameters.runs import go_on

@@ -22,7 +22,7 @@ __all__ = ["WHEN_TO_STOP", "check_files", "check_same_graph", "check_words", "re
 WHEN_TO_STOP = ("r_hat", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
     "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "order", "chains", "warmup",
-    "seed",
+    "seed", "average",
 )  # fmt: skip
 _HIDDEN_SAID = 5
 
@@ -39,6 +39,8 @@ def check_words(given: set[str], graph: Path | None, data: Path | None) -> None:
             refuse("DATA", "name the file with the table, after that with the graph")
     if ("predict" in given) != ("predictions" in given):
         refuse("--predict", "--predict ROWS and --predictions FILE belong together; give both")
+    if {"predict", "average"} <= given:
+        refuse("--predict", "predictions need draws, and --average keeps none; leave one of them out")
     check_end(given, WHEN_TO_STOP)
 
 

@@ -11,6 +11,7 @@ from doxa.cli import options
 
 __all__ = [
     "Approximation",
+    "Average",
     "Bias",
     "Bins",
     "Chains",
@@ -101,6 +102,13 @@ Order = Annotated[
 ]
 Chains = Annotated[int, typer.Option(help="Independent chains, or groups of them.")]
 Draws = Annotated[int | None, typer.Option(help="Draws kept from each chain.", show_default="until accurate enough")]
+Average = Annotated[
+    int | None,
+    typer.Option(
+        help="Keep averages of so many draws in the place of draws; --draws and --warmup then count averages.",
+        show_default=False,
+    ),
+]
 RHat = Annotated[float, typer.Option(help="Stop when the chains agree to this R-hat in every coefficient.")]
 Ess = Annotated[float, typer.Option(help="Stop when every coefficient has so many effective draws.")]
 Bins = Annotated[

@@ -10,7 +10,7 @@ from doxa.cli.aligned import aligned
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from doxa.parameters import ParameterPosterior
+    from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.report import PartReport
 
 __all__ = ["show_parameters", "write_summary"]
@@ -20,16 +20,14 @@ _PARTS_SHOWN = 8
 _NAMES_SHOWN = 6
 
 
-def show_parameters(posterior: ParameterPosterior) -> None:
+def show_parameters(posterior: FittedParameters) -> None:
     """Print what was fitted, how, the table of parameters and the verdict."""
     print(printable(_data_text(posterior)))
     print(printable(_model_text(posterior)))
     trace = posterior.trace
     chains = "chain" if posterior.n_chains == 1 else "chains"
-    print(
-        f"{posterior.n_chains} {chains} x {posterior.n_draws} draws after {trace.n_warmup // trace.thin} of warm-up; "
-        f"seed {trace.entropy}"
-    )
+    kept = f"{posterior.n_chains} {chains} x {posterior.n_draws} {posterior.kept}"
+    print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
     for line in _method_lines(posterior):
         print(printable(line))
     print()
@@ -44,7 +42,7 @@ def show_parameters(posterior: ParameterPosterior) -> None:
     print(printable(posterior.verdict))
 
 
-def write_summary(posterior: ParameterPosterior, path: Path) -> None:
+def write_summary(posterior: FittedParameters, path: Path) -> None:
     """Write the table of all parameters."""
     from doxa.output import write_frame
 
@@ -75,7 +73,7 @@ def _decimals(unit: float) -> int:
     return min(8, max(0, -math.floor(math.log10(unit)))) if math.isfinite(unit) and unit > 0 else 3
 
 
-def _data_text(posterior: ParameterPosterior) -> str:
+def _data_text(posterior: FittedParameters) -> str:
     """Rows and nodes, what is missing and hidden, and which state counts as 1."""
     report, names = posterior.report, posterior.network.names
     hidden = [name for name in names if name not in posterior.states]
@@ -95,7 +93,7 @@ def _data_text(posterior: ParameterPosterior) -> str:
     return "; ".join(parts)
 
 
-def _model_text(posterior: ParameterPosterior) -> str:
+def _model_text(posterior: FittedParameters) -> str:
     """Coding, prior, fixed biases and given roots."""
     import numpy as np
 
@@ -123,7 +121,7 @@ def _model_text(posterior: ParameterPosterior) -> str:
     return "; ".join(parts)
 
 
-def _method_lines(posterior: ParameterPosterior) -> list[str]:
+def _method_lines(posterior: FittedParameters) -> list[str]:
     """One line a part; where there are many, one line a method."""
     groups: dict[Any, list[int]] = {}
     parts = posterior.report.parts
@@ -133,7 +131,7 @@ def _method_lines(posterior: ParameterPosterior) -> list[str]:
     return [_method_text(posterior, members) for members in groups.values()]
 
 
-def _method_text(posterior: ParameterPosterior, members: list[int]) -> str:
+def _method_text(posterior: FittedParameters, members: list[int]) -> str:
     parts: list[PartReport] = [posterior.report.parts[k] for k in members]
     names = _listed([node for part in parts for node in part.nodes])
     method, why = parts[0].method, parts[0].why
@@ -148,7 +146,7 @@ def _method_text(posterior: ParameterPosterior, members: list[int]) -> str:
     return f"{names}: {method}, {accepted} accepted; {why}"
 
 
-def _evidence_text(posterior: ParameterPosterior) -> str:
+def _evidence_text(posterior: FittedParameters) -> str:
     estimate, bound = posterior.log_marginal_likelihood, posterior.log_marginal_likelihood_bound
     text = "not known" if math.isnan(estimate.value) else str(estimate)
     return text if math.isnan(bound) or estimate.exact else f"{text}; lower bound {bound:.{_decimals(estimate.mcse)}f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,7 @@ def report(
             f"doxa infer {run} --report {output}"
         )
     try:
-        posterior = doxa.load(run, table=table)
+        posterior: Any = doxa.load(run, table=table)  # what it cannot show, a report refuses
     except RunFileError as error:
         if "is not a run of doxa" not in str(error):
             raise

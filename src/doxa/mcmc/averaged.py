@@ -23,7 +23,7 @@ __all__ = ["Averaged"]
 
 Draws: TypeAlias = dict[str, NDArray[Any]]
 
-_KEPT = 256  # draws of the sampler that are held at a time, or one average's if these are more
+_HELD = 256  # draws of the sampler that are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Averaged:
         What draws.
     of : mapping of str to callable
         From the sampler's draws, arrays of shape (n, ...) by name, to one array of shape (n, ...): numbers, or True
-        and False, whose averages are probabilities.
+        and False, whose averages are probabilities, kept in single precision.
     every : int
         Draws that each kept average is of.
 
@@ -48,8 +48,9 @@ class Averaged:
 
     Notes
     -----
-    Memory and files hold ``1 / every`` of the values, and only those asked for.  Take so many averages that a chain has
-    some hundreds: its autocorrelations are looked for among them.
+    Memory and files hold ``1 / every`` of the values, and only those asked for; however many draws an average is of,
+    256 of the sampler's are held at a time.  Take so many averages that a chain has some hundreds: its autocorrelations
+    are looked for among them.
 
     Examples
     --------
@@ -98,21 +99,31 @@ class Averaged:
 
     def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> tuple[Any, Draws, dict[str, int]]:
         """Run ``n_steps``, a multiple of ``thin``, and keep the averages."""
-        n_kept, some = n_steps // self.thin, max(1, _KEPT // self.every)
+        n_kept, some = n_steps // self.thin, max(1, _HELD // self.every)
         pieces: list[Draws] = []
         info: dict[str, int] = {}
         for begin in range(0, max(1, n_kept), some):
             n = min(some, n_kept - begin)
-            state, draws, more = self.sampler.run(state, n * self.thin, rng)
-            pieces.append({name: self._averages(name, draws, n) for name in self.of})
-            info = {name: info.get(name, 0) + value for name, value in more.items()}
+            sums: Draws = {}
+            for done in range(0, self.every, _HELD):
+                size = min(_HELD, self.every - done)
+                state, draws, more = self.sampler.run(state, n * size * self.sampler.thin, rng)
+                for name in self.of:
+                    sums[name] = sums.get(name, 0) + self._sums(name, draws, n, size)
+                info = {name: info.get(name, 0) + value for name, value in more.items()}
+            pieces.append({name: self._average(total) for name, total in sums.items()})
         return state, {name: np.concatenate([piece[name] for piece in pieces]) for name in self.of}, info
 
-    def _averages(self, name: str, draws: Draws, n: int) -> NDArray[np.float64]:
-        values = np.asarray(self.of[name](draws), dtype=np.float64)
-        if values.shape[:1] != (n * self.every,):
+    def _sums(self, name: str, draws: Draws, n: int, size: int) -> NDArray[Any]:
+        values = np.asarray(self.of[name](draws))
+        if values.shape[:1] != (n * size,):
             raise ArgumentError(
-                f"of[{name!r}] returned an array of shape {values.shape} for {n * self.every} draws; it must return a "
-                "value for each, along the first axis"
+                f"of[{name!r}] returned an array of shape {values.shape} for {n * size} draws; it must return a value "
+                "for each, along the first axis"
             )
-        return np.asarray(values.reshape(n, self.every, *values.shape[1:]).mean(axis=1))
+        kind = np.int64 if values.dtype == np.bool_ else np.float64
+        return np.asarray(values.reshape(n, size, *values.shape[1:]).sum(axis=1, dtype=kind))
+
+    def _average(self, sums: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Of counts, which no function of numbers makes, in single precision."""
+        return (sums / self.every).astype(np.float32 if sums.dtype == np.int64 else np.float64)

@@ -104,6 +104,7 @@ def page_data(
 def _contents(posterior: object, written: datetime) -> dict[str, Any]:
     """By the kind of the answer."""
     from doxa.inference.answers import Inference
+    from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.structure.answers.posterior import StructurePosterior
 
@@ -120,6 +121,8 @@ def _contents(posterior: object, written: datetime) -> dict[str, Any]:
 
         return of_values(posterior, written)
     hint = "; read a run file first: doxa.load(path)" if isinstance(posterior, (str, os.PathLike)) else ""
+    if isinstance(posterior, FittedParameters):
+        hint = ", with keep='draws'"
     raise ArgumentTypeError(
         f"posterior is a {type(posterior).__name__}; a report shows what doxa.learn, doxa.fit or doxa.infer "
         f"returns{hint}"

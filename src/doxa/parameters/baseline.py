@@ -23,7 +23,7 @@ from doxa.parameters.root_posterior import RootPosterior
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.parameters.posterior import ParameterPosterior
+    from doxa.parameters.fitted import FittedParameters
 
 __all__ = ["FitBaseline", "fit_baseline"]
 
@@ -43,7 +43,7 @@ class FitBaseline:
         return self.text
 
 
-def fit_baseline(posterior: ParameterPosterior, found: Sequence[Approximated], n: int, seed: int) -> FitBaseline:
+def fit_baseline(posterior: FittedParameters, found: Sequence[Approximated], n: int, seed: int) -> FitBaseline:
     """Draw, weigh and compare; see `doxa.ParameterPosterior.baseline`."""
     import pandas as pd
 
@@ -89,9 +89,7 @@ def _with_tails(proposal: Any) -> Proposal:
     return Defensive(proposal) if np.isinf(getattr(proposal, "df", np.inf)) else proposal
 
 
-def _compared(
-    posterior: ParameterPosterior, weights: Floats, values: Floats, node: str, label: str
-) -> tuple[float, ...]:
+def _compared(posterior: FittedParameters, weights: Floats, values: Floats, node: str, label: str) -> tuple[float, ...]:
     """Means and errors of one coefficient, of a root its probability, by weights and by chains; their distance."""
     mean = float(weights @ values)
     mcse = float(np.sqrt(weights**2 @ (values - mean) ** 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +14,12 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import Shortfall, StopReport, TimeUpError, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.chain_sampler import ChainSampler
-from doxa.mcmc.driver import Run, Schedule, run_chains
+from doxa.mcmc.driver import Run, Sampler, Schedule, run_chains
 from doxa.mcmc.parts_sampler import TURN, PartsSampler
 from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
+from doxa.parameters.keeping import Levels
 from doxa.parameters.ladder import Rung
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class PlannedPart(NamedTuple):
     found: Approximated
     rung: Rung
     sampler: Any  # a ChainSampler, mostly
+    levels: Levels = ()  # of each parameter, where draws are not kept but counted
 
 
 def plan_parts(chosen: Sequence[tuple[Approximated, Rung]]) -> list[PlannedPart]:
@@ -67,8 +69,11 @@ def draw(
     store: RunWriter | None = None,
     workers: int | None = None,
     progress: bool | None = None,
+    averaged: Callable[[PartsSampler], Sampler[Any]] | None = None,
 ) -> Run:
     """Run the chains; ``labels`` name the coefficients of each part, for `Until` and for what is said of it.
+
+    Their draws are kept, or what ``averaged`` makes of these, in which ``k.theta`` has the same coefficients.
 
     Where the time ends in a warm-up without a fixed length, the draws of its last epoch are the answer, and the verdict
     says so; a file is left as it would be had the run been interrupted.
@@ -76,13 +81,16 @@ def draw(
     if schedule.draws is None:  # else nothing is diagnosed before it is asked for
         _load_diagnostics_meanwhile()
     check_quantities(until, labels)
+    whole = PartsSampler([part.sampler for part in parts])
+    sampler = whole if averaged is None else averaged(whole)
+    slow = any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts)
 
     def assess(trace: Trace) -> Shortfall | None:
         return missing(trace, labels, until)
 
     try:
         return run_chains(
-            PartsSampler([part.sampler for part in parts]),
+            sampler,
             schedule,
             until=until,
             assess=assess,
@@ -91,7 +99,7 @@ def draw(
             seed=entropy,
             workers=workers,
             progress=progress,
-            block=_SHORT_BLOCK if any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts) else None,
+            block=max(1, _SHORT_BLOCK // sampler.thin) if slow else None,
         )
     except TimeUpError as error:
         if error.warmup is None or error.warmup.n_draws < _LEAST_DRAWS:

@@ -25,8 +25,11 @@ from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import Approximated, approximate, check_approximation
+from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
+from doxa.parameters.joint_target import Packing
+from doxa.parameters.keeping import Keep, averaging, check_keep, levels_of
 from doxa.parameters.ladder import Rung
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
@@ -61,7 +64,8 @@ def fit(
     store: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-) -> ParameterPosterior:
+    keep: Keep = "draws",
+) -> ParameterPosterior | ParameterAverages:
     """Draw from the posterior of a network's parameters, missing cells and hidden nodes summed out.
 
     Parameters
@@ -105,10 +109,14 @@ def fit(
         each core.
     progress : bool, optional
         Show a progress bar on standard error; when left out, if that is a terminal.
+    keep : "draws" or Averages, default="draws"
+        ``doxa.parameters.Averages(every=100)`` keeps averages of so many draws in their place, for runs too long to be
+        held: moments, quantiles and probabilities with the same errors.  ``draws``, ``warmup`` and ``until`` then count
+        averages.
 
     Returns
     -------
-    ParameterPosterior
+    ParameterPosterior or ParameterAverages
 
     Raises
     ------
@@ -143,6 +151,7 @@ def fit(
         warmup=warmup,
         until=until,
         seed=seed,
+        keep=keep,
     )
     if store is not None and os.path.lexists(store):
         create_run(store, plan.header())  # refuses the name, before a long search rather than after
@@ -162,11 +171,13 @@ def make_plan(
     warmup: int | None,
     until: Until | None,
     seed: int | None,
+    keep: Keep = "draws",
 ) -> FitPlan:
     """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
     method = check_method(method, METHODS)
     _check(network, table, method, approximation)
     check_order(order)
+    averages = check_keep(keep)
     schedule, until = plan_length(chains, draws, warmup, until)
     return FitPlan(
         network,
@@ -178,6 +189,7 @@ def make_plan(
         fresh_entropy() if seed is None else check_whole("seed", seed, 0),
         source,
         order,
+        averages,
     )
 
 
@@ -189,7 +201,7 @@ def resume(
     until: Until | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-) -> ParameterPosterior:
+) -> ParameterPosterior | ParameterAverages:
     """Go on with a fit that is kept in a file; see `doxa.resume`."""
     check_one_end(draws, until)
     data = table if table is None or isinstance(table, Table) else read_table(table)
@@ -203,20 +215,27 @@ def run_plan(
     open_store: Callable[[], AbstractContextManager[RunWriter]] | None,
     workers: int | None,
     progress: bool | None,
-) -> ParameterPosterior:
+) -> ParameterPosterior | ParameterAverages:
     """Run a plan, and keep it in a file if there is one."""
     with single_threaded_products():
         parts = _plan_parts(plan)
         report = _report(plan, parts)
     labels = [_labels(plan.network, part.found.part) for part in parts]
+    averaged = None
+    if plan.keep is not None:
+        packed = [(Packing(plan.network, part.found.part.nodes), part.levels) for part in parts]
+        averaged = partial(averaging, parts=packed, keep=plan.keep)
     with (
         nullcontext() if open_store is None else open_store() as store
     ):  # only now: what cannot be planned leaves no file
         _keep_report(store, report)
-        run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress)
-        complete = partial(_with_evidence, report, parts, run.trace, plan.entropy)
-        approximations = tuple(part.found for part in parts)
-        posterior = ParameterPosterior(plan.network, plan.states, run.trace, report, run.stop, approximations, complete)
+        run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress, averaged)
+        fitted = plan.network, plan.states, run.trace, report, run.stop, tuple(part.found for part in parts)
+        posterior: ParameterPosterior | ParameterAverages
+        if plan.keep is None:
+            posterior = ParameterPosterior(*fitted, partial(_with_evidence, report, parts, run.trace, plan.entropy))
+        else:
+            posterior = ParameterAverages(*fitted)
         if store is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
             _keep_report(store, posterior.completed_report)
             keep_stop(store, run.stop)
@@ -248,7 +267,15 @@ def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
         rng = _planning_rng(plan, k)
         found = _approximated(plan, part, rng)
         chosen.append((found, choose(found, plan.method, rng, _labels(plan.network, part))))
-    return plan_parts(chosen)
+    planned = plan_parts(chosen)
+    return planned if plan.keep is None else [_with_levels(plan, part, k) for k, part in enumerate(planned)]
+
+
+def _with_levels(plan: FitPlan, planned: PlannedPart, k: int) -> PlannedPart:
+    """Part k, with a stream of its own for the levels, so that its draws are what they are when they are kept."""
+    rng = np.random.default_rng(np.random.SeedSequence(plan.entropy, spawn_key=(k, 2)))
+    packing = Packing(plan.network, planned.found.part.nodes)
+    return planned._replace(levels=levels_of(packing, planned.found.proposal, planned.sampler, rng))
 
 
 def _approximated(plan: FitPlan, part: Part, rng: np.random.Generator) -> Approximated:
@@ -270,7 +297,7 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
     codes = binary_codes(table, plan.network.names)
     symmetries = [symmetry.text for part in planned for symmetry in part.found.symmetries]
     n_missing = int(((codes < 0).sum(axis=1) * table.counts).sum())
-    parts = [_part_report(part.found, part.rung) for part in planned]
+    parts = [replace(_part_report(part.found, part.rung), levels=part.levels) for part in planned]
     joint = [k for k, part in enumerate(planned) if not part.found.part.complete]
     if joint:  # they share one bound
         bound = joint_bound(plan.network, table)

@@ -13,6 +13,7 @@ from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunFileError, RunHeader, open_reader, stored_stop
 from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
+from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.fit import approximations_of
 from doxa.parameters.method_options import method_from_settings
 from doxa.parameters.methods import METHODS
@@ -22,7 +23,7 @@ from doxa.parameters.runs import FitPlan, checked_header, report_from_json
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior:
+def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior | ParameterAverages:
     """Read the posterior of a fit's run file, finished or not, even while it is written.
 
     With the table its approximations can be asked for, and are then found again as they were for the fit.
@@ -48,9 +49,8 @@ def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior:
         trace = reader.trace()
     states = {node: tuple(labels) for node, labels in header.options["states"].items()}
     plan = None if table is None else _plan_again(path, header, network, table)
-    return ParameterPosterior(
-        network, states, trace, report, stop, () if plan is None else partial(approximations_of, plan)
-    )
+    kind = ParameterAverages if report.is_averaged else ParameterPosterior
+    return kind(network, states, trace, report, stop, () if plan is None else partial(approximations_of, plan))
 
 
 def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: LogisticNetwork, table: Any) -> FitPlan:

@@ -1,9 +1,8 @@
-"""`ParameterPosterior`: what a fit says of the parameters, every number with its Monte Carlo error."""
+"""`ParameterPosterior`: draws of the parameters, and what a fit says of them, with its Monte Carlo error."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,34 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.trace import Trace
 from doxa.parameters.diagnosis import chains_of
-from doxa.parameters.joint_target import Packing
+from doxa.parameters.fitted import FittedParameters
 from doxa.parameters.predict import predict_cells, read_new_rows, recode
-from doxa.parameters.report import FitReport, PartReport
-from doxa.parameters.verdict import Verdict, judge
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.estimates.stopping import StopReport
-    from doxa.mcmc.importance_proposals import Proposal
-    from doxa.models import LogisticNetwork
-    from doxa.parameters.approximate import Approximated
-    from doxa.parameters.baseline import FitBaseline
-
 __all__ = ["ParameterPosterior"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Approximations: TypeAlias = "tuple[Approximated, ...]"  # the parts
 
 _PREDICTED_WITH = 2000  # draws of all chains, evenly spaced; more would narrow errors that are small already
 
 
-class ParameterPosterior:
+class ParameterPosterior(FittedParameters):
     """The posterior of a network's parameters, as drawn by `doxa.fit`.
 
     Attributes
@@ -65,52 +52,10 @@ class ParameterPosterior:
     ((4, 1687, 3), True)
     """
 
-    def __init__(
-        self,
-        network: LogisticNetwork,
-        states: Mapping[str, tuple[str, ...]],
-        trace: Trace,
-        report: FitReport,
-        stop: StopReport | None = None,
-        approximations: Approximations | Callable[[], Approximations] = (),
-        complete: Callable[[], FitReport] | None = None,
-    ) -> None:
-        self.network = network
-        self.states = dict(states)
-        self.trace = trace
-        self.report = report
-        self.stop = stop
-        self._made_approximations = approximations
-        self._complete = complete
-        self._packings = [Packing(network, part.nodes) for part in report.parts]
-        self._part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
-
-    def __repr__(self) -> str:
-        return (
-            f"ParameterPosterior({len(self.network.names)} nodes, {self.n_chains} chains of {self.n_draws} draws, "
-            f"{self.report.method})"
-        )
-
     @property
-    def n_chains(self) -> int:
-        """Chains, walkers in lockstep counted each."""
-        theta = self.trace["0.theta"]
-        return int(theta.shape[0] * theta.shape[2])
-
-    @property
-    def n_draws(self) -> int:
-        """Kept draws of each chain."""
-        return self.trace.n_draws
-
-    @property
-    def method(self) -> dict[str, str]:
-        """For each node with parameters, how they were drawn."""
-        return {node: self.report.parts[k].method for node, k in self._part_of.items()}
-
-    @property
-    def acceptance(self) -> dict[str, float]:
-        """For each node with parameters, the mean acceptance probability of its kernel's proposals."""
-        return {node: float(self.trace[f"{k}.acceptance"].mean()) for node, k in self._part_of.items()}
+    def kept(self) -> str:
+        """What is kept of the chains, in words."""
+        return "draws"
 
     def draws(self, node: str) -> Floats:
         """Draws of a node's parameters, shape (chain, draw, coefficient), in the order of `coefficients`.
@@ -129,117 +74,6 @@ class ParameterPosterior:
         With data augmentation, that of the parameters and the hidden values drawn with them.
         """
         return chains_of(self.trace[f"{self._part(node)}.log_density"])
-
-    def approximation(self, node: str) -> Proposal:
-        """The approximation that the kernel of a node's part proposes from, over the part's packed parameters.
-
-        ArgumentError for a posterior that was loaded without its table: a run file does not keep approximations, but
-        they can be found again from the table.
-        """
-        found: Proposal | None = self._approximations[self._part(node)].proposal
-        if found is None:
-            raise ArgumentError(f"the parameters of {node!r} were drawn by data augmentation, without an approximation")
-        return found
-
-    @cached_property
-    def _approximations(self) -> Approximations:
-        made = self._made_approximations
-        found = made() if callable(made) else made
-        if not found:
-            raise ArgumentError(
-                "this posterior was loaded from a run file, which keeps no approximations; load a run that was made "
-                "with store= together with its table, doxa.load(path, table=...), or fit again"
-            )
-        return found
-
-    def baseline(self, n: int = 4000, seed: int = 1) -> FitBaseline:
-        """Hold the coefficients against importance sampling from the approximations, without a chain.
-
-        The comparison that ends the algorithm of Antal & Sarkozy (slides, steps 0 and 6).  Agreement is no proof: both
-        may miss the same mode.
-
-        Parameters
-        ----------
-        n : int, default=4000
-            Weighted draws of each part, at least 100.
-        seed : int, default=1
-
-        Returns
-        -------
-        FitBaseline
-            ``coefficients`` with both means and their errors, ``agrees``, ``text``, and the weighted ``samples``, which
-            `doxa.mcmc.importance_baseline.resample` makes draws of equal weight of.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If a number is out of range, no part has an approximation, or the posterior was loaded without its table.
-
-        Examples
-        --------
-        >>> import doxa
-        >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
-        >>> doxa.fit(network, doxa.datasets.load("reinis"), seed=1).baseline().agrees
-        True
-        """
-        from doxa.parameters.baseline import fit_baseline
-
-        return fit_baseline(self, self._approximations, n, seed)
-
-    def part(self, node: str) -> PartReport:
-        """How the part that holds a node was drawn."""
-        return self.report.parts[self._part(node)]
-
-    def summary(self) -> pd.DataFrame:
-        """Posterior of every parameter.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``node, coefficient, mean, sd, lower, upper, mcse, ess, r_hat``, in node order: posterior mean and
-            standard deviation, the central 95%, the Monte Carlo standard error of the mean, its effective number of
-            draws, and rank R-hat.
-
-        Examples
-        --------
-        >>> import doxa
-        >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
-        >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
-        >>> fit.summary()[["node", "coefficient", "mean"]].round(2)
-             node coefficient  mean
-        0  systol        bias -0.30
-        1  systol       smoke -0.16
-        """
-        import pandas as pd
-
-        rows = []
-        for node, labels in self._coefficients():
-            draws = self.draws(node)
-            for j, label in enumerate(labels):
-                column = draws[..., j]
-                found = self._diagnoses[node][j]
-                lower, upper = np.quantile(column, (0.025, 0.975))
-                estimate = found.estimate
-                spread = float(column.std(ddof=1))
-                rows.append(
-                    (node, label, estimate.value, spread, lower, upper, estimate.mcse, estimate.ess, found.r_hat)
-                )
-        names = ["node", "coefficient", "mean", "sd", "lower", "upper", "mcse", "ess", "r_hat"]
-        return pd.DataFrame(rows, columns=names)
-
-    def coefficient(self, node: str, label: str) -> Estimate:
-        """Posterior mean of one parameter, such as ``("systol", "smoke")`` or ``("smoke", "probability")``.
-
-        Raises
-        ------
-        ArgumentError
-            If there is no such parameter.
-        """
-        labels = self.network.coefficients(node)
-        if label not in labels:
-            known = ", ".join(map(repr, labels)) or "none"
-            raise ArgumentError(f"{label!r} is no parameter of {node!r}; its parameters are {known}")
-        return self._diagnoses[node][labels.index(label)].estimate
 
     def predict(self, rows: Table | Any | str | os.PathLike[str]) -> pd.DataFrame:
         """Posterior predictive probabilities of the missing cells of rows.
@@ -274,39 +108,6 @@ class ParameterPosterior:
         table = read_new_rows(rows, self.network, self.states)
         return predict_cells(self.network, self._thinned(), recode(table, self.network, self.states))
 
-    @property
-    def log_marginal_likelihood(self) -> Estimate:
-        """Log probability (nats) of the table, parameters and missing cells averaged over; by bridge sampling.
-
-        Its value is nan for draws of an approximation, which do not tell it.
-        """
-        return self.completed_report.log_evidence
-
-    @property
-    def log_marginal_likelihood_bound(self) -> float:
-        """Lower bound (nats) of the same by the variational approximations; nan where a part has none."""
-        return self.report.bound
-
-    @cached_property
-    def completed_report(self) -> FitReport:
-        """`report` with the log evidence, which is estimated when it is first asked for."""
-        return self.report if self._complete is None else self._complete()
-
-    @cached_property
-    def judgement(self) -> Verdict:
-        """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
-        return judge(self)
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the run can be trusted; None where that cannot be told."""
-        return self.judgement.converged
-
-    @property
-    def verdict(self) -> str:
-        """Whether the run can be trusted, in words, with the reason and what to do."""
-        return self.judgement.text
-
     def to_arviz(self) -> Any:
         """Draws as an ArviZ DataTree, a variable for each node with dimensions (chain, draw, coefficient).
 
@@ -334,18 +135,6 @@ class ParameterPosterior:
             columns |= {f"{node}: {label}": draws[..., j].ravel() for j, label in enumerate(labels)}
         return pd.DataFrame(columns)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the posterior to a new file, from which `doxa.load` makes an equal one but for its approximations.
-
-        Raises
-        ------
-        RunFileError
-            If the name is taken, or the file cannot be written; there is then no file of that name, whole or in part.
-        """
-        from doxa.parameters.runs import save_trace
-
-        save_trace(path, self.network, self.states, self.trace, self.completed_report, self.stop)
-
     @cached_property
     def _diagnoses(self) -> dict[str, list[RealDiagnosis]]:
         return {
@@ -353,14 +142,10 @@ class ParameterPosterior:
             for node, labels in self._coefficients()
         }
 
-    def _coefficients(self) -> list[tuple[str, tuple[str, ...]]]:
-        return [(node, self.network.coefficients(node)) for node in self.network.parameters]
-
-    def _part(self, node: str) -> int:
-        if node not in self._part_of:
-            known = ", ".join(map(repr, self._part_of)) or "none"
-            raise ArgumentError(f"{node!r} has no parameters here; nodes with parameters are {known}")
-        return self._part_of[node]
+    def _spread(self, node: str, j: int) -> tuple[float, float, float]:
+        column = self.draws(node)[..., j]
+        lower, upper = np.quantile(column, (0.025, 0.975))
+        return float(column.std(ddof=1)), float(lower), float(upper)
 
     def _thinned(self) -> dict[str, Floats]:
         """Some 2000 draws of all chains."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from doxa.errors import ArgumentError
@@ -13,7 +13,7 @@ from doxa.parameters.method_options import Method
 
 __all__ = ["FitReport", "PartReport"]
 
-_ADDED_LATER = {"log_beta": float("inf").hex(), "doubt": ""}  # files of earlier versions lack them
+_ADDED_LATER = {"log_beta": float("inf").hex(), "doubt": "", "levels": []}  # files of earlier versions lack them
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class PartReport:
     doubt : str
         What speaks against the chains, however well they agree: proposals that do not reach the tails.  Empty if
         nothing does.
+    levels : tuple of tuples of float
+        Of each parameter, at which draws were counted; empty where the draws themselves were kept.
     """
 
     nodes: tuple[str, ...]
@@ -54,11 +56,13 @@ class PartReport:
     bound: float = math.nan
     log_beta: float = math.inf
     doubt: str = ""
+    levels: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Floats as hexadecimal text, so that every bit is kept, nan and infinity included."""
         return {key: value.hex() if isinstance(value, float) else value for key, value in asdict(self).items()} | {
-            "nodes": list(self.nodes)
+            "nodes": list(self.nodes),
+            "levels": [[level.hex() for level in levels] for levels in self.levels],
         }
 
     @classmethod
@@ -74,14 +78,16 @@ class PartReport:
         nodes = stored["nodes"]
         if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
             raise ArgumentError("a part of its report names no nodes")
-        if not all(isinstance(stored[key], str) for key in names if key != "nodes"):
+        words = [key for key in names if key not in ("nodes", "levels")]
+        if not all(isinstance(stored[key], str) for key in words):
             raise ArgumentError("a part of its report has fields of another type")
         try:
-            numbers = {key: float.fromhex(stored[key]) for key in names if key != "nodes" and key not in texts}
-        except (ValueError, OverflowError):
+            numbers = {key: float.fromhex(stored[key]) for key in words if key not in texts}
+            levels = tuple(tuple(map(float.fromhex, some)) for some in stored["levels"])
+        except (TypeError, ValueError, OverflowError):
             raise ArgumentError("a part of its report holds a number that cannot be read") from None
         method, why, approximation, doubt = (stored[key] for key in texts)
-        return cls(tuple(nodes), method, why, approximation, doubt=doubt, **numbers)
+        return cls(tuple(nodes), method, why, approximation, doubt=doubt, levels=levels, **numbers)
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,11 @@ class FitReport:
     n_missing: int
     data_digest: str
     fixed: float = 0.0
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether averages were kept in the place of draws."""
+        return any(part.levels for part in self.parts)
 
     @property
     def log_evidence(self) -> Estimate:

@@ -34,6 +34,7 @@ from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.approximate import ONE_PASS
 from doxa.parameters.hidden_forms import PASSES
+from doxa.parameters.keeping import Averages
 from doxa.parameters.method_options import Method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
@@ -57,6 +58,7 @@ class FitPlan(NamedTuple):
     entropy: int
     source: dict[str, Any] | None = None
     order: Order = "auto"
+    keep: Averages | None = None  # None: draws
 
     @property
     def states(self) -> dict[str, tuple[str, ...]]:
@@ -81,6 +83,7 @@ class FitPlan(NamedTuple):
             "approximation": self.approximation,
             "order": self.order,
             "cases": self._cases,
+            "keep": "draws" if self.keep is None else "averages",
             "warmup": self.schedule.warmup,
             "draws": self.schedule.draws,
             "until": until | {"quantities": None if until["quantities"] is None else list(until["quantities"])},
@@ -90,7 +93,8 @@ class FitPlan(NamedTuple):
         }
         versions = {name: version(name) for name in ("doxa", "numpy", "scipy")} | {"machine": platform.machine()}
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        return RunHeader(KIND, options, self.table.digest, versions, self.schedule.chains, 1, self.entropy, created)
+        thin = 1 if self.keep is None else self.keep.every
+        return RunHeader(KIND, options, self.table.digest, versions, self.schedule.chains, thin, self.entropy, created)
 
 
 def go_on(
@@ -125,6 +129,7 @@ def go_on(
         header.entropy,  # type: ignore[arg-type]
         stored["source"],
         stored.get("order", "auto"),
+        Averages(header.thin) if stored.get("keep") == "averages" else None,
     )
     expected = plan.header()
     kept = {name: stored.get(name) for name in ("report", "stop")}  # until there are new ones
@@ -153,6 +158,7 @@ def save_trace(
         "approximation": None,
         "order": "auto",
         "cases": None,
+        "keep": "averages" if report.is_averaged else "draws",
         "warmup": trace.n_warmup // trace.thin,
         "draws": trace.n_draws,
         "until": {},

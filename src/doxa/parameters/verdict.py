@@ -21,7 +21,7 @@ LEAST_ESS = 100.0  # effective draws of the slowest coefficient below which agre
 
 
 class _Judged(Protocol):
-    """What of a posterior its verdict depends on; `doxa.ParameterPosterior` has it."""
+    """What of a posterior its verdict depends on; `doxa.parameters.fitted.FittedParameters` has it."""
 
     network: LogisticNetwork
     report: FitReport
@@ -33,7 +33,11 @@ class _Judged(Protocol):
 
     @property
     def n_draws(self) -> int:
-        """Kept draws of each chain."""
+        """Kept draws of each chain, or averages of draws."""
+
+    @property
+    def kept(self) -> str:
+        """Which of them, in words."""
 
     @property
     def method(self) -> Mapping[str, str]:
@@ -82,13 +86,13 @@ def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
         return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
     if ess[slowest] < LEAST_ESS:
         name = ": ".join(names[slowest])
-        reason = f"{name} has only {ess[slowest]:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        reason = f"{name} has only {ess[slowest]:.0f} effective {posterior.kept} (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, longer
     if posterior.stop is not None and posterior.stop.reason == "warm-up":
         return False, "these draws are of a warm-up that was not over", "Allow more time: max_seconds."
     reason = (
         f"{posterior.n_chains} chains agree (largest R-hat {r_hat[worst]:.4f}); "
-        f"the slowest parameter has {ess[slowest]:.0f} effective draws"
+        f"the slowest parameter has {ess[slowest]:.0f} effective {posterior.kept}"
     )
     doubted = [part for part in posterior.report.parts if part.doubt]
     if doubted:

@@ -77,11 +77,14 @@ def read_column(source: Any, which: Which = None) -> Column:
 
 
 def as_fit(source: Any) -> ParameterPosterior | None:
-    """The source, if it is what `doxa.fit` returned."""
+    """The source, if it is what `doxa.fit` returned; ArgumentError if that has kept no draws."""
     if isinstance(source, (np.ndarray, list, tuple, Trace, Mapping)):
         return None
+    from doxa.parameters.averages import ParameterAverages
     from doxa.parameters.posterior import ParameterPosterior
 
+    if isinstance(source, ParameterAverages):
+        raise ArgumentError(f"source has kept {source.kept}, and a plot is of draws; fit with keep='draws'")
     return source if isinstance(source, ParameterPosterior) else None
 
 
