@@ -36,7 +36,7 @@ def hidden_parent():
 def correlated_prior():
     network, table = two_parents(np.random.default_rng(6), n=40)
     network = LogisticNetwork(
-        {"y": ["a", "b"]}, prior_covariance=[[3.0, 1.5], [1.5, 2.0]], bias=0.3, roots={"a": 0.4, "b": 0.7}
+        {"y": ["a", "b"]}, prior_covariance={"y": [[3.0, 1.5], [1.5, 2.0]]}, bias=0.3, roots={"a": 0.4, "b": 0.7}
     )
     return target_of(network, blanked(table, 0.4, np.random.default_rng(7)))
 
@@ -58,7 +58,7 @@ def boxes_of(surface, rng, n):
     return low, low + np.exp(rng.uniform(-4, 2, (n, 2))), rng.uniform(-5, 5, (n, 2))
 
 
-def log_masses(surface, low, high, n=161):
+def log_masses(surface, low, high, n=101):
     """By Gauss-Legendre quadrature."""
     node, weight = np.polynomial.legendre.leggauss(n)
     out = []
@@ -70,7 +70,7 @@ def log_masses(surface, low, high, n=161):
     return np.array(out)
 
 
-def excess(make, n=30):
+def excess(make, n=16):
     """How far bounds of boxes are on the wrong side at most, nats: from above, from below."""
     surface = _Surface(make())
     low, high, point = boxes_of(surface, np.random.default_rng(4), n)
@@ -229,7 +229,7 @@ def test_bad_options_are_refused(options, message):
 
 
 def test_targets_without_a_given_box_or_with_too_many_parameters_are_refused():
-    network, table = bimodal()
+    _, table = bimodal()
     scaled = LogisticNetwork({"y": ["h", "x"]}, prior_scale=LearnedScale(), roots={"h": 0.6, "x": 0.5})
     (part,) = independent_parts(scaled, table)
     with pytest.raises(ArgumentError, match="learned scale"):

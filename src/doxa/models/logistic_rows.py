@@ -269,7 +269,7 @@ class LogisticLikelihood:
     def touching_precision(self, thetas: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
         """Precision, for each node (n_batch, n_coefficients, n_coefficients), of a quadratic below the log likelihood.
 
-        A log sum is convex in the log probabilities, and each of them is above a quadratic that touches it at ``thetas``.
+        A log sum is convex in the log probabilities, and each of these is above a quadratic that touches at ``thetas``.
         """
         checked, n_batch = self._check_thetas(thetas)
         _, shares = self._expected_cases(checked, n_batch or 1)

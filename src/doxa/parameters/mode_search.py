@@ -35,7 +35,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _TAIL = 0.01  # of what may be left, for what lies beyond the first box
 _AT_ONCE = 256  # boxes cut in a round, at most
-_CLIMBS = 4  # of each time
+_CLIMBS = 2  # of each kind at a time
+_APART = 3.0  # standard deviations between their starts, along some axis
 _STEP = 1e-5  # for the derivative of a log integral
 _MOST = 10  # parameters, so that corners can be listed
 _CELLS = 2**20  # numbers held at once
@@ -61,7 +62,7 @@ class ModeSearch(NamedTuple):
     away: float  # at most this share of the posterior lies away from known and new modes; 1 promises nothing
     share: float  # what was asked for
     log_evidence: float  # lower bound, nats
-    starts: Floats  # (n, d), in the heaviest boxes that are left, where to climb or to add Gaussians
+    starts: Floats  # (n, d), in the heaviest boxes that are left, apart from each other
     n_boxes: int  # whose masses were bounded
 
     @property
@@ -127,8 +128,9 @@ def search_modes(
             climb_at *= 2
     search.climb()
     away = float(np.exp(min(0.0, search.log_away - search.log_evidence)))
+    starts = search.surface.outer(search.starts())
     new = search.modes if gaussians else [*found, *search.modes]
-    return ModeSearch(tuple(new), away, share, search.log_evidence, search.starts(), search.n_boxes)
+    return ModeSearch(tuple(new), away, share, search.log_evidence, starts, search.n_boxes)
 
 
 def _check(target: JointTarget, share: float, radius: float) -> None:
@@ -173,6 +175,7 @@ class _Search:
     def __init__(self, target: JointTarget, known: Sequence[Centred], share: float, radius: float) -> None:
         self.target, self.known, self.share, self.radius = target, list(known), share, radius
         self.modes: list[Mode] = []
+        self.tried: list[Floats] = []
         self.surface = _Surface(target)
         self.first = max(self.surface.evidence_below(one.mean) for one in known)
         self.tail = float(np.log(_TAIL * share) + self.first)
@@ -224,8 +227,10 @@ class _Search:
         return _Boxes(low, high, points, above, below, near)
 
     def climb(self) -> None:
-        """Climb from the heaviest boxes, and keep modes that lie away from those known."""
-        for mode in find_modes(self.target, self.starts()):
+        """Climb from heavy boxes not climbed from before, and keep modes that lie away from those known."""
+        starts = self.starts(self.tried)
+        self.tried += list(starts)
+        for mode in find_modes(self.target, self.surface.outer(starts)):
             if all(_distances(one, mode.mean[None])[0] > self.radius for one in self.known):
                 self.modes.append(mode)
                 self.known.append(mode)
@@ -233,14 +238,29 @@ class _Search:
                 near = self.boxes.near | self.near(self.boxes.low, self.boxes.high, [mode])
                 self.boxes = self.boxes._replace(near=near)
 
-    def starts(self) -> Floats:
-        """Points (n, d) in the heaviest boxes away from the modes."""
+    def starts(self, tried: Sequence[Floats] = ()) -> Floats:
+        """Whitened points (n, d) apart from each other, in boxes away from the modes.
+
+        Those of most mass and of most density by their bounds in turn: the tail of a known mode has more mass than a
+        narrow mode, and less density.
+        """
         boxes = self.boxes.take(np.flatnonzero(~self.boxes.near))
-        thetas = self.surface.outer(np.clip(boxes.point, boxes.low, boxes.high))
-        away = np.ones(len(thetas), dtype=np.bool_)
+        points = np.clip(boxes.point, boxes.low, boxes.high)
+        free = np.ones(len(points), dtype=np.bool_)
         for one in self.known:
-            away &= _distances(one, thetas) > self.radius
-        return thetas[away][np.argsort(-boxes.above[away])[:_CLIMBS]]
+            free &= _distances(one, self.surface.outer(points)) > self.radius
+        for point in tried:
+            free &= self._apart(points, point)
+        found: list[Floats] = []
+        density = boxes.above - np.log(boxes.high - boxes.low).sum(axis=1)
+        for weight in _CLIMBS * (boxes.above, density):
+            if free.any():
+                found.append(points[np.where(free, weight, -np.inf).argmax()])
+                free &= self._apart(points, found[-1])
+        return np.array(found).reshape(-1, points.shape[1])
+
+    def _apart(self, points: Floats, point: Floats) -> NDArray[np.bool_]:
+        return np.asarray((np.abs(points - point) > _APART * self.lengths).any(axis=1))
 
     def near(self, low: Floats, high: Floats, known: Sequence[Centred]) -> NDArray[np.bool_]:
         """Whether a box lies wholly near one mode: as distance is convex, whether its corners do."""
