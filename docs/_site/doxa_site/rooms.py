@@ -38,7 +38,11 @@ ROOMS = (
         "doxa.structure.graph", "For moves of your own", _below("doxa.structure", "moves.changes families.cache limits")
     ),
     Room("doxa.averaging", "Queries, imputation and prediction"),
-    Room("doxa.parameters", "Posteriors over parameters", _below("doxa.parameters", "report verdict regression")),
+    Room(
+        "doxa.parameters",
+        "Posteriors over parameters",
+        _below("doxa.parameters", "report verdict regression mode_search"),
+    ),
     Room("doxa.inference", "Hidden values", ("doxa.inference.exact",)),
     Room(
         "doxa.models",

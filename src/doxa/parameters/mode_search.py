@@ -4,12 +4,12 @@ De Freitas et al. (2001, section 6) ask for lower and upper variational bounds t
 wide draws can miss a mode that is far and narrow; a bound cannot.  Over a box of parameters the log density lies below
 its tangent plane and what the Gaussian prior takes off, plus a constant for the sums over hidden values
 (`LogisticLikelihood.above_tangent`), and the exponential of that has an integral in closed form: a product over the
-axes of the whitened prior.  A quadratic that touches the log density at a mode from below gives a lower bound of the
-evidence.
+axes of the whitened prior.  Quadratics that touch the log density from below give lower bounds, in sum of the evidence.
 
-The box with the largest bound is cut in two, again and again; boxes inside the neighbourhood of a known mode are left
-out.  Where bounds stay large climbs begin.  When all that is left is below a share of the evidence, no mode with more
-of the posterior has been missed: a proof, up to rounding.  Boxes grow exponentially in number with the parameters.
+The box with the largest bound is cut in two, again and again; those inside the neighbourhood of a known mode only to
+close in on the evidence.  Where bounds stay large climbs begin.  When all that is left is below a share of the
+evidence, no mode with more of the posterior has been missed: a proof, up to rounding.  The number of boxes grows
+exponentially with the parameters, so that `doxa.fit` does not search by itself.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def search_modes(
     Parameters
     ----------
     target : JointTarget
-        Of few parameters: up to three or four.
+        Of few parameters: tens of thousands of boxes prove something for one or two, hundreds of thousands for three;
+        with more only modes are located.
     gaussians : sequence of Centred, optional
         Around the modes that are known; a climb from the prior's mean when left out.
     share : float, default=0.01
@@ -143,8 +144,8 @@ def _check(target: JointTarget, share: float, radius: float) -> None:
         )
     if target.n_dimensions > _MOST:
         raise ArgumentError(
-            f"target has {target.n_dimensions} parameters; boxes can be searched for up to {_MOST}, and closed in on "
-            "for three or four: climb from more starts instead, by find_modes"
+            f"target has {target.n_dimensions} parameters; boxes can be searched for up to {_MOST}, and prove "
+            "something for up to three: climb from more starts instead, by find_modes"
         )
 
 
