@@ -115,7 +115,7 @@ def search_modes(
     >>> target = JointTarget(network, independent_parts(network, table)[0], table)
     >>> found = search_modes(target, find_modes(target, np.array([[3.0]])))
     >>> found.modes[0].mean.round(2).tolist(), found.certified
-    ([], True)
+    ([-3.8], True)
     """
     boxes = check_whole("boxes", boxes, 1)
     _check(target, share, radius)
