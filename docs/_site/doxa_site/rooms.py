@@ -39,13 +39,15 @@ ROOMS = (
     ),
     Room("doxa.averaging", "Queries, imputation and prediction"),
     Room(
-        "doxa.parameters", "Posteriors over parameters", _below("doxa.parameters", "averages report verdict regression")
+        "doxa.parameters",
+        "Posteriors over parameters",
+        _below("doxa.parameters", "averages report verdict regression joint_target modes mode_search"),
     ),
     Room("doxa.inference", "Hidden values", ("doxa.inference.exact",)),
     Room(
         "doxa.models",
         "Networks",
-        _below("doxa.models", "ising factors evidence network_files interop logistic_regression"),
+        _below("doxa.models", "ising factors evidence network_files interop logistic_parts logistic_regression"),
     ),
     Room(
         "doxa.variational",

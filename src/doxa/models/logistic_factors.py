@@ -2,7 +2,8 @@ r"""The factors of a logistic network's joint probability: one a node with paren
 
 A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters: ``log_values``, and
 ``gradient``, the slope of a weighted sum of them in the node's coefficients (in the logit of a learned root's
-probability).  Which configurations a table needs is in `doxa.models.logistic_rows`.
+probability); ``slopes`` are those of each, and ``touching`` is the precision of a quadratic that touches the sum from
+below.  Which configurations a table needs is in `doxa.models.logistic_rows`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def expit(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """g(z) = 1 / (1 + exp(-z)) for any finite z, without overflow."""
     small = np.exp(-np.abs(z))
     return np.asarray(np.where(z < 0, small, 1.0) / (1.0 + small))
+
+
+def _touching(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Precision :math:`2 \lambda(z)` of the quadratic that touches log g at z from below."""
+    size = np.maximum(np.abs(z), 1e-8)
+    return np.asarray(np.tanh(size / 2) / (2 * size))
 
 
 class LogisticFactor(NamedTuple):
@@ -102,11 +109,21 @@ class _BoundLogistic(NamedTuple):
     offset: NDArray[np.float64]
 
     def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return log_logistic(thetas[self.node] @ self.design + self.offset)
+        return log_logistic(self._logits(thetas))
 
     def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        logits = thetas[self.node] @ self.design + self.offset
-        return np.asarray((weights * expit(-logits)) @ self.design.T)
+        return np.asarray((weights * expit(-self._logits(thetas))) @ self.design.T)
+
+    def slopes(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.asarray(expit(-self._logits(thetas))[:, :, None] * self.design.T)
+
+    def touching(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        size = len(self.design)
+        products = (self.design[:, None] * self.design).reshape(size * size, -1)
+        return ((weights * _touching(self._logits(thetas))) @ products.T).reshape(-1, size, size)
+
+    def _logits(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.asarray(thetas[self.node] @ self.design + self.offset)
 
 
 class _BoundRoot(NamedTuple):
@@ -120,6 +137,13 @@ class _BoundRoot(NamedTuple):
 
     def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((weights * (self.is_one - thetas[self.node])).sum(axis=1, keepdims=True))
+
+    def slopes(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.asarray(self.is_one - thetas[self.node])[:, :, None]
+
+    def touching(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        p = thetas[self.node]
+        return np.asarray((weights.sum(axis=1, keepdims=True) * _touching(np.log(p) - np.log1p(-p)))[:, :, None])
 
 
 class BoundTable(NamedTuple):

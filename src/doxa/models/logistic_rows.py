@@ -258,7 +258,62 @@ class LogisticLikelihood:
         identity).
         """
         checked, n_batch = self._check_thetas(thetas)
-        n = n_batch or 1
+        total, shares = self._expected_cases(checked, n_batch or 1)
+        gradients = {
+            bound.node: bound.gradient(checked, share)
+            for bound, share in zip(self._bound, shares, strict=True)
+            if not isinstance(bound, BoundTable)
+        }
+        return total, gradients
+
+    def touching_precision(self, thetas: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+        """Precision, for each node (n_batch, n_coefficients, n_coefficients), of a quadratic below the log likelihood.
+
+        A log sum is convex in the log probabilities, and each of these is above a quadratic that touches at ``thetas``.
+        """
+        checked, n_batch = self._check_thetas(thetas)
+        _, shares = self._expected_cases(checked, n_batch or 1)
+        return {
+            bound.node: bound.touching(checked, share)
+            for bound, share in zip(self._bound, shares, strict=True)
+            if not isinstance(bound, BoundTable)
+        }
+
+    def above_tangent(
+        self,
+        thetas: Mapping[str, ArrayLike],
+        axes: Mapping[str, NDArray[np.float64]],
+        reach: Mapping[str, NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """How far (nats) the log likelihood may lie above its tangent plane near ``thetas``, shape (n_batch,).
+
+        Parameters
+        ----------
+        thetas : mapping of str to ndarray, shape (n_batch, n_coefficients)
+        axes : mapping of str to ndarray, shape (n_coefficients, n_coefficients)
+            Directions of each node's coefficients (of the logit of a learned root), in columns.
+        reach : mapping of str to ndarray, shape (n_batch, n_coefficients)
+            How far at most one goes from ``thetas`` along each, either way.
+
+        The log probability of a completion is concave, hence below its tangent X, and log E exp X <= E X +
+        min(w^2 / 8, w) where all X lie in an interval of width w (Hoeffding's lemma).
+        """
+        checked, n_batch = self._check_thetas(thetas)
+        total = np.zeros(n_batch or 1)
+        for component in self._components:
+            width = np.zeros((len(total), component.weights.size))
+            for f, index in zip(component.factors, component.index, strict=True):
+                bound = self._bound[f]
+                if not isinstance(bound, BoundTable):
+                    span = np.ptp((bound.slopes(checked) @ axes[bound.node])[:, index], axis=2)
+                    width += (span @ reach[bound.node][:, :, None])[:, :, 0]
+            total += np.minimum(width**2 / 8, width) @ component.weights
+        return total
+
+    def _expected_cases(
+        self, checked: Mapping[str, NDArray[np.float64]], n: int
+    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+        """Log likelihood, and for each factor the expected cases (n, n_configurations) of its configurations."""
         values = [bound.log_values(checked) for bound in self._bound]
         total, shares = np.zeros(n), []
         for value, complete in zip(values, self._complete, strict=True):
@@ -268,12 +323,7 @@ class LogisticLikelihood:
             shares.append(share)
         for component in self._components:
             total += component.add_shares(values, shares) @ component.weights
-        gradients = {
-            bound.node: bound.gradient(checked, share)
-            for bound, share in zip(self._bound, shares, strict=True)
-            if not isinstance(bound, BoundTable)
-        }
-        return total, gradients
+        return total, shares
 
     def log_rows(self, thetas: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         """Log probability of every distinct row (nats), shape (n_distinct,) or (n_batch, n_distinct)."""

@@ -30,7 +30,7 @@ from doxa.variational.laplace import find_mode
 from doxa.variational.optimal import optimal_posterior
 from doxa.variational.whitened import Whitened, whiten
 
-__all__ = ["EvidenceBracket", "evidence_bracket"]
+__all__ = ["EvidenceBracket", "evidence_bracket", "log_normal_mass"]
 
 _Floats = NDArray[np.float64]
 _CELLS = 2**22  # numbers worked on at once
@@ -135,7 +135,7 @@ def _tangents(problem: Whitened, low: _Floats, high: _Floats, point: _Floats) ->
     slope = (share * problem.counts) @ problem.rows
     height = log_logistic(logits) @ problem.counts - (slope * point).sum(axis=1)
     low, high = low - slope, high - slope
-    log_mass = _log_mass(low, high)
+    log_mass = log_normal_mass(low, high)
     left, right = (np.exp(-0.5 * edge**2 - 0.5 * np.log(2 * np.pi) - log_mass) for edge in (low, high))
     shift = left - right
     ends = np.where(np.isfinite(low), low, 0.0) * left - np.where(np.isfinite(high), high, 0.0) * right
@@ -147,7 +147,7 @@ def _tangents(problem: Whitened, low: _Floats, high: _Floats, point: _Floats) ->
     return _Tangents(height + (log_mass + slope**2 / 2).sum(axis=1), change)
 
 
-def _log_mass(low: _Floats, high: _Floats) -> _Floats:
+def log_normal_mass(low: _Floats, high: _Floats) -> _Floats:
     """Log probability that a standard normal lies between, elementwise; the tail that is smaller is subtracted in."""
     flip = low > 0
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
