@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import doxa
 from doxa.cli.aligned import aligned
 from doxa.cli.app import interruptible
@@ -37,6 +35,8 @@ def demo() -> None:
 
 def _votes() -> None:
     """A table with holes: graphs and missing cells in one posterior."""
+    import numpy as np
+
     from doxa import datasets
     from doxa.averaging import cross_validate
 

@@ -1,9 +1,12 @@
-"""`infer`: the distribution of variables given evidence, by the method that the network allows."""
+"""`infer`: the distribution of variables given evidence, by the method that the network allows.
+
+A method is imported when it is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -11,12 +14,6 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.inference.answers import Answer, Inference
-from doxa.inference.blocks import ChosenBy, Plan, read_plan
-from doxa.inference.by_gibbs import answer_by_gibbs
-from doxa.inference.by_importance import answer_by_importance, cross_checked, weighted_starts
-from doxa.inference.by_mean_field import answer_by_mean_field
-from doxa.inference.by_spins import answer_by_spins
-from doxa.inference.by_tempering import answer_by_tempering
 from doxa.inference.chains import Running
 from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import answer_exactly, positions, read_budget
@@ -26,6 +23,9 @@ from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
+
+if TYPE_CHECKING:
+    from doxa.inference.blocks import ChosenBy, Plan
 
 __all__ = ["METHODS", "infer"]
 
@@ -120,7 +120,7 @@ def infer(
     asked = positions(network, query)
     if query is None:
         asked = [v for v in asked if v not in evidence.hard]
-    plan = read_plan(network, blocks, scan)
+    plan = _read_plan(network, blocks, scan)
     if plan is not None and method != "gibbs":
         given_too = "blocks" if blocks is not None else "scan"
         raise ArgumentError(f"{given_too} is given, but method is {method!r}; it belongs to method='gibbs'")
@@ -132,6 +132,17 @@ def infer(
     return Inference(
         tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
+
+
+def _read_plan(
+    network: DiscreteNetwork, blocks: Sequence[Sequence[str] | ChosenBy] | None, scan: str | Sequence[float] | None
+) -> Plan | None:
+    """Blocks and order of a Gibbs sampler as the user gave them; None if neither was given."""
+    if blocks is None and scan is None:
+        return None
+    from doxa.inference.blocks import read_plan
+
+    return read_plan(network, blocks, scan)
 
 
 def _check(network: object, method: str) -> None:
@@ -150,12 +161,18 @@ def _exact(question: Question) -> Answer:
 
 
 def _importance(question: Question) -> Answer:
+    from doxa.inference.by_importance import answer_by_importance
+
     if not isinstance(question.network, CategoricalNetwork):
         raise ArgumentError("method is 'importance', which needs a directed network; use 'gibbs' or 'tempering'")
     return answer_by_importance(question.network, question.evidence, question.query, question.running)
 
 
 def _gibbs(question: Question) -> Answer:
+    from doxa.inference.by_gibbs import answer_by_gibbs
+    from doxa.inference.by_importance import cross_checked, weighted_starts
+    from doxa.inference.by_spins import answer_by_spins
+
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     if isinstance(network, PairNetwork) and question.plan is None:
         return answer_by_spins(network, evidence, query, running)
@@ -167,6 +184,9 @@ def _gibbs(question: Question) -> Answer:
 
 
 def _tempering(question: Question) -> Answer:
+    from doxa.inference.by_importance import cross_checked
+    from doxa.inference.by_tempering import answer_by_tempering
+
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     found = answer_by_tempering(network, evidence, query, running)
     if isinstance(network, CategoricalNetwork):
@@ -175,6 +195,8 @@ def _tempering(question: Question) -> Answer:
 
 
 def _mean_field(question: Question) -> Answer:
+    from doxa.inference.by_mean_field import answer_by_mean_field
+
     return answer_by_mean_field(question.network, question.evidence, question.query, question.running.seed)
 
 

@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.estimates import store as run_store
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
-from doxa.estimates.store import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
 from doxa.mcmc.progress import Reporter
 from doxa.mcmc.workers import single_threaded_products
@@ -93,7 +93,7 @@ class Fleet:
         run_all: Callable[..., list[Any]],
         report: Reporter,
         max_seconds: float | None,
-        store: RunWriter | None,
+        store: run_store.RunWriter | None,
     ) -> None:
         self.sampler, self.entropy, self.block = sampler, entropy, block
         self.run_all, self.report = run_all, report
@@ -121,7 +121,7 @@ class Fleet:
             self._restore(self.store)
         _compile(self.sampler, self.chains[0], self.report)
 
-    def _restore(self, store: RunWriter) -> None:
+    def _restore(self, store: run_store.RunWriter) -> None:
         """Go on where the stored part of the run ends."""
         for number, (fields, rng_state) in enumerate(store.states()):
             self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
@@ -149,12 +149,12 @@ class Fleet:
             draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
             chains.append(self._to_store(chain, draws, pending.info))
         with self._in_one_piece():
-            self.store.commit(Round(phase, self.pending[0].n_steps, chains))
+            self.store.commit(run_store.Round(phase, self.pending[0].n_steps, chains))
             self.pending = [_Pending() for _ in self.chains]
 
-    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> ChainRound:
+    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> run_store.ChainRound:
         state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
-        return ChainRound(draws, info, state, chain.rng_state)
+        return run_store.ChainRound(draws, info, state, chain.rng_state)
 
     @contextmanager
     def _in_one_piece(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ from doxa.estimates.trace import Trace
 from doxa.structure.answers.posterior import SampledGraph, StructurePosterior
 from doxa.structure.answers.verdict import Verdict, wide_families
 from doxa.structure.families.cache import FamilyScores, local_weights
-from doxa.structure.moves.by_name import Exact
+from doxa.structure.moves.exact import Exact
 from doxa.structure.sums.dag_budget import ExactCost, fits, predicted_cost
 from doxa.structure.sums.dag_sums import MOST_NODES, ExactPosterior
 
