@@ -26,9 +26,12 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
+
+from doxa.progress import compiling
 
 __all__ = ["compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
@@ -65,6 +68,19 @@ def _compiled(function: F, **options: bool) -> F:
 
     made.get_call_template, made.get_overload = template_of_part, part.get_overload
     return cast(F, made)
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Says on the line of `doxa.progress` that a function is being compiled; one that is cached is not."""
+
+    def on_start(self, _event: Any) -> None:
+        compiling(True)
+
+    def on_end(self, _event: Any) -> None:
+        compiling(False)
+
+
+event.register("numba:compile", _Announcer())
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]

@@ -141,7 +141,7 @@ def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
 
     room = import_module("doxa.inference.infer")  # the package's attribute of that name is the function
     for name in SAMPLED:
-        monkeypatch.setattr(room, f"_{name}", poor(name))
+        monkeypatch.setitem(room.METHODS, name, poor(name))
     found = doxa.infer(xor_network(), "a", exact_budget=1, seed=1)
     assert (found.method, found.converged) == ("tempering", False)
     assert "importance is poor." in found.why

@@ -17,6 +17,7 @@ from doxa.data.declared import declared, own_absence
 from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
+from doxa.progress import following, tell
 from doxa.structure import counted
 from doxa.structure.families.scores import Score
 from doxa.structure.limits import forbid_more, make_limits
@@ -142,7 +143,7 @@ def learn(
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
     progress : bool, optional
-        Show a progress bar on standard error; when left out, if that is a terminal.
+        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def learn(
     True
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
-    with opened(table, store, hidden or ()) as data:
+    with following(progress), opened(table, store, hidden or ()) as data:
         return learn_from(
             data,
             source,
@@ -320,8 +321,12 @@ def resume(
     """Go on with a run of `learn` that is kept in a file; see `doxa.resume`."""
     from doxa.structure.runs.running import resume_run
 
-    data = table if isinstance(table, Table) else counted.kept_table(path) if table is None else _table_of(path, table)
-    posterior = resume_run(path, data, draws, until, workers, progress)
+    with following(progress):
+        tell(f"resuming {path}")
+        data = table if isinstance(table, Table) else None
+        if data is None:
+            data = counted.kept_table(path) if table is None else _table_of(path, table)
+        posterior = resume_run(path, data, draws, until, workers, progress)
     return with_table(posterior, None if data is None else _declared_of(posterior, data))
 
 
@@ -358,6 +363,7 @@ def opened(
     if isinstance(table, Table):
         yield table
         return
+    tell(f"reading {table}" if isinstance(table, (str, os.PathLike)) else "reading the table")
     keep = None if store is None else counted.beside(store)
     data = without_empty(partial(large.read_or_open, table, keep=keep), hidden, reading)
     try:

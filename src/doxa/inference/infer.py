@@ -23,6 +23,7 @@ from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
+from doxa.progress import following, tell
 
 if TYPE_CHECKING:
     from doxa.inference.blocks import ChosenBy, Plan
@@ -125,7 +126,8 @@ def infer(
         given_too = "blocks" if blocks is not None else "scan"
         raise ArgumentError(f"{given_too} is given, but method is {method!r}; it belongs to method='gibbs'")
     question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy), plan)
-    answer, why = _auto(question) if method == "auto" else (METHODS[method](question), "asked for")
+    with following():
+        answer, why = _auto(question) if method == "auto" else (_by(method, question), "asked for")
     labels = network.states
     tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
     observed = {network.names[v]: labels[v][state] for v, state in evidence.hard.items()}
@@ -154,6 +156,12 @@ def _check(network: object, method: str) -> None:
     if method not in METHODS and method != "auto":
         names = ", ".join(map(repr, ("auto", *METHODS)))
         raise ArgumentError(f"method is {method!r}; it must be one of {names}")
+
+
+def _by(method: str, question: Question) -> Answer:
+    """The answer of one method, which is named on the line that says what goes on."""
+    tell(f"asking the method {method!r}")
+    return METHODS[method](question)
 
 
 def _exact(question: Question) -> Answer:
@@ -203,15 +211,15 @@ def _mean_field(question: Question) -> Answer:
 def _auto(question: Question) -> tuple[Answer, str]:
     """The first method whose answer can be relied on; else the last one's, with its verdict."""
     try:
-        return _exact(question), "an exact answer is within the budget"
+        return _by("exact", question), "an exact answer is within the budget"
     except BudgetError as error:
         tried = [f"exact: {str(error).split(':', maxsplit=1)[0]}"]
     answer: Answer | None = None
     question = question._replace(running=question.running._replace(gives_up=True))
-    for name, method in (("importance", _importance), ("gibbs", _gibbs), ("tempering", _tempering)):
+    for name in ("importance", "gibbs", "tempering"):
         if name == "importance" and not isinstance(question.network, CategoricalNetwork):
             continue
-        answer = method(question)
+        answer = _by(name, question)
         if answer.judgement.converged:
             break
         tried.append(f"{name}: {answer.judgement.text}")
