@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 
 from doxa.progress import compiling
 
-__all__ = ["compiled", "hot", "inlined", "lowest_bit", "popcount"]
+__all__ = ["cache_folder", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +51,13 @@ def hot(function: F) -> F:
 def inlined(function: F) -> F:
     """Like `hot`, for small functions with many arguments: the caller gets a copy instead of a call."""
     return _compiled(function, _nrt=False, forceinline=True)
+
+
+def cache_folder() -> str | None:
+    """Where machine code is kept for the next process; None where no folder can be written to."""
+    kernel: Any = _nothing
+    found: str | None = kernel.stats.cache_path
+    return (numba.config.CACHE_DIR or found) if found else None
 
 
 def _compiled(function: F, **options: bool) -> F:
@@ -125,3 +132,8 @@ def lowest_bit(_typing: Any, word: Any) -> Any:  # noqa: ARG001
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))  # undefined at zero: callers loop while != 0
 
     return types.int64(types.uint64), generate
+
+
+@compiled
+def _nothing() -> None:
+    """Known for where its machine code is kept."""

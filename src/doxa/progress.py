@@ -35,13 +35,18 @@ class Status:
         Where to write; silent when left out.
     rewrites : bool, default=True
         Whether a line can be written over; else each is written below the last, and there are fewer.
+
+    Attributes
+    ----------
+    n_compiled : int
+        Functions that were compiled since the line was opened; those in the cache are not.
     """
 
     def __init__(self, stream: TextIO | None = None, rewrites: bool = True) -> None:
         self.stream, self.rewrites = stream, rewrites
         self._text = self._phase = ""
         self._shown_at = self._since = -float("inf")
-        self._from = self._width = self._n_compiled = self._depth = 0
+        self._from = self._width = self.n_compiled = self._depth = 0
 
     def tell(self, text: str) -> None:
         """Say what begins now."""
@@ -69,11 +74,11 @@ class Status:
             if not self._depth and self.rewrites:
                 self._show(self._text)
             return
-        self._n_compiled += 1
-        if self.stream is None and self._n_compiled == 1:
+        self.n_compiled += 1
+        if self.stream is None and self.n_compiled == 1:
             logger.info(_COMPILING)
-        if self.rewrites or self._n_compiled == 1:
-            self._show(f"{_COMPILING}: {self._n_compiled} functions so far")
+        if self.rewrites or self.n_compiled == 1:
+            self._show(f"{_COMPILING}: {self.n_compiled} functions so far")
 
     def clear(self) -> None:
         """Leave a clean line to others."""
