@@ -97,6 +97,7 @@ def move_settings(move: StructureMove) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from doxa.structure.moves.emc3 import EMC3
     >>> move_settings(EMC3())
     {'name': 'emc3', 'covered_arc_reversals': 10, 'published': False}
     """
