@@ -22,7 +22,8 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
 
-demo: .venv/.ready ## set up .venv, then run `doxa demo` on bundled real data
+demo: .venv/.runs ## set up .venv with the library alone, then run `doxa demo` on bundled real data
+	@echo "Learning from two tables; the first time, functions are compiled for some tens of seconds ..."
 	@$(WITH_NUMBA_CACHE) $(BIN)/doxa demo
 
 test: lint types docs unit distributions ## set up .venv, then every check that CI runs
@@ -65,15 +66,28 @@ format: .venv/.ready ## rewrite the sources in the house format
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-lock: .venv-lock/.ready ## regenerate requirements/dev.lock and requirements/oldest.txt from pyproject.toml
+lock: .venv-lock/.ready ## regenerate the locked requirements from pyproject.toml
 	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/dev.lock
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/demo.in --universal --python-version 3.11 --generate-hashes \
+		--constraint requirements/dev.lock --no-annotate --custom-compile-command 'make lock' --output-file requirements/demo.lock
 	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/oldest.in --resolution lowest-direct --python-version 3.11 \
 		--only-binary :all: --no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/oldest.txt
 
 clean: ## remove everything that make makes
 	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site docs/reference
 	find src tests scripts benchmarks experiments docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# the library and what it needs, for the demonstration; bytecode is made of what is imported only
+.venv/.runs: pyproject.toml requirements/demo.lock
+	@$(call require_python,$(PYTHON),PYTHON)
+	@echo "1 of 3: an environment in .venv ..."
+	@test -e .venv/.ready || $(PYTHON) -m venv .venv
+	@echo "2 of 3: the libraries that doxa calls, some 150 MB to fetch ..."
+	@test -e .venv/.ready || $(BIN)/python $(PIP_INSTALL) --no-compile --require-hashes -r requirements/demo.lock
+	@echo "3 of 3: doxa itself ..."
+	@test -e .venv/.ready || $(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
 
 .venv/.ready: pyproject.toml requirements/dev.lock requirements/networks.txt scripts/fetch_page_assets.py
 	@$(call require_python,$(PYTHON),PYTHON)

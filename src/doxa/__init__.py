@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from doxa.models.network_files import write_network as write_network
     from doxa.page import report as report
     from doxa.parameters import ParameterPosterior as ParameterPosterior
-    from doxa.parameters import fit as fit
+    from doxa.parameters.fit import fit as fit
     from doxa.run_files import load as load
     from doxa.run_files import resume as resume
     from doxa.structure import StructurePosterior as StructurePosterior

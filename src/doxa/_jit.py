@@ -26,11 +26,14 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
-__all__ = ["compiled", "hot", "inlined", "lowest_bit", "popcount"]
+from doxa.progress import compiling
+
+__all__ = ["cache_folder", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +53,13 @@ def inlined(function: F) -> F:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
+def cache_folder() -> str | None:
+    """Where machine code is kept for the next process; None where no folder can be written to."""
+    kernel: Any = _nothing
+    found: str | None = kernel.stats.cache_path
+    return (numba.config.CACHE_DIR or found) if found else None
+
+
 def _compiled(function: F, **options: bool) -> F:
     try:
         made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
@@ -65,6 +75,19 @@ def _compiled(function: F, **options: bool) -> F:
 
     made.get_call_template, made.get_overload = template_of_part, part.get_overload
     return cast(F, made)
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Says on the line of `doxa.progress` that a function is being compiled; one that is cached is not."""
+
+    def on_start(self, _event: Any) -> None:
+        compiling(True)
+
+    def on_end(self, _event: Any) -> None:
+        compiling(False)
+
+
+event.register("numba:compile", _Announcer())
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
@@ -109,3 +132,8 @@ def lowest_bit(_typing: Any, word: Any) -> Any:  # noqa: ARG001
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))  # undefined at zero: callers loop while != 0
 
     return types.int64(types.uint64), generate
+
+
+@compiled
+def _nothing() -> None:
+    """Known for where its machine code is kept."""

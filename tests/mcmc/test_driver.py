@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.driver import Schedule, fresh_entropy, sample
-from doxa.mcmc.progress import reporter
+from doxa.estimates.stopping import Shortfall, Until
+from doxa.mcmc.driver import Schedule, fresh_entropy, run_chains, sample
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def test_compiling_is_announced_once(caplog):
     with caplog.at_level(logging.INFO, logger="doxa"):
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1)
         assert [record.getMessage() for record in caplog.records] == [
-            "compiling the sampling kernels, once for this version (some 10 to 20 seconds)"
+            "compiling, once for this version of doxa (some 10 to 20 seconds)"
         ]
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1)
         assert len(caplog.records) == 1
@@ -147,11 +147,26 @@ def test_progress_is_shown_when_asked_for_and_quiet_otherwise(capfd):
     assert capfd.readouterr() == ("", "")
     sample(RandomWalk(), Schedule(1, 4, 0), seed=1, workers=1, progress=False)
     assert capfd.readouterr() == ("", "")
-    with reporter(True, 10) as report:
-        report.advance(5, "sampling")
+    sample(RandomWalk(), Schedule(1, 4, 2), seed=1, workers=1, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "sampling" in err
+    assert err.splitlines() == [
+        "doxa: preparing to sample",
+        "doxa: warm-up: 2 draws of each chain",
+        "doxa: sampling: 4 draws of each chain",
+    ]
+
+
+def test_a_run_until_accurate_says_what_holds_it_back(capfd, monkeypatch):
+    monkeypatch.setattr("doxa.progress._SELDOM", 0.0)
+    looks = iter([Shortfall("a -> b", "Monte Carlo error", 0.02, 0.01, 4.0), None])
+    options = {"assess": lambda trace: next(looks), "seed": 1, "workers": 1, "block": 100, "until": Until()}
+    run_chains(RandomWalk(), Schedule(1, None, 0), **options, progress=True)
+    lines = capfd.readouterr().err.splitlines()
+    missing = "; the Monte Carlo error of a -> b is 0.02 (asked: 0.01)"
+    assert not any(missing in line for line in lines if " 500 draws" in line)  # nobody has looked yet
+    assert lines[-1].startswith("doxa: sampling: 750 draws of each chain, ")
+    assert lines[-1].endswith(f" left{missing}")
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,14 @@ def test_the_lock_holds_every_requirement():
         assert all(requirement.specifier.contains(version) for version in versions), f"{requirement}: run `make lock`"
 
 
+def test_the_demonstration_has_what_the_library_needs_at_the_locked_versions_and_no_tools():
+    locked, demo = pins("dev.lock"), pins("demo.lock")
+    for requirement in RUNTIME:
+        assert canonicalize_name(requirement.name) in demo, f"{requirement} is not in demo.lock; run `make lock`"
+    assert all(locked.get(name) == versions for name, versions in demo.items()), "run `make lock`"
+    assert demo.keys().isdisjoint({"pytest", "sphinx", "selenium", "mypy", "ruff"})
+
+
 def test_the_oldest_versions_are_the_lower_bounds():
     oldest = pins("oldest.txt")
     for requirement in RUNTIME:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.data.large import CountedTable
+from doxa.data.large.table import CountedTable
 from doxa.errors import ArgumentError
 
 __all__ = ["CompletedTable", "Family", "cell_index"]

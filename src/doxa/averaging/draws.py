@@ -15,14 +15,12 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.averaging.counts import CompletedTable, Family
-from doxa.averaging.incomplete_families import IncompleteLogisticFamily
-from doxa.averaging.logistic_families import LogisticFamily
 from doxa.averaging.priors import ParameterPrior, cell_prior, check_prior, log_dirichlet, parameter_prior
 from doxa.checks import check_whole
 from doxa.data import Table
@@ -32,6 +30,10 @@ from doxa.models.bits import unpack_rows
 from doxa.structure.answers.exact_answer import ExactStructurePosterior
 from doxa.structure.families.scores import K2, BDeu
 from doxa.structure.logistic import FamilyMixture, Logistic
+
+if TYPE_CHECKING:
+    from doxa.averaging.incomplete_families import IncompleteLogisticFamily
+    from doxa.averaging.logistic_families import LogisticFamily
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 
@@ -175,6 +177,9 @@ class NetworkDraws:
     def logistic_family(self, family: Family) -> LogisticFamily | IncompleteLogisticFamily:
         """The posterior of a family under a prior that knows logistic regressions."""
         if family not in self._logistic:
+            from doxa.averaging.incomplete_families import IncompleteLogisticFamily
+            from doxa.averaging.logistic_families import LogisticFamily
+
             assert isinstance(self.prior, (Logistic, FamilyMixture))
             sizes = [self.n_states[j] for j in (family[0], *family[1])]
             stream = partial(self._stream, family)

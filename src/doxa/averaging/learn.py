@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from doxa.averaging.posterior import Posterior, with_table
-from doxa.data import Table
+from doxa.data import Table, large
 from doxa.data.declared import declared, own_absence
-from doxa.data.large import CountedSource, read_or_open
 from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
-from doxa.structure.counted import beside, check_counts, count_table, kept_table, stored_options, uncounted, with_counts
+from doxa.progress import following, tell
+from doxa.structure import counted
 from doxa.structure.families.scores import Score
 from doxa.structure.limits import forbid_more, make_limits
 from doxa.structure.logistic import Logistic
-from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.priors import make_prior
-from doxa.structure.runs.files import RunPlan, begin
-from doxa.structure.runs.files import load as load_graphs
 from doxa.structure.runs.options import check_family
-from doxa.structure.runs.running import exact_answer, make_plan, resume_run, run_plan
+from doxa.structure.runs.plan import RunPlan, exact_answer, make_plan
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
+
+    from doxa.data.large import CountedSource
+    from doxa.estimates.store import RunWriter
+    from doxa.structure.moves.sampler import StructureMove
 
 __all__ = ["learn", "learn_from", "load", "opened", "resume"]
 
@@ -142,7 +143,7 @@ def learn(
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
     progress : bool, optional
-        Show a progress bar on standard error; when left out, if that is a terminal.
+        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def learn(
     True
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
-    with opened(table, None if store is None else beside(store), hidden or ()) as data:
+    with following(progress), opened(table, store, hidden or ()) as data:
         return learn_from(
             data,
             source,
@@ -239,7 +240,7 @@ def learn_from(
     ``running`` is what belongs to sampling: ``sampler, chains, draws, warmup, thin, until, seed``.
     """
     indicator = tuple(indicator)
-    data = uncounted(table) if isinstance(table, CountedSource) else declared(table, indicator, hidden)
+    data = declared(table, indicator, hidden) if isinstance(table, Table) else counted.uncounted(table)
     most = data.n_rows if prior == "sparse" and not isinstance(score, Logistic) else None
     limits = make_limits(
         data.names,
@@ -250,7 +251,7 @@ def learn_from(
         n_states=data.n_states,
         max_configurations=most,
     )
-    if not isinstance(table, CountedSource):
+    if isinstance(table, Table):
         limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(
         data,
@@ -265,13 +266,15 @@ def learn_from(
     )
     if isinstance(score, Logistic):
         score.check_parents(data.names, plan.options.limits)
-    if isinstance(table, CountedSource):
+    if not isinstance(table, Table):
         plan = _counted(plan, table, store, declares=bool(indicator or hidden))
     asked = running["sampler"] != "auto" or store is not None
     asked = asked or any(running[name] is not None for name in ("draws", "warmup", "thin", "until"))
     answer = exact_answer(plan, exact, asked, workers)
     if answer is None:
-        answer = run_plan(plan, None if store is None else lambda: begin(store, plan), workers, progress)
+        from doxa.structure.runs.running import run_plan
+
+        answer = run_plan(plan, None if store is None else partial(_begin, store, plan), workers, progress)
     return with_table(answer, plan.table)
 
 
@@ -282,18 +285,27 @@ def _counted(plan: RunPlan, source: CountedSource, store: str | os.PathLike[str]
             "indicator or hidden is given, but the distinct rows of the table are too many to hold, and declared "
             "columns take rows; leave them out, or give fewer rows"
         )
-    check_counts(source, plan.options.limits, plan.options.score)
+    counted.check_counts(source, plan.options.limits, plan.options.score)
     if store is not None and Path(store).exists():
-        begin(store, plan).close()  # raises, before anything is counted
-    return with_counts(plan, source)
+        _begin(store, plan).close()  # raises, before anything is counted
+    return counted.with_counts(plan, source)
+
+
+def _begin(store: str | os.PathLike[str], plan: RunPlan) -> RunWriter:
+    """Make the run file of a new run."""
+    from doxa.structure.runs.files import begin
+
+    return begin(store, plan)
 
 
 def load(
     path: str | os.PathLike[str], table: Table | IntoDataFrame | str | os.PathLike[str] | None = None
 ) -> Posterior:
     """Read the posterior of a run file of `learn`; see `doxa.load`."""
+    from doxa.structure.runs.files import load as load_graphs
+
     posterior = load_graphs(path)
-    data = table if isinstance(table, Table) else kept_table(path) if table is None else _table_of(path, table)
+    data = table if isinstance(table, Table) else counted.kept_table(path) if table is None else _table_of(path, table)
     return with_table(posterior, None if data is None else _declared_of(posterior, data))
 
 
@@ -307,8 +319,14 @@ def resume(
     progress: bool | None = None,
 ) -> Posterior:
     """Go on with a run of `learn` that is kept in a file; see `doxa.resume`."""
-    data = table if isinstance(table, Table) else kept_table(path) if table is None else _table_of(path, table)
-    posterior = resume_run(path, data, draws, until, workers, progress)
+    from doxa.structure.runs.running import resume_run
+
+    with following(progress):
+        tell(f"resuming {path}")
+        data = table if isinstance(table, Table) else None
+        if data is None:
+            data = counted.kept_table(path) if table is None else _table_of(path, table)
+        posterior = resume_run(path, data, draws, until, workers, progress)
     return with_table(posterior, None if data is None else _declared_of(posterior, data))
 
 
@@ -319,7 +337,7 @@ def _declared_of(posterior: Any, table: Table) -> Table:
 
 def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
     """The table of a run; where it is too large to hold, the counts of the families of the run."""
-    options = stored_options(path)
+    options = counted.stored_options(path)
     with opened(table, hidden=[name for name, _ in options.hidden]) as data:
         if isinstance(data, Table):
             return data
@@ -327,25 +345,29 @@ def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
             raise ArgumentError(
                 f"'{path}' is a run over the columns {', '.join(options.names)}; the table has {', '.join(data.names)}"
             )
-        if beside(path).exists():
+        if counted.beside(path).exists():
             with suppress(FileError):  # if they are of another table, the digest will say so
-                data.keep_in(beside(path))
-        return count_table(data, options.limits)
+                data.keep_in(counted.beside(path))
+        return counted.count_table(data, options.limits)
 
 
 @contextmanager
 def opened(
-    table: Any, keep: Path | None = None, hidden: Collection[str] = (), **reading: Any
+    table: Any, store: str | os.PathLike[str] | None = None, hidden: Collection[str] = (), **reading: Any
 ) -> Iterator[Table | CountedSource]:
     """A table, or a source whose distinct rows are too many to hold; what is opened here is closed.
 
-    Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.
+    Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.  Counts
+    are kept beside ``store``.
     """
-    data = (
-        table if isinstance(table, Table) else without_empty(partial(read_or_open, table, keep=keep), hidden, reading)
-    )
+    if isinstance(table, Table):
+        yield table
+        return
+    tell(f"reading {table}" if isinstance(table, (str, os.PathLike)) else "reading the table")
+    keep = None if store is None else counted.beside(store)
+    data = without_empty(partial(large.read_or_open, table, keep=keep), hidden, reading)
     try:
         yield data
     finally:
-        if isinstance(data, CountedSource) and data is not table:
+        if not isinstance(data, Table) and data is not table:
             data.close()

@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, infer, learn, networks, report, show, values, watch
+from doxa.cli import demo, fit, infer, learn, networks, report, show, values, warm_up, watch
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -16,6 +16,7 @@ for _command in (
     watch.watch,
     networks.convert,
     networks.sample,
+    warm_up.warm_up,
     demo.demo,
 ):  # the order of the help
     app.command()(_command)

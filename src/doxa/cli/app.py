@@ -19,6 +19,7 @@ import typer
 
 import doxa
 from doxa.errors import DoxaError
+from doxa.progress import following, tell
 from doxa.text import printable
 
 __all__ = ["app", "check_kind", "interruptible", "main"]
@@ -83,9 +84,11 @@ class _InterruptedRun(Exception):  # noqa: N818 (nothing is wrong)
 
 @contextmanager
 def interruptible(command: str, kept: Path | None = None) -> Iterator[None]:
-    """Turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
+    """Say what goes on, and turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
     try:
-        yield
+        with following():
+            tell("starting")
+            yield
     except KeyboardInterrupt as interruption:
         told = getattr(interruption, "__notes__", None) or ["interrupted"]
         after = "nothing was written"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import doxa
 from doxa.cli.aligned import aligned
 from doxa.cli.app import interruptible
@@ -37,6 +35,8 @@ def demo() -> None:
 
 def _votes() -> None:
     """A table with holes: graphs and missing cells in one posterior."""
+    import numpy as np
+
     from doxa import datasets
     from doxa.averaging import cross_validate
 
@@ -44,7 +44,7 @@ def _votes() -> None:
     print()
     votes = datasets.load("house_votes")
     with interruptible("learn"):
-        posterior = doxa.learn(votes, draws=100, warmup=50, seed=1)
+        posterior = doxa.learn(votes, draws=60, warmup=30, seed=1)
         show_graphs(posterior, 8)
         print("(a short run, to show what comes; doxa learn goes on until it is accurate)")
         Questions(["party=republican"], {"physician_fee_freeze": "y"}, {}).answer(posterior)
@@ -52,7 +52,7 @@ def _votes() -> None:
         print("What the missing votes may have been, the first five:")
         print(_first_holes(posterior, 5))
         print()
-        found = cross_validate(votes, "party", folds=_FOLDS, seed=1, draws=30, warmup=20)
+        found = cross_validate(votes, "party", folds=_FOLDS, seed=1, draws=10, warmup=10)
     counts = np.bincount(found.codes)
     share = counts / counts.sum()
     guess = -(share * np.log(share)).sum()

@@ -156,10 +156,8 @@ def _knowledge(
 def _begin(data: Any, read: dict[str, Any], **asked: Any) -> Posterior:
     """Learn from a file; ``read`` says how it is read."""
     from doxa.averaging.learn import learn_from, opened
-    from doxa.structure.counted import beside
 
-    store = asked["store"]
-    with opened(data, None if store is None else beside(store), asked["hidden"] or (), **read) as cases:
+    with opened(data, asked["store"], asked["hidden"] or (), **read) as cases:
         return learn_from(cases, {"source": str(data.absolute()), **read}, **asked)
 
 

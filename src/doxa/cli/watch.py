@@ -70,4 +70,7 @@ def _say(text: str) -> None:
     """To standard error, in one line, however narrow the terminal: an address must not be cut."""
     from rich.console import Console
 
+    from doxa.progress import clear
+
+    clear()
     Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)

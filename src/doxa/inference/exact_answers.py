@@ -19,7 +19,6 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
-from doxa.inference.by_cooling import coldest
 from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
@@ -195,6 +194,8 @@ def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -
 
 
 def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Explanation:
+    from doxa.inference.by_cooling import coldest
+
     found = coldest(network, evidence, sweeps, restarts, seed)
     states = {name: network.states[v][found.row[v]] for v, name in enumerate(network.names)}
     verdict = (

@@ -1,9 +1,12 @@
-"""`infer`: the distribution of variables given evidence, by the method that the network allows."""
+"""`infer`: the distribution of variables given evidence, by the method that the network allows.
+
+A method is imported when it is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -11,12 +14,6 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.inference.answers import Answer, Inference
-from doxa.inference.blocks import ChosenBy, Plan, read_plan
-from doxa.inference.by_gibbs import answer_by_gibbs
-from doxa.inference.by_importance import answer_by_importance, cross_checked, weighted_starts
-from doxa.inference.by_mean_field import answer_by_mean_field
-from doxa.inference.by_spins import answer_by_spins
-from doxa.inference.by_tempering import answer_by_tempering
 from doxa.inference.chains import Running
 from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import answer_exactly, positions, read_budget
@@ -26,6 +23,10 @@ from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
+from doxa.progress import following, tell
+
+if TYPE_CHECKING:
+    from doxa.inference.blocks import ChosenBy, Plan
 
 __all__ = ["METHODS", "infer"]
 
@@ -120,18 +121,30 @@ def infer(
     asked = positions(network, query)
     if query is None:
         asked = [v for v in asked if v not in evidence.hard]
-    plan = read_plan(network, blocks, scan)
+    plan = _read_plan(network, blocks, scan)
     if plan is not None and method != "gibbs":
         given_too = "blocks" if blocks is not None else "scan"
         raise ArgumentError(f"{given_too} is given, but method is {method!r}; it belongs to method='gibbs'")
     question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy), plan)
-    answer, why = _auto(question) if method == "auto" else (METHODS[method](question), "asked for")
+    with following():
+        answer, why = _auto(question) if method == "auto" else (_by(method, question), "asked for")
     labels = network.states
     tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
     observed = {network.names[v]: labels[v][state] for v, state in evidence.hard.items()}
     return Inference(
         tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
+
+
+def _read_plan(
+    network: DiscreteNetwork, blocks: Sequence[Sequence[str] | ChosenBy] | None, scan: str | Sequence[float] | None
+) -> Plan | None:
+    """Blocks and order of a Gibbs sampler as the user gave them; None if neither was given."""
+    if blocks is None and scan is None:
+        return None
+    from doxa.inference.blocks import read_plan
+
+    return read_plan(network, blocks, scan)
 
 
 def _check(network: object, method: str) -> None:
@@ -145,17 +158,29 @@ def _check(network: object, method: str) -> None:
         raise ArgumentError(f"method is {method!r}; it must be one of {names}")
 
 
+def _by(method: str, question: Question) -> Answer:
+    """The answer of one method, which is named on the line that says what goes on."""
+    tell(f"asking the method {method!r}")
+    return METHODS[method](question)
+
+
 def _exact(question: Question) -> Answer:
     return answer_exactly(question.network, question.evidence, question.query, question.budget)
 
 
 def _importance(question: Question) -> Answer:
+    from doxa.inference.by_importance import answer_by_importance
+
     if not isinstance(question.network, CategoricalNetwork):
         raise ArgumentError("method is 'importance', which needs a directed network; use 'gibbs' or 'tempering'")
     return answer_by_importance(question.network, question.evidence, question.query, question.running)
 
 
 def _gibbs(question: Question) -> Answer:
+    from doxa.inference.by_gibbs import answer_by_gibbs
+    from doxa.inference.by_importance import cross_checked, weighted_starts
+    from doxa.inference.by_spins import answer_by_spins
+
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     if isinstance(network, PairNetwork) and question.plan is None:
         return answer_by_spins(network, evidence, query, running)
@@ -167,6 +192,9 @@ def _gibbs(question: Question) -> Answer:
 
 
 def _tempering(question: Question) -> Answer:
+    from doxa.inference.by_importance import cross_checked
+    from doxa.inference.by_tempering import answer_by_tempering
+
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     found = answer_by_tempering(network, evidence, query, running)
     if isinstance(network, CategoricalNetwork):
@@ -175,21 +203,23 @@ def _tempering(question: Question) -> Answer:
 
 
 def _mean_field(question: Question) -> Answer:
+    from doxa.inference.by_mean_field import answer_by_mean_field
+
     return answer_by_mean_field(question.network, question.evidence, question.query, question.running.seed)
 
 
 def _auto(question: Question) -> tuple[Answer, str]:
     """The first method whose answer can be relied on; else the last one's, with its verdict."""
     try:
-        return _exact(question), "an exact answer is within the budget"
+        return _by("exact", question), "an exact answer is within the budget"
     except BudgetError as error:
         tried = [f"exact: {str(error).split(':', maxsplit=1)[0]}"]
     answer: Answer | None = None
     question = question._replace(running=question.running._replace(gives_up=True))
-    for name, method in (("importance", _importance), ("gibbs", _gibbs), ("tempering", _tempering)):
+    for name in ("importance", "gibbs", "tempering"):
         if name == "importance" and not isinstance(question.network, CategoricalNetwork):
             continue
-        answer = method(question)
+        answer = _by(name, question)
         if answer.judgement.converged:
             break
         tried.append(f"{name}: {answer.judgement.text}")

@@ -21,8 +21,8 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Assess, Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.mcmc.fleet import STEPS_PER_BLOCK, Fleet, Sampler, is_compiled, run_block
-from doxa.mcmc.progress import reporter
 from doxa.mcmc.workers import run_in_parallel, single_threaded_products
+from doxa.progress import following
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
@@ -145,7 +145,7 @@ def run_chains(
     block : int, optional
         Draws of each chain between two looks at the progress.
     progress : bool, optional
-        Show a progress bar on standard error; when left out, if that is a terminal.
+        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def run_chains(
     until = Until() if until is None else until
     with (
         nullcontext() if is_compiled(sampler) else single_threaded_products(),
-        reporter(progress, chains * ((warmup or 0) + (draws or 0))) as report,
+        following(progress) as report,
         run_in_parallel(run_block, chains, workers) as run_all,
     ):
         fleet = Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
@@ -199,6 +199,7 @@ def _drawn(
         if audit is None:
             return stop
         fleet.commit()  # an audit takes its time
+        fleet.report.tell("looking for what the chains have missed")
         finding = audit(fleet.trace(), [chain.state for chain in fleet.chains])
         if finding is None:
             return stop

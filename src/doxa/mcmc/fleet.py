@@ -6,7 +6,6 @@ many workers there are and where they run is the business of `doxa.mcmc.workers`
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,15 +16,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.estimates import store as run_store
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
-from doxa.estimates.store import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
-from doxa.mcmc.progress import Reporter
 from doxa.mcmc.workers import single_threaded_products
+from doxa.progress import Status
 
 __all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "is_compiled", "run_block"]
-
-logger = logging.getLogger("doxa")
 
 State = TypeVar("State")
 Draws = dict[str, NDArray[Any]]
@@ -91,9 +88,9 @@ class Fleet:
         entropy: int,
         block: int,
         run_all: Callable[..., list[Any]],
-        report: Reporter,
+        report: Status,
         max_seconds: float | None,
-        store: RunWriter | None,
+        store: run_store.RunWriter | None,
     ) -> None:
         self.sampler, self.entropy, self.block = sampler, entropy, block
         self.run_all, self.report = run_all, report
@@ -106,6 +103,8 @@ class Fleet:
         self.n_kept = self.n_warmup = 0
         self.n_starts = 1  # more if the chains started over (`start_over`)
         self.plan = ""  # in words, for an interruption
+        self.end: float | None = None  # draws of a chain when this phase ends, roughly; None: not known
+        self.held_back = ""  # what is not accurate enough yet, in words
         self._steps = _FIRST_STEPS
         self.store = store
         self.warmed_up = self.in_epoch = False
@@ -119,9 +118,10 @@ class Fleet:
         self.chains = [_start(self.sampler, number, stream) for number, stream in enumerate(self.streams)]
         if self.store is not None and self.store.states():
             self._restore(self.store)
-        _compile(self.sampler, self.chains[0], self.report)
+        self.report.tell("preparing to sample")
+        _compile(self.sampler, self.chains[0])
 
-    def _restore(self, store: RunWriter) -> None:
+    def _restore(self, store: run_store.RunWriter) -> None:
         """Go on where the stored part of the run ends."""
         for number, (fields, rng_state) in enumerate(store.states()):
             self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
@@ -135,7 +135,6 @@ class Fleet:
             for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
                 parts.append({name: trace[name][number] for name in trace.names})
                 count.update({name: int(values[number]) for name, values in trace.info.items()})
-        self.report.advance(len(self.chains) * (self.n_warmup + self.n_kept), "resuming")
 
     def commit(self) -> None:
         """Keep what was done since the last time, with the states after it, in one transaction."""
@@ -149,12 +148,12 @@ class Fleet:
             draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
             chains.append(self._to_store(chain, draws, pending.info))
         with self._in_one_piece():
-            self.store.commit(Round(phase, self.pending[0].n_steps, chains))
+            self.store.commit(run_store.Round(phase, self.pending[0].n_steps, chains))
             self.pending = [_Pending() for _ in self.chains]
 
-    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> ChainRound:
+    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> run_store.ChainRound:
         state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
-        return ChainRound(draws, info, state, chain.rng_state)
+        return run_store.ChainRound(draws, info, state, chain.rng_state)
 
     @contextmanager
     def _in_one_piece(self) -> Iterator[None]:
@@ -170,7 +169,7 @@ class Fleet:
         """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
         if not self.warmed_up:
             if warmup is not None:
-                self.plan = f" of {warmup}"
+                self.plan, self.end = f" of {warmup}", warmup
                 self._advance(warmup - self.n_warmup, "warm-up", keep=False)
                 self.warmed_up = self.n_warmup >= warmup
             else:
@@ -189,11 +188,10 @@ class Fleet:
 
         After a new start the first is longer than all that was drawn before.
         """
-        self.plan = ""
+        self.plan, self.end = "", None
         epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
         revise = getattr(self.sampler, "revise", None)
         while not self.warmed_up:
-            self.report.extend(len(self.chains) * epoch)
             self.in_epoch = True
             if not self._advance(epoch, "warm-up", keep=True):
                 return  # time is up
@@ -249,16 +247,15 @@ class Fleet:
         """Run draws to be kept: so many, or as many as it takes."""
         begin = time.monotonic()
         if draws is not None:
-            self.plan = f" of {draws}"
+            self.plan, self.end = f" of {draws}", draws
             self._advance(draws - self.n_kept, "sampling", keep=True)
             reason = "draws" if self.n_kept >= draws else "max_seconds"
             return StopReport(reason, None, time.monotonic() - begin)
-        self.plan = ""
+        self.plan, self.end = "", None
         missing = None
         for point in decision_points(until.max_draws):
             if point < self.n_kept:
                 continue  # a stored run has passed it
-            self.report.extend(len(self.chains) * (point - self.n_kept))
             self._advance(point - self.n_kept, "sampling", keep=True)
             missing = None if assess is None else assess(self.trace())
             seconds = time.monotonic() - begin
@@ -266,6 +263,7 @@ class Fleet:
                 return StopReport("max_seconds", missing, seconds)
             if missing is None:
                 return StopReport("reached", None, seconds)
+            self.held_back, self.end = str(missing), self.n_kept * missing.factor
         return StopReport("max_draws", missing, seconds)
 
     def _advance(self, draws: int, phase: str, *, keep: bool) -> bool:
@@ -280,7 +278,7 @@ class Fleet:
             with self._in_one_piece():
                 self._take(results, size, phase, keep=keep)
             done += size
-            self.report.advance(len(self.chains) * size, phase)
+            self.report.draws(phase, self.n_warmup if phase == "warm-up" else self.n_kept, self.end, self.held_back)
             if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
                 self.commit()
         return True
@@ -333,32 +331,13 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
     return _Chain(state, rng, rng.bit_generator.state)
 
 
-def _compile(sampler: Sampler[Any], chain: _Chain, report: Reporter) -> None:
-    """Compile what the sampler needs before threads start, on a throw-away stream; say so if it takes long."""
+def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
+    """Compile what the sampler needs before threads start, on a throw-away stream; `doxa._jit` says so."""
     if not is_compiled(sampler):
         return
-    with _when_compiling(report):
-        sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
+    from doxa import _jit  # noqa: F401 (a sampler of a user's own may compile without it)
 
-
-@contextmanager
-def _when_compiling(report: Reporter) -> Iterator[None]:
-    from numba.core import event
-
-    class Announce(event.Listener):  # type: ignore[misc]
-        n_functions = 0
-
-        def on_start(self, _event: Any) -> None:
-            if not self.n_functions:
-                logger.info("compiling the sampling kernels, once for this version (some 10 to 20 seconds)")
-            self.n_functions += 1
-            report.advance(0, f"compiling ({self.n_functions})")
-
-        def on_end(self, _event: Any) -> None:
-            return
-
-    with event.install_listener("numba:compile", Announce()):
-        yield
+    sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
 
 
 def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:

@@ -38,6 +38,7 @@ from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
 from doxa.parameters.weight_bound import log_beta
+from doxa.progress import following, tell
 from doxa.variational.case_order import Order, check_order
 from doxa.variational.gaussian import GaussianPosterior
 
@@ -108,7 +109,7 @@ def fit(
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
     progress : bool, optional
-        Show a progress bar on standard error; when left out, if that is a terminal.
+        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
     keep : "draws" or Averages, default="draws"
         ``doxa.parameters.Averages(every=100)`` keeps averages of so many draws in their place, for runs too long to be
         held: moments, quantiles and probabilities with the same errors.  ``draws``, ``warmup`` and ``until`` then count
@@ -139,23 +140,27 @@ def fit(
     {'systol': 'independence', 'smoke': 'exact', 'phys': 'exact'}
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
-    plan = make_plan(
-        network,
-        table if isinstance(table, Table) else read_table(table),
-        source,
-        method=method,
-        approximation=approximation,
-        order=order,
-        chains=chains,
-        draws=draws,
-        warmup=warmup,
-        until=until,
-        seed=seed,
-        keep=keep,
-    )
-    if store is not None and os.path.lexists(store):
-        create_run(store, plan.header())  # refuses the name, before a long search rather than after
-    return run_plan(plan, None if store is None else lambda: create_run(store, plan.header()), workers, progress)
+    with following(progress):
+        if not isinstance(table, Table):
+            tell(f"reading {table}" if source else "reading the table")
+            table = read_table(table)
+        plan = make_plan(
+            network,
+            table,
+            source,
+            method=method,
+            approximation=approximation,
+            order=order,
+            chains=chains,
+            draws=draws,
+            warmup=warmup,
+            until=until,
+            seed=seed,
+            keep=keep,
+        )
+        if store is not None and os.path.lexists(store):
+            create_run(store, plan.header())  # refuses the name, before a long search rather than after
+        return run_plan(plan, None if store is None else lambda: create_run(store, plan.header()), workers, progress)
 
 
 def make_plan(
@@ -217,6 +222,7 @@ def run_plan(
     progress: bool | None,
 ) -> ParameterPosterior | ParameterAverages:
     """Run a plan, and keep it in a file if there is one."""
+    tell("finding what to propose from")
     with single_threaded_products():
         parts = _plan_parts(plan)
         report = _report(plan, parts)

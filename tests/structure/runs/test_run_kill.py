@@ -189,7 +189,7 @@ def in_small_rounds(monkeypatch):
 
 def learn_on(monkeypatch, path, spoil):
     """`doxa.learn` on a connection that ``spoil(writer)`` has prepared to fail; return what was said."""
-    learning = import_module("doxa.averaging.learn")
+    learning = import_module("doxa.structure.runs.files")
     begin = learning.begin
 
     def begin_and_spoil(*arguments):

@@ -6,16 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doxa.data.duck import database, is_large, literal, unglobbed
-from doxa.data.large.opening import open_source
-from doxa.data.large.source import CountedSource
 from doxa.data.layout import read_layout
 from doxa.data.parquet_cells import n_parquet_rows, parquet_columns
 from doxa.data.paths import check_opens, is_parquet
 from doxa.data.read import read_table
 from doxa.data.table import Table
+
+if TYPE_CHECKING:
+    from doxa.data.large.source import CountedSource
 
 __all__ = ["read_or_open"]
 
@@ -44,11 +45,14 @@ def read_or_open(
     Table or CountedSource
         What is open is to be closed by the caller.
     """
+    if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
+        return read_table(source, columns=columns, missing=missing, bins=bins)
+    from doxa.data.large.opening import open_source
+    from doxa.data.large.source import CountedSource
+
     if isinstance(source, CountedSource):
         found = source.try_table()
         return source if found is None else found  # with the file that it was opened with
-    if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
-        return read_table(source, columns=columns, missing=missing, bins=bins)
     with ExitStack() as held:
         opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
         found = opened.try_table()
@@ -61,11 +65,12 @@ def read_or_open(
 
 
 def _may_be_large(source: Any, n_columns: int) -> bool:
-    """Whether a source is lazy, or a file that `doxa.read_table` would count where it is; 0 columns are all."""
+    """Whether a source is open or lazy, or a file that `doxa.read_table` would count where it is; 0 columns are all."""
     if not isinstance(source, str | os.PathLike):
         import narwhals.stable.v2 as nw
 
-        return isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame)
+        is_open = hasattr(source, "try_table")  # a `CountedSource`, whose module is imported when one is made
+        return is_open or isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame)
     path = Path(source)
     check_opens(path)
     if is_parquet(path):

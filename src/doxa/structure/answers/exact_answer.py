@@ -23,10 +23,11 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import Status
 from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
+from doxa.progress import tell
 from doxa.structure.answers.posterior import SampledGraph, StructurePosterior
 from doxa.structure.answers.verdict import Verdict, wide_families
 from doxa.structure.families.cache import FamilyScores, local_weights
-from doxa.structure.moves.by_name import Exact
+from doxa.structure.moves.exact import Exact
 from doxa.structure.sums.dag_budget import ExactCost, fits, predicted_cost
 from doxa.structure.sums.dag_sums import MOST_NODES, ExactPosterior
 
@@ -221,6 +222,7 @@ def sum_over_graphs(
             f"exact is True, but the table has {len(options.names)} columns, and all graphs are summed for at most "
             f"{MOST_NODES}; leave exact out to sample, or select columns"
         )
+    tell("summing over all graphs")
     logger.info("summing over all graphs: at most %s", _cost(options))
     begin = time.monotonic()
     exact = exact_posterior(scores, options.limits, workers)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa import estimates
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
-from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.models import Dag
@@ -243,7 +243,7 @@ def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: 
     draws = np.array(numbers)[which]
     if not np.isfinite(draws).all():
         raise ArgumentError(f"{function} returned a value that is not finite; its posterior mean would not be a number")
-    return diagnose_real(draws).estimate
+    return estimates.diagnose_real(draws).estimate
 
 
 def frequency_of(posterior: GraphSample, holds: NDArray[np.bool_]) -> Estimate:

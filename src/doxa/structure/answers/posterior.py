@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa import estimates
 from doxa.checks import check_whole
 from doxa.estimates.counts import IndicatorCounts
-from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.estimates.trace import Trace
@@ -39,11 +39,11 @@ from doxa.structure.answers.export import draws_frame, draws_to_arviz
 from doxa.structure.answers.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.answers.summary import summary_text
 from doxa.structure.answers.verdict import Verdict, judge
-from doxa.structure.runs.saving import save_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.estimates.diagnostics import RealDiagnosis
     from doxa.estimates.stopping import StopReport
     from doxa.structure.families.cache import CacheUse
     from doxa.structure.moves.sampler import StructureMove
@@ -283,6 +283,8 @@ class StructurePosterior:
         A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
         exact posterior the independent draws are kept, and the sums are not.
         """
+        from doxa.structure.runs.saving import save_run
+
         save_run(self, path)
 
     def to_frame(self) -> pd.DataFrame:
@@ -355,12 +357,12 @@ class StructurePosterior:
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:
         """Mean, error and R-hat of the log score: the quantity that shows a chain in another mode."""
-        return diagnose_real(self.log_score)
+        return estimates.diagnose_real(self.log_score)
 
     @cached_property
     def n_edges_diagnosis(self) -> RealDiagnosis:
         """Mean, error and R-hat of the number of edges (the chapter's own convergence diagnostic)."""
-        return diagnose_real(self.n_edges.astype(np.float64))
+        return estimates.diagnose_real(self.n_edges.astype(np.float64))
 
     @cached_property
     def _edges_alone(self) -> IndicatorDiagnostics:

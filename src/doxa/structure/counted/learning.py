@@ -28,7 +28,7 @@ from doxa.structure.limits import Limits
 from doxa.structure.runs.options import RunOptions
 
 if TYPE_CHECKING:
-    from doxa.structure.runs.files import RunPlan
+    from doxa.structure.runs.plan import RunPlan
 
 __all__ = ["beside", "check_counts", "count_table", "kept_table", "stored_options", "uncounted", "with_counts"]
 

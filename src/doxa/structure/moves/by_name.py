@@ -3,51 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.fleet import Sampler
-from doxa.structure.families.cache import FamilyScores
-from doxa.structure.limits import Limits
-from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.combined import Cycle
-from doxa.structure.moves.edge_gibbs import EdgeGibbs
-from doxa.structure.moves.edge_reversal import EdgeReversal
-from doxa.structure.moves.emc3 import EMC3
-from doxa.structure.moves.escalation import EscalatingSampler
-from doxa.structure.moves.markov_blanket import MarkovBlanket
-from doxa.structure.moves.parent_set_gibbs import ParentSetGibbs
-from doxa.structure.moves.sampler import StructureMove, StructureSampler
-from doxa.structure.moves.single_edge import SingleEdge
-from doxa.structure.moves.tempered import Tempered
 
-__all__ = ["MOVES", "Exact", "check_move", "move_from_settings", "move_settings", "sampler_of"]
+if TYPE_CHECKING:
+    from doxa.mcmc.fleet import Sampler
+    from doxa.structure.families.cache import FamilyScores
+    from doxa.structure.limits import Limits
+    from doxa.structure.moves.sampler import StructureMove
 
-
-@dataclass(frozen=True)
-class Exact:
-    """Takes the place of a sampler in a posterior that was summed and not sampled."""
-
-    name: ClassVar[str] = "exact"
-    bias: ClassVar[str | None] = None
-    uses_table: ClassVar[bool] = False
-
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Nothing is repeated."""
-        return 1
-
-    def advance(self, *_: Any) -> int:
-        """Refuse: independent draws have no next step."""
-        raise ArgumentError("sampler is Exact(), whose draws are independent; choose another to go on, or exact=True")
+__all__ = ["MOVES", "check_move", "move_from_settings", "move_settings", "sampler_of"]
 
 
 _STEPS_A_SWAP = 1000  # between two offers of places: fewer and calls from Python cost more than the steps
 
-MOVES: dict[str, type[Any]] = {
-    move.name: move
-    for move in (Auto, SingleEdge, EdgeGibbs, EMC3, MarkovBlanket, ParentSetGibbs, EdgeReversal, Tempered, Cycle, Exact)
+_CLASSES = {
+    "auto": "Auto",
+    "single_edge": "SingleEdge",
+    "edge_gibbs": "EdgeGibbs",
+    "emc3": "EMC3",
+    "markov_blanket": "MarkovBlanket",
+    "parent_set_gibbs": "ParentSetGibbs",
+    "edge_reversal": "EdgeReversal",
+    "tempered": "Tempered",
+    "cycle": "Cycle",
+    "exact": "Exact",
 }
+
+
+class _Moves(Mapping[str, type[Any]]):
+    """Each move's class under its name, imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Any]:
+        kind = _CLASSES[name]  # first: a name from a file must be ours before anything is imported by it
+        module = "combined" if name == "cycle" else name
+        found: type[Any] = getattr(import_module(f"doxa.structure.moves.{module}"), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+MOVES = _Moves()
 
 
 def check_move(sampler: str | StructureMove) -> StructureMove:
@@ -73,6 +76,11 @@ def check_move(sampler: str | StructureMove) -> StructureMove:
 
 def sampler_of(move: StructureMove, scores: FamilyScores, limits: Limits, thin: int) -> Sampler[Any]:
     """The sampler that runs a move on data."""
+    from doxa.structure.moves.auto import Auto
+    from doxa.structure.moves.escalation import EscalatingSampler
+    from doxa.structure.moves.sampler import StructureSampler
+    from doxa.structure.moves.tempered import Tempered
+
     if isinstance(move, Tempered):
         return move.sampler(scores, limits, thin)
     sampler = StructureSampler(move, scores, limits, thin)
@@ -89,6 +97,7 @@ def move_settings(move: StructureMove) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from doxa.structure.moves.emc3 import EMC3
     >>> move_settings(EMC3())
     {'name': 'emc3', 'covered_arc_reversals': 10, 'published': False}
     """
@@ -97,9 +106,9 @@ def move_settings(move: StructureMove) -> dict[str, Any]:
     settings: dict[str, Any] = {"name": move.name}
     for field in dataclasses.fields(move):  # type: ignore[arg-type]
         value = getattr(move, field.name)
-        if isinstance(move, Cycle):
+        if move.name == "cycle":
             value = [[move_settings(part), steps] for part, steps in value]
-        elif isinstance(move, Tempered) and field.name == "move":
+        elif move.name == "tempered" and field.name == "move":
             value = move_settings(value)
         settings[field.name] = _as_lists(value)
     return settings
@@ -118,9 +127,9 @@ def move_from_settings(settings: Any) -> StructureMove:
         raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
     given = {field: value for field, value in settings.items() if field != "name"}
     try:
-        if issubclass(MOVES[name], Cycle):
+        if name == "cycle":
             given["moves"] = [(move_from_settings(part), steps) for part, steps in given["moves"]]
-        elif MOVES[name] is Tempered:
+        elif name == "tempered":
             given["move"] = move_from_settings(given["move"])
         made: StructureMove = MOVES[name](**given)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from doxa.data import Table
 from doxa.data.declared import declared
@@ -33,51 +33,17 @@ from doxa.structure.answers.posterior import StructurePosterior
 from doxa.structure.moves.by_name import move_from_settings, move_settings
 from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.plan import RunPlan
 from doxa.structure.runs.saving import KIND
 
-__all__ = ["FREE", "RunPlan", "begin", "go_on", "load"]
+__all__ = ["FREE", "begin", "go_on", "header_of", "load"]
 
 FREE = ("draws", "until", "source", "stop")  # options that may change when a run is gone on with
 
 
-class RunPlan(NamedTuple):
-    """All that the draws of a structure run depend on, and when it is to stop."""
-
-    table: Table
-    options: RunOptions
-    move: StructureMove
-    thin: int
-    schedule: Schedule
-    until: Until
-    entropy: int
-    source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
-
-    def header(self) -> RunHeader:
-        """What a run file says of the run.
-
-        Raises
-        ------
-        ArgumentError
-            If the sampler is not one of doxa's own: another could not be made again from the file.
-        """
-        options = self.options.to_json() | {
-            "sampler": move_settings(self.move),
-            "warmup": self.schedule.warmup,
-            "draws": self.schedule.draws,
-            "until": _without_names(dataclasses.asdict(self.until)),
-            "source": self.source,
-            "stop": None,  # why it stopped, when it has
-        }
-        versions = {name: version(name) for name in ("doxa", "numpy", "numba")} | {"machine": platform.machine()}
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        return RunHeader(
-            KIND, options, self.table.digest, versions, self.schedule.chains, self.thin, self.entropy, created
-        )
-
-
 def begin(path: str | os.PathLike[str], plan: RunPlan) -> RunWriter:
     """Make the run file of a new run."""
-    return create_run(path, plan.header())
+    return create_run(path, header_of(plan))
 
 
 def go_on(
@@ -115,7 +81,7 @@ def go_on(
             f"'{path}' is a run over the columns {', '.join(stored['nodes'])}; the table now has "
             f"{', '.join(table.names)}"
         )
-    return plan, open_writer(path, plan.header(), free=FREE)
+    return plan, open_writer(path, header_of(plan), free=FREE)
 
 
 def load(path: str | os.PathLike[str]) -> StructurePosterior:
@@ -151,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
 
 
 def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:
-    """The header of a structure run whose options have the form that `RunPlan.header` gives them, and their meaning."""
+    """The header of a structure run whose options have the form that `header_of` gives them, and their meaning."""
     header = reader.header
     if header.kind != KIND:
         raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r}, not of graphs")
@@ -183,3 +149,24 @@ def _without_names(until: dict[str, Any]) -> dict[str, Any]:
     """JSON has lists, not tuples."""
     names = until["quantities"]
     return until | {"quantities": None if names is None else list(names)}
+
+
+def header_of(plan: RunPlan) -> RunHeader:
+    """What a run file says of a run.
+
+    Raises
+    ------
+    ArgumentError
+        If the sampler is not one of doxa's own: another could not be made again from the file.
+    """
+    options = plan.options.to_json() | {
+        "sampler": move_settings(plan.move),
+        "warmup": plan.schedule.warmup,
+        "draws": plan.schedule.draws,
+        "until": _without_names(dataclasses.asdict(plan.until)),
+        "source": plan.source,
+        "stop": None,  # why it stopped, when it has
+    }
+    versions = {name: version(name) for name in ("doxa", "numpy", "numba")} | {"machine": platform.machine()}
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return RunHeader(KIND, options, plan.table.digest, versions, plan.schedule.chains, plan.thin, plan.entropy, created)

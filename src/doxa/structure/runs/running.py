@@ -1,119 +1,42 @@
-"""A run over graphs from a plan: summed, sampled, or sampled together with what is missing.
-
-What users call stands in `doxa.averaging`; here a table and checked options become a `StructurePosterior`.
-"""
+"""A run over graphs from a plan: sampled, alone or together with what is missing."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.data.large import CountedTable
-from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Audit, Shortfall, Until
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Finding, check_one_end, fresh_entropy, plan_length, run_chains
+from doxa.mcmc.driver import Finding, check_one_end, run_chains
 from doxa.mcmc.fleet import Sampler
 from doxa.structure.answers.posterior import StructurePosterior
-from doxa.structure.counted import CountedScores
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.scores import Score
 from doxa.structure.incomplete import IncompleteData
 from doxa.structure.incomplete.logistic_sampler import logistic_sampler
 from doxa.structure.incomplete.sampler import usual_steps
 from doxa.structure.incomplete.tempered import sampler_with_cells
-from doxa.structure.limits import Limits
 from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.moves.by_name import check_move, sampler_of
-from doxa.structure.moves.sampler import StructureMove
-from doxa.structure.priors import StructurePrior
+from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.runs.audit import Missed, audit_completions, audit_graphs
-from doxa.structure.runs.files import RunPlan, go_on
+from doxa.structure.runs.files import go_on
 from doxa.structure.runs.monitor import check_quantities, has_settled, missing
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.plan import RunPlan, scores_of
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
 
-__all__ = ["exact_answer", "make_plan", "resume_run", "run_plan"]
+__all__ = ["resume_run", "run_plan"]
 
 _AUDITED = 2  # chains whose completions are audited: each needs lists of its own
-_TURNS = 2  # redrawings of what is missing between kept draws
-
-
-def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
-    """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
-    from doxa.structure.answers.exact_answer import sum_over_graphs, worth_it
-    from doxa.structure.sums.dag_sums import PrecisionError
-
-    if exact is not None and not isinstance(exact, bool):
-        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
-    if exact and plan.table.n_missing:
-        raise ArgumentError(
-            f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "
-            "only sampled: leave out exact"
-        )
-    if exact and asked:
-        raise ArgumentError(
-            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
-            "leave them out, or leave out exact"
-        )
-    if exact is False or asked or plan.table.n_missing or not (exact or worth_it(plan.options)):
-        return None
-    scores = _scores(plan)
-    try:
-        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
-    except PrecisionError:
-        if exact:
-            raise
-        return None
-
-
-def make_plan(
-    table: Table,
-    source: dict[str, Any] | None,
-    *,
-    score: Score,
-    prior: StructurePrior,
-    limits: Limits,
-    sampler: str | StructureMove,
-    chains: int,
-    draws: int | None,
-    warmup: int | None,
-    thin: int | None,
-    until: Until | None,
-    seed: int | None,
-    indicator: Iterable[str] = (),
-    hidden: Mapping[str, int] | None = None,
-    max_configurations: int | None = None,
-) -> RunPlan:
-    """Check the options of `doxa.learn` and fill in what was left out.
-
-    ``table`` has the declared columns; ``source`` is how it was read.
-    """
-    move = check_move(sampler)
-    schedule, until = plan_length(chains, draws, warmup, until)
-    n = len(table.names)
-    return RunPlan(
-        table,
-        RunOptions.of(table, score, prior, limits, indicator, hidden, max_configurations),
-        move,
-        _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
-        schedule,
-        until,
-        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
-        source,
-    )
 
 
 def resume_run(
@@ -196,11 +119,6 @@ def _audit_completions(plan: RunPlan, trace: Trace) -> Missed | None:
     return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], steps)
 
 
-def _usual_thin(n_nodes: int, incomplete: bool) -> int:
-    """Steps between kept draws: every pair of nodes has its turn."""
-    return _TURNS * usual_steps(n_nodes) if incomplete else max(200, n_nodes * (n_nodes - 1))
-
-
 def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
     """The sampler of a plan, and the scores of a complete table."""
     options = plan.options
@@ -212,16 +130,8 @@ def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
         steps = usual_steps(data.n_nodes)
         steps = steps if plan.thin % steps == 0 else plan.thin
         return sampler_with_cells(data, options.limits, plan.move, steps=steps, turns=plan.thin // steps), None
-    scores = _scores(plan)
+    scores = scores_of(plan)
     return sampler_of(plan.move, scores, options.limits, plan.thin), scores
-
-
-def _scores(plan: RunPlan) -> FamilyScores:
-    """The scores of a complete table, or of one that was counted where it lives."""
-    table, options = plan.table, plan.options
-    if isinstance(table, CountedTable):
-        return CountedScores(table, options.score, options.structure_prior, limits=options.limits)
-    return FamilyScores(table, options.score, options.structure_prior)
 
 
 def _load_diagnostics_meanwhile() -> None:

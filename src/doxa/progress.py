@@ -1,0 +1,181 @@
+"""What goes on, said while it goes on: one line on standard error, on a terminal or in a notebook, nothing elsewhere.
+
+A question opens a line (`following`), and whatever it calls says on that same line what it does: reading, compiling,
+warm-up, sampling.  The line is gone when the answer is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TextIO
+
+from doxa.text import printable
+
+__all__ = ["Status", "clear", "compiling", "following", "tell"]
+
+logger = logging.getLogger("doxa")
+
+_OFTEN = 0.1  # seconds between two looks of a line that changes by the block
+_SELDOM = 10.0  # where lines cannot be written over, as in a log
+_COMPILING = "compiling, once for this version of doxa (some 10 to 20 seconds)"
+
+
+class Status:
+    """One line about what goes on; made by `following`.
+
+    Parameters
+    ----------
+    stream : text stream, optional
+        Where to write; silent when left out.
+    rewrites : bool, default=True
+        Whether a line can be written over; else each is written below the last, and there are fewer.
+
+    Attributes
+    ----------
+    n_compiled : int
+        Functions that were compiled since the line was opened; those in the cache are not.
+    """
+
+    def __init__(self, stream: TextIO | None = None, rewrites: bool = True) -> None:
+        self.stream, self.rewrites = stream, rewrites
+        self._text = self._phase = ""
+        self._shown_at = self._since = -float("inf")
+        self._from = self._width = self.n_compiled = self._depth = 0
+
+    def tell(self, text: str) -> None:
+        """Say what begins now."""
+        self._phase, self._text = "", text
+        self._show(text)
+
+    def draws(self, phase: str, done: int, of: float | None = None, held_back: str = "") -> None:
+        """Say how far a phase has come: draws of each chain, of how many (if that is known), and what is missing."""
+        now = time.monotonic()
+        if phase != self._phase:
+            self._phase, self._from, self._since = phase, done, now
+            self._shown_at = -float("inf")
+        if now - self._shown_at < (_OFTEN if self.rewrites else _SELDOM):
+            return
+        text = f"{phase}: {done} draws of each chain"
+        if of is not None and of > done > self._from:
+            text += f", {_duration((now - self._since) * (of - done) / (done - self._from))} left"
+        self._text = f"{text}; {held_back}" if held_back else text
+        self._show(self._text)
+
+    def compiling(self, begins: bool) -> None:
+        """Say that one more function is being compiled, or is done; in the log, once, where no line is shown."""
+        self._depth += 1 if begins else -1
+        if not begins:
+            if not self._depth and self.rewrites:
+                self._show(self._text)
+            return
+        self.n_compiled += 1
+        if self.stream is None and self.n_compiled == 1:
+            logger.info(_COMPILING)
+        if self.rewrites or self.n_compiled == 1:
+            self._show(f"{_COMPILING}: {self.n_compiled} functions so far")
+
+    def clear(self) -> None:
+        """Leave a clean line to others."""
+        if self.stream is not None and self.rewrites and self._width:
+            self.stream.write(f"\r{' ' * self._width}\r")
+            self.stream.flush()
+            self._width = 0
+
+    def _show(self, text: str) -> None:
+        if self.stream is None:
+            return
+        self._shown_at = time.monotonic()
+        line = f"doxa: {printable(text)}"
+        if self.rewrites:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            self.stream.write(f"\r{line:<{self._width}}")
+            self._width = len(line)
+        else:
+            self.stream.write(f"{line}\n")
+        self.stream.flush()
+
+
+_active: ContextVar[Status | None] = ContextVar("status", default=None)
+
+
+@contextmanager
+def following(show: bool | None = None) -> Iterator[Status]:
+    """A line that lives as long as the block; inside another such block, that one's line.
+
+    Parameters
+    ----------
+    show : bool, optional
+        Whether to write; when left out, if standard error is a terminal or a notebook's.
+
+    Examples
+    --------
+    >>> with following(False) as status:
+    ...     status.tell("reading table.csv")  # silent
+    """
+    outer = _active.get()
+    if outer is not None and (show is not False or outer.stream is None):
+        yield outer
+        return
+    rewrites = _rewrites(sys.stderr)
+    status = Status(sys.stderr if (rewrites if show is None else show) else None, rewrites)
+    token = _active.set(status)
+    logger.addFilter(_cleared)
+    try:
+        yield status
+    finally:
+        logger.removeFilter(_cleared)
+        _active.reset(token)
+        status.clear()
+
+
+def tell(text: str) -> None:
+    """Say on the line that is open, if one is, what begins now."""
+    status = _active.get()
+    if status is not None:
+        status.tell(text)
+
+
+def clear() -> None:
+    """Leave a clean line, if one is open, to what is printed now."""
+    status = _active.get()
+    if status is not None:
+        status.clear()
+
+
+def compiling(begins: bool) -> None:
+    """A function is being compiled, or is done: `doxa._jit` says so."""
+    status = _active.get()
+    if status is not None:
+        status.compiling(begins)
+
+
+def _cleared(_record: logging.LogRecord) -> bool:
+    """Clear the line before a notice is printed."""
+    clear()
+    return True
+
+
+def _rewrites(stream: TextIO) -> bool:
+    """Whether a carriage return goes back to the begin of the line: a terminal, or a notebook's own stream."""
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel")
+
+
+def _duration(seconds: float) -> str:
+    """About how long, for a person.
+
+    Examples
+    --------
+    >>> _duration(0.4), _duration(75), _duration(8000)
+    ('a second', '75 seconds', '2.2 hours')
+    """
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 100:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,126 @@
+"""`RunPlan`: all that the draws of a structure run depend on; and the answer of a plan that needs no draws.
+
+What users call stands in `doxa.averaging`; here a table and checked options become a plan.  Where graphs are few enough
+to sum over all of them, the plan is answered here; else `doxa.structure.runs.running` samples, and is imported then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.data.large.table import CountedTable
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import Until
+from doxa.mcmc.driver import Schedule, fresh_entropy, plan_length
+from doxa.structure import counted
+from doxa.structure.answers.exact_answer import sum_over_graphs, worth_it
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.scores import Score
+from doxa.structure.limits import Limits
+from doxa.structure.moves.by_name import check_move
+from doxa.structure.priors import StructurePrior
+from doxa.structure.runs.options import RunOptions
+from doxa.structure.sums.dag_sums import PrecisionError
+
+if TYPE_CHECKING:
+    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.moves.sampler import StructureMove
+
+__all__ = ["RunPlan", "exact_answer", "make_plan", "scores_of"]
+
+_TURNS = 2  # redrawings of what is missing between kept draws
+
+
+class RunPlan(NamedTuple):
+    """All that the draws of a structure run depend on, and when it is to stop."""
+
+    table: Table
+    options: RunOptions
+    move: StructureMove
+    thin: int
+    schedule: Schedule
+    until: Until
+    entropy: int
+    source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
+
+
+def make_plan(
+    table: Table,
+    source: dict[str, Any] | None,
+    *,
+    score: Score,
+    prior: StructurePrior,
+    limits: Limits,
+    sampler: str | StructureMove,
+    chains: int,
+    draws: int | None,
+    warmup: int | None,
+    thin: int | None,
+    until: Until | None,
+    seed: int | None,
+    indicator: Iterable[str] = (),
+    hidden: Mapping[str, int] | None = None,
+    max_configurations: int | None = None,
+) -> RunPlan:
+    """Check the options of `doxa.learn` and fill in what was left out.
+
+    ``table`` has the declared columns; ``source`` is how it was read.
+    """
+    move = check_move(sampler)
+    schedule, until = plan_length(chains, draws, warmup, until)
+    n = len(table.names)
+    return RunPlan(
+        table,
+        RunOptions.of(table, score, prior, limits, indicator, hidden, max_configurations),
+        move,
+        _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
+        schedule,
+        until,
+        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        source,
+    )
+
+
+def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
+    """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
+    if exact is not None and not isinstance(exact, bool):
+        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
+    if exact and plan.table.n_missing:
+        raise ArgumentError(
+            f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "
+            "only sampled: leave out exact"
+        )
+    if exact and asked:
+        raise ArgumentError(
+            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "leave them out, or leave out exact"
+        )
+    if exact is False or asked or plan.table.n_missing or not (exact or worth_it(plan.options)):
+        return None
+    scores = scores_of(plan)
+    try:
+        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
+    except PrecisionError:
+        if exact:
+            raise
+        return None
+
+
+def scores_of(plan: RunPlan) -> FamilyScores:
+    """The scores of a complete table, or of one that was counted where it lives."""
+    table, options = plan.table, plan.options
+    if isinstance(table, CountedTable):
+        return counted.CountedScores(table, options.score, options.structure_prior, limits=options.limits)
+    return FamilyScores(table, options.score, options.structure_prior)
+
+
+def _usual_thin(n_nodes: int, incomplete: bool) -> int:
+    """Steps between kept draws: every pair of nodes has its turn."""
+    if incomplete:
+        from doxa.structure.incomplete.sampler import usual_steps
+
+        return _TURNS * usual_steps(n_nodes)
+    return max(200, n_nodes * (n_nodes - 1))
