@@ -21,14 +21,12 @@ from doxa.structure.moves.sampler import StructureMove
 
 __all__ = ["IncompleteSampler", "usual_steps"]
 
-_STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 5, 20, 100
-_FEW_STEPS = 3000  # they take no longer than the rest of a turn
+_STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
 
 
 def usual_steps(n_nodes: int) -> int:
-    """Structure steps in a turn: about as long as redrawing the cells and weighing the lists takes."""
-    pairs = n_nodes**2
-    return max(_LEAST_STEPS, _STEPS_A_PAIR * pairs, min(2 * _STEPS_A_PAIR * pairs, _FEW_STEPS))
+    """Structure steps in a turn: fewer would leave the graph behind the cells, more wait for the cells' next change."""
+    return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
 
 
 def usual_excursions(n_nodes: int) -> int:
@@ -48,13 +46,13 @@ class IncompleteSampler(CellsSampler):
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.incomplete.tempered.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a turn; when left out, 5 for each ordered pair of columns, and in small tables 10, up to
-        3000.  Edges are held up by what they and the cells have agreed on, not by the graph's own moves, so many short
-        turns do more than a few long ones.
+        Structure steps in a turn; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
+        by what they and the cells have agreed on, not by the graph's own moves, so many short turns do more than a few
+        long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
     excursions : int, optional
-        Steps in a turn that may change graph and cells together; 20 for each column when left out, 0 for none, as for
+        Steps in a turn that may change graph and cells together; 10 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunPlan", "exact_answer", "make_plan", "scores_of"]
 
-_TURNS = 2  # redrawings of what is missing between kept draws
-
 
 class RunPlan(NamedTuple):
     """All that the draws of a structure run depend on, and when it is to stop."""
@@ -122,5 +120,5 @@ def _usual_thin(n_nodes: int, incomplete: bool) -> int:
     if incomplete:
         from doxa.structure.incomplete.sampler import usual_steps
 
-        return _TURNS * usual_steps(n_nodes)
+        return usual_steps(n_nodes)
     return max(200, n_nodes * (n_nodes - 1))
