@@ -57,7 +57,7 @@ class Independence:
         proposed = np.asarray(self.proposal.sample(n_steps * n, rng), dtype=np.float64)
         values = values_at(target, proposed)
         weights, first = np.zeros((n_steps, n)), np.zeros(n)  # those of draws from the target itself
-        if self.proposal is not target:
+        if id(self.proposal) != id(target):
             weights = (values - self.proposal.log_density(proposed)).reshape(n_steps, n)
             first = walkers.log_density - self.proposal.log_density(walkers.thetas)
         ratios, source = accept_in_turn(weights, first, rng)

@@ -4,6 +4,10 @@ The approximation is the mixture of the graphs of many orders in which draws of 
 (`doxa.structure.sums.order_sums`): a mixture around modes, drawn from exactly.  Its draws, weighted, estimate every
 edge without a chain.  It never draws graphs of other orders.  How many there are, the second half of each chain says,
 the orders being of the first; by so much an edge may differ.  Both can miss the same mode: agreement is no proof.
+
+An edge that only graphs of large weight have is missing from most samples, whose own variance then knows nothing of it.
+But the chains have seen such graphs: the variance of a weighted mean is the posterior mean of weight times squared
+deviation over n, so it is estimated by the chains' draws too, and the larger estimate counts.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import logsumexp
 
 from doxa.checks import check_whole
 from doxa.data import Table
@@ -54,8 +59,9 @@ def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: in
     rows = posterior.trace["rows"]
     first, second = (part.reshape(-1, *rows.shape[2:]) for part in np.array_split(rows, 2, axis=1))
     mixture = OrderMixture.of_graphs(first, listed, rng)._replace(log_summed=summed)
-    every = -(-len(second) // n)
-    outside = float(np.isneginf(mixture.log_y(parents_of(second[::every]))).mean())
+    late = parents_of(second[:: -(-len(second) // n)])
+    log_ratio = mixture.log_weights(late)
+    outside = float(np.isposinf(log_ratio).mean())
     drawn = mixture.draw(n, rng)
     graphs = parents_of(drawn)
     log_q = mixture.log_f(drawn) + mixture.log_y(drawn)
@@ -63,7 +69,12 @@ def graph_baseline(posterior: StructurePosterior, table: Table, n: int, seed: in
     present = unpack_rows(graphs, len(options.names)).astype(np.float64)
     weights = sample.weights
     probability = np.einsum("g,gij->ij", weights, present)
-    mcse = np.sqrt(np.einsum("g,gij->ij", weights**2, (present - probability) ** 2))
+    squared = np.einsum("g,gij->ij", weights**2, (present - probability) ** 2)
+    inside = np.isfinite(log_ratio)
+    ratio = np.exp(log_ratio[inside] - logsumexp(sample.log_weights) + np.log(n))
+    seen = unpack_rows(parents_of(late[inside]), len(options.names)).astype(np.float64)
+    by_chains = np.einsum("g,gij->ij", ratio, (seen - probability) ** 2) / (len(late) * n)
+    mcse = np.sqrt(np.maximum(squared, by_chains))
     chain = posterior.edge_diagnostics
     i, j = np.nonzero(~np.eye(len(options.names), dtype=np.bool_))
     difference = chain.probability - probability
