@@ -24,26 +24,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from first_use import random_table
 
 HERE = Path(__file__).resolve()
 KEPT = HERE.with_name("golden.json")
 EXACT, ERRORS = 1e-9, 4.0
 
 Figure: TypeAlias = tuple[str, float, float]  # name, value, standard error
-
-
-def table_of(n_columns: int, n_rows: int, missing: float = 0.0) -> Any:
-    """A table drawn from a random network of two-state columns, each with up to two parents."""
-    import doxa
-
-    rng = np.random.default_rng(n_columns)
-    codes = np.zeros((n_rows, n_columns), dtype=np.int64)
-    for j in range(n_columns):
-        parents = rng.choice(j, size=min(j, 2), replace=False)
-        logit = rng.normal() + sum(rng.choice([-2.0, 2.0]) * codes[:, p] for p in parents)
-        codes[:, j] = rng.random(n_rows) < 1 / (1 + np.exp(-logit))
-    codes[rng.random(codes.shape) < missing] = -1
-    return doxa.Table.from_codes([f"x{j}" for j in range(n_columns)], [["no", "yes"]] * n_columns, codes)
 
 
 def edges_of(label: str, posterior: Any) -> Iterator[Figure]:
@@ -77,8 +64,8 @@ def sampled() -> Iterator[Figure]:
     """Twenty columns, which are sampled, and eight with missing cells."""
     import doxa
 
-    yield from edges_of("20 columns", doxa.learn(table_of(20, 1000), seed=1, progress=False))
-    holes = doxa.learn(table_of(8, 1000, 0.1), seed=1, progress=False)
+    yield from edges_of("20 columns", doxa.learn(random_table(20, 1000), seed=1, progress=False))
+    holes = doxa.learn(random_table(8, 1000, 0.1), seed=1, progress=False)
     yield from edges_of("8 columns, 10% missing", holes)
     for row in holes.impute().head(20).itertuples():
         yield f"8 columns: row {row.row}, {row.column}={row.state}", row.probability, row.mcse
@@ -90,7 +77,7 @@ def fitted() -> Iterator[Figure]:
 
     cases = {
         "fit": (doxa.LogisticNetwork({"systol": ["smoke", "phys"]}), doxa.datasets.load("reinis")),
-        "fit, missing": (doxa.LogisticNetwork({"x3": ["x0", "x1"]}), table_of(4, 300, 0.1)),
+        "fit, missing": (doxa.LogisticNetwork({"x3": ["x0", "x1"]}), random_table(4, 300, 0.1)),
     }
     for label, (network, table) in cases.items():
         fit = doxa.fit(network, table, seed=1, progress=False)
@@ -104,7 +91,7 @@ def inferred() -> Iterator[Figure]:
     import doxa
 
     grid = doxa.ising_grid(4, 4, coupling=0.4, field=0.1)
-    for method in ("exact", "gibbs", "importance", "tempering"):
+    for method in ("exact", "gibbs", "tempering"):
         answer = doxa.infer(grid, ["X0_0", "X3_3"], given={"X1_1": "1"}, method=method, seed=1)
         for name in ("X0_0", "X3_3"):
             yield figure(f"grid, {method}: {name}", answer[name]["1"])
@@ -118,7 +105,7 @@ def kept() -> Iterator[Figure]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.doxa"
-        made = doxa.learn(table_of(20, 1000), draws=50, warmup=10, seed=1, store=path, progress=False)
+        made = doxa.learn(random_table(20, 1000), draws=50, warmup=10, seed=1, store=path, progress=False)
         again = doxa.load(path)
         same = np.array_equal(made.edges().probability, again.edges().probability)
         yield "a run file says what the run said", float(same), 0.0
@@ -129,7 +116,7 @@ def words() -> dict[str, str]:
     calls = {"learn": "learn table.csv --seed 1", "fit": "fit graph.txt table.csv --seed 1", "help": "learn --help"}
     doxa, found = Path(sys.executable).with_name("doxa"), {}
     with tempfile.TemporaryDirectory() as folder:
-        table = table_of(4, 300)
+        table = random_table(4, 300)
         lines = [",".join(table.names), *(",".join("ny"[v] for v in row) for row in table.codes[table.row_index])]
         (Path(folder) / "table.csv").write_text("\n".join(lines) + "\n")
         (Path(folder) / "graph.txt").write_text("x3: x0 x1\n")
@@ -146,7 +133,7 @@ def speeds() -> dict[str, float]:
     """What a CPU second gives, of calls that were made once before."""
     import doxa
 
-    large, holes, small = table_of(20, 1000), table_of(8, 1000, 0.1), table_of(8, 1000)
+    large, holes, small = random_table(20, 1000), random_table(8, 1000, 0.1), random_table(8, 1000)
     network = doxa.LogisticNetwork({"x7": [f"x{j}" for j in range(7)]})
     grid = doxa.ising_grid(12, 12, coupling=0.4, field=0.1)
     given = {"seed": 1, "progress": False}
