@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+
 from first_use import random_table
 
 HERE = Path(__file__).resolve()
