@@ -23,7 +23,7 @@ logger = logging.getLogger("doxa")
 
 _OFTEN = 0.1  # seconds between two looks of a line that changes by the block
 _SELDOM = 10.0  # where lines cannot be written over, as in a log
-_COMPILING = "compiling, once for this version of doxa (some 10 to 20 seconds)"
+_ONCE = ", once for this version of doxa (some 10 to 20 seconds)"
 
 
 class Status:
@@ -76,9 +76,9 @@ class Status:
             return
         self.n_compiled += 1
         if self.stream is None and self.n_compiled == 1:
-            logger.info(_COMPILING)
+            logger.info(f"compiling{_ONCE}")
         if self.rewrites or self.n_compiled == 1:
-            self._show(f"{_COMPILING}: {self.n_compiled} functions so far")
+            self._show(f"compiling function {self.n_compiled}{_ONCE}")
 
     def clear(self) -> None:
         """Leave a clean line to others."""

@@ -436,6 +436,6 @@ def test_costs_are_counted():
     assert fits(cost, cost)
     assert not fits(cost, ExactCost(cost.n_operations - 1, cost.n_bytes))
     assert not fits(cost, ExactCost(cost.n_operations, cost.n_bytes - 1))
-    assert str(ExactCost(27, 10**6)) == "27 operations and 0.0 GB"
+    assert str(ExactCost(27, 10**6)) == "27 operations and little memory"
     with pytest.raises(ArgumentError, match="n_nodes is 0; it must be 1 or more"):
         predicted_cost(0)

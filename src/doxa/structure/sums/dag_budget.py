@@ -23,7 +23,8 @@ class ExactCost(NamedTuple):
     n_bytes: int  # at the highest point
 
     def __str__(self) -> str:
-        return f"{_short(self.n_operations)} operations and {self.n_bytes / 1e9:.1f} GB"
+        memory = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 5e7 else "little memory"
+        return f"{_short(self.n_operations)} operations and {memory}"
 
 
 def predicted_cost(n_nodes: int, max_parents: int | None = None) -> ExactCost:
