@@ -28,9 +28,10 @@ from doxa.mcmc import adaptation
 from doxa.mcmc.adaptation import AdaptiveSampler
 from doxa.mcmc.atoms import Atom
 from doxa.mcmc.driver import Schedule, run_chains, sample
+from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels.random_walk import RandomWalk
 from doxa.mcmc.normal import Normal
-from doxa.mcmc.pilot import choose_proposal
+from doxa.mcmc.pilot import choose_proposal, pilot_log_c
 from doxa.mcmc.regeneration import RegenerativeSampler
 from doxa.mcmc.targets import Function, TargetError
 from doxa.mcmc.tour_moments import add_draws, close_tour, correction, no_tours, sample_moments
@@ -86,6 +87,21 @@ def test_moments_do_not_depend_on_how_draws_arrive(seed, d):
         np.testing.assert_allclose(moments.squares, squares)
         np.testing.assert_allclose(moments.running[0, 0], 60 - edges[-1])
         assert close_tour(close_tour(moments)).n_tours == len(tours) + 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_a_weight_is_so_many_draws_of_the_same_tour(seed, d):
+    rng = np.random.default_rng(seed)
+    draws, starts = random_tours(rng, 40, d)
+    weights = rng.integers(1, 4, 40)
+    repeated = np.repeat(draws, weights, axis=0)
+    marks = np.zeros(len(repeated), dtype=bool)
+    marks[(np.cumsum(weights) - weights)[starts]] = True
+    one = close_tour(add_draws(no_tours(d), draws, starts, weights.astype(float)))
+    other = close_tour(add_draws(no_tours(d), repeated, marks))
+    for part, same in zip(one, other, strict=True):
+        np.testing.assert_allclose(part, same)
 
 
 def loss(mean, covariance, true_mean, true_covariance):
@@ -186,7 +202,13 @@ def test_equal_proposals_stay():
 
 
 def adaptive(d=1, **options: Any):
-    return AdaptiveSampler(GRIDS[d].target, BAD[d], **options)
+    return AdaptiveSampler(GRIDS[d].target, **{"proposal": BAD[d], **options})
+
+
+def pair(*means, spread, shares=(0.5, 0.5)):
+    """A mixture of two Gaussians of this spread."""
+    parts = [Normal(np.asarray(mean, dtype=np.float64), spread * np.eye(len(mean))) for mean in means]
+    return Mixture(parts, shares)
 
 
 LOCAL = {"local": RandomWalk(1.5), "local_share": 0.3}
@@ -196,7 +218,9 @@ KINDS = {
     "with local steps": LOCAL,
     "with a wide part": {"wide": Normal(np.zeros(2), 4.0 * np.eye(2))},
     "published, with local steps": {**LOCAL, "shrinkage": False},
+    "a mixture": {"proposal": pair([-1.5, 0.0], [2.0, 1.0], spread=2.0)},
 }
+TWO = pair([-2.0], [4.0], spread=2.0)  # about the modes of BUMPS, too wide and off
 CASES = [
     pytest.param(kind, marks=[pytest.mark.slow] if kind == "published, with local steps" else []) for kind in KINDS
 ]
@@ -208,7 +232,8 @@ def test_adaptive_chains_keep_the_target(kind):
     sampler = adaptive(2, **KINDS[kind])
     state, marked = run_marked(sampler, n, SEED)
     assert target_z(BENT, marked) < LIMIT
-    assert not np.array_equal(state.mean, BAD[2].mean)  # and it did adapt
+    started = sampler.init(np.random.default_rng(SEED))
+    assert not np.array_equal(state.mean, started.mean)  # and it did adapt
 
 
 @pytest.mark.parametrize("kind", ["ours", "published"])
@@ -217,12 +242,30 @@ def test_an_adaptive_chain_keeps_a_target_with_two_modes(kind):
     assert target_z(BUMPS, marked) < LIMIT
 
 
+def test_an_adaptive_mixture_finds_the_two_modes():
+    sampler = adaptive(1, proposal=TWO)
+    state, marked = run_marked(sampler, 30_000, SEED)
+    assert target_z(BUMPS, marked) < LIMIT
+    found = adaptation._unpack(state)[0].normals
+    np.testing.assert_allclose(state.mean[:, 0], [-1.0, 2.0], atol=0.3)
+    np.testing.assert_allclose(state.cholesky[:, 0, 0], [0.5, 1.0], atol=0.3)
+    np.testing.assert_allclose(state.shares, [0.7, 0.3], atol=0.1)  # 0.7 * 0.5 to 0.15
+    started, alone = (acceptance_of(BUMPS.target, q) for q in (TWO, adapted_alone()))
+    assert acceptance_of(BUMPS.target, found.proposal) > max(started, alone) + 0.1
+
+
+def adapted_alone():
+    """The one Gaussian that a chain comes to."""
+    state, _ = run_marked(adaptive(1), 10_000, SEED)
+    return adaptation._unpack(state)[0].normals.proposal
+
+
 @pytest.mark.parametrize(("share", "bounded"), [(0.05, True), (0.0, False)])
 def test_weights_stay_within_twenty_times_those_of_the_start(share, bounded):
     """A chain that has not seen a tail would cut it off, and never see it."""
     sampler = adaptive(2, wide_share=share)
     state, _ = run_marked(sampler, 4000, SEED)
-    now = sampler._guarded(Normal(state.mean, state.cholesky))
+    now = sampler._guarded(adaptation._unpack(state)[0].normals)
     rise = sampler.proposal.log_density(BENT.points) - now.log_density(BENT.points)
     assert rise.max() > 0.1  # it has changed
     assert (rise.max() <= np.log(20) + 1e-9) == bounded
@@ -242,7 +285,7 @@ def test_tours_cut_at_other_times_are_seen(monkeypatch):
     assert target_z(BUMPS, run_marked(adaptive(1, shrinkage=False), 4000, SEED)[1]) > LIMIT
 
 
-def test_a_tour_that_begins_with_any_draw_is_seen(monkeypatch):
+def begin_anywhere(monkeypatch):
     """A draw from the new proposal in the place of one from its nu."""
 
     def draw(atom, target, rng):
@@ -250,7 +293,37 @@ def test_a_tour_that_begins_with_any_draw_is_seen(monkeypatch):
         return adaptation.Walkers(thetas, target.log_density(thetas))
 
     monkeypatch.setattr(Atom, "draw", draw)
+
+
+def test_a_tour_that_begins_with_any_draw_is_seen(monkeypatch):
+    begin_anywhere(monkeypatch)
     assert target_z(BUMPS, run_marked(adaptive(1, shrinkage=False), 4000, SEED)[1]) > 2 * LIMIT
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_mixture_may_change_at_every_regeneration_if_tours_begin_with_nu(monkeypatch, broken):
+    """Whatever the new proposal is: here the mixture with other weights, by the draws that it is responsible for."""
+
+    def changed(self, now, rng):
+        normals = adaptation.Normals(now.normals.parts, adaptation._shares(now.tours))
+        return normals, pilot_log_c(self.target, self._guarded(normals), 32, rng)
+
+    monkeypatch.setattr(AdaptiveSampler, "_corrected", changed)
+    monkeypatch.setattr(AdaptiveSampler, "_refit", every_time(AdaptiveSampler._refit))
+    if broken:
+        begin_anywhere(monkeypatch)
+    z = target_z(BUMPS, run_marked(adaptive(1, proposal=TWO, first=8), 6000, SEED)[1])
+    assert z > 2 * LIMIT if broken else z < LIMIT
+
+
+def every_time(refit):
+    """Refits at every regeneration."""
+
+    def refitted(self, now, start, rng):
+        now, start, new = refit(self, now, start, rng)
+        return now._replace(next_refit=now.n_tours + 2), start, new
+
+    return refitted
 
 
 # What adaptation is for
@@ -278,7 +351,7 @@ def test_a_good_proposal_is_not_spoilt(d):
     fixed, error = rates(run(RegenerativeSampler(target, start), 6000, SEED + 1)[1], 1)
     late, late_error = rates(draws, 1)
     assert late > fixed - LIMIT * np.hypot(error, late_error)
-    final = acceptance_of(target, Normal(state.mean, state.cholesky))
+    final = acceptance_of(target, Normal(state.mean[0], state.cholesky[0]))
     assert final > acceptance_of(target, start) - 0.02  # the same random numbers: errors of some .005
     assert info["regenerations"] > {20: 4800, 50: 3300}[d]
 
@@ -303,7 +376,9 @@ def test_the_published_scheme_spoils_a_good_proposal():
     target = paper_problem(20, SEED)
     sampler = AdaptiveSampler(target, optimal_posterior(target.problem), shrinkage=False)
     state, _, _ = run(sampler, 3000, SEED)
-    assert acceptance_of(target, Normal(state.mean, state.cholesky)) < 0.5 < acceptance_of(target, sampler.proposal)
+    assert (
+        acceptance_of(target, Normal(state.mean[0], state.cholesky[0])) < 0.5 < acceptance_of(target, sampler.proposal)
+    )
 
 
 # The driver's contract
@@ -322,7 +397,7 @@ def test_blocks_change_nothing(kind):
             assert whole.info[name].tolist() == other.info[name].tolist()
 
 
-@pytest.mark.parametrize("kind", ["ours", "published"])
+@pytest.mark.parametrize("kind", ["ours", "published", "a mixture"])
 def test_a_stored_run_goes_on_where_it_stopped(tmp_path, kind):
     one = adaptive(2, **KINDS[kind])
 
@@ -375,6 +450,9 @@ class Off:
         ({"thin": 1.5}, ArgumentTypeError, "thin is 1.5; it must be a whole number of at least 1"),
         ({"proposal": WIDE[2]}, ArgumentError, "proposal has 2 dimensions, but target has 1"),
         ({"proposal": Off()}, ArgumentTypeError, "proposal is"),
+        ({"proposal": Mixture([BAD[1], Off()], [0.5, 0.5])}, ArgumentTypeError, "proposal.components is of type Off"),
+        ({"proposal": Mixture([BAD[1], BAD[1]], [1, 0])}, ArgumentError, "proposal.weights holds a 0; leave out a"),
+        ({"proposal": TWO, "shrinkage": False}, ArgumentError, "shrinkage is False, the published scheme, which has"),
     ],
 )
 def test_settings_that_make_no_sampler_are_refused(options, kind, message):

@@ -15,7 +15,7 @@ from doxa.mcmc.importance_proposals import Mixture
 from doxa.mcmc.kernels import blocks as blocks_room
 from doxa.mcmc.kernels.kernel import Walkers, join, start_at
 from doxa.models.logistic_parts import independent_parts
-from doxa.parameters import drawing, hidden_forms
+from doxa.parameters import drawing, hidden_forms, methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.components import components_of
 from doxa.parameters.joint_target import JointTarget
@@ -76,6 +76,21 @@ def test_every_method_gives_both_modes_their_mass(method, approximation, seed):
     evidence, exact = fit.log_marginal_likelihood, grid.log_mass + fit.report.fixed
     assert abs(evidence.value - exact) < z_limit(1) * evidence.mcse < 0.2
     assert fit.log_marginal_likelihood_bound < exact
+
+
+def test_regeneration_refits_the_gaussian_of_each_mode(monkeypatch):
+    """Twelve coefficients and two modes, where one Gaussian over both is accepted half as often."""
+    network = doxa.LogisticNetwork({name: ["h"] for name in "abcdef"}, roots={"h": 0.5}, prior_scale=2.0)
+    given = {name: [0.3 * (k - 2), 1.5] for k, name in enumerate("abcdef")}
+    table = network.simulate(150, given, np.random.default_rng(3)).select(list("abcdef"))
+
+    def accepted():
+        fit = doxa.fit(network, table, method="regeneration", draws=1000, warmup=100, seed=1)
+        return fit.acceptance["a"]
+
+    with_both = accepted()
+    monkeypatch.setattr(methods, "components_of", lambda found: components_of(found)[:1])
+    assert with_both > 1.5 * accepted()
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
+from doxa.errors import ArgumentError
 from doxa.mcmc.atoms import Atom
-from doxa.mcmc.importance_proposals import Proposal
+from doxa.mcmc.importance_proposals import Mixture, Proposal
 from doxa.mcmc.kernels.gaussians import GaussianProposal
 from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
-from doxa.mcmc.normal import Normal, guarded, normal_like
+from doxa.mcmc.normal import Normal, Normals, guarded, normals_like
 from doxa.mcmc.pilot import choose_proposal, pilot_log_c
 from doxa.mcmc.regeneration import Steps, advance, check_local, check_share, chunk_of, first_step, join_steps
 from doxa.mcmc.targets import Target, TargetError
@@ -46,17 +47,18 @@ class AdaptiveState(NamedTuple):
 
     theta: Floats  # (1, d), at the end of the chunk
     log_density: Floats  # (1,)
-    mean: Floats  # (d,), of the proposal
-    cholesky: Floats  # (d, d)
+    mean: Floats  # (K, d), of the proposal's Gaussians
+    cholesky: Floats  # (K, d, d)
+    shares: Floats  # (K,)
     log_c: float
     n_tours: int  # complete ones since the start
     next_refit: int  # tours at which to try
     mode: Floats  # (1, d), the highest point of complete tours
     mode_log_density: Floats  # (1,)
-    tours_total: Floats  # these five are the fields of TourMoments
+    tours_total: Floats  # these five are the fields of TourMoments, with an axis of length K before
     tours_weighted: Floats
     tours_squares: Floats
-    tours_number: int
+    tours_number: NDArray[np.int64]  # (K,)
     tours_running: Floats
     ahead_theta: Floats
     ahead_log_density: Floats
@@ -69,24 +71,26 @@ class _Now(NamedTuple):
     """The state without what lies ahead."""
 
     walker: Walkers
-    normal: Normal
+    normals: Normals
     log_c: float
     n_tours: int
     next_refit: int
     mode: Walkers
-    tours: TourMoments
+    tours: list[TourMoments]  # of each Gaussian's share of the draws, in its coordinates
 
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveSampler:
-    r"""Independence Metropolis-Hastings whose Gaussian proposal learns at regenerations, for `doxa.mcmc.driver`.
+    r"""Independence Metropolis-Hastings whose proposal, Gaussians, learns at regenerations, for `doxa.mcmc.driver`.
 
     Parameters
     ----------
     target : Target
         What is drawn from.
-    proposal : GaussianProposal
-        Where it begins: the best approximation at hand, such as `doxa.variational.optimal.optimal_posterior`'s.
+    proposal : GaussianProposal or Mixture
+        Where it begins: the best approximation at hand, such as `doxa.variational.optimal.optimal_posterior`'s; or a
+        `doxa.mcmc.importance_proposals.Mixture` of Gaussians, of which each is then refitted to the draws that it is
+        responsible for (a step of EM), and the weights to their numbers.
     local : Kernel, optional
         Makes a share of the steps, drawn at random; these never regenerate.
     local_share : float, default=0.0
@@ -100,7 +104,7 @@ class AdaptiveSampler:
     shrinkage : bool, default=True
         False is the published scheme: after ``first`` tours, every regeneration gives the proposal the plain moments of
         all complete tours, and c half the weight at the highest of their draws. For comparison: beyond few dimensions
-        it ruins good proposals.
+        it ruins good proposals; one Gaussian only.
     first : int, default=32
         Complete tours before the first refit, at least 8.
     pilot : int, default=256
@@ -141,7 +145,7 @@ class AdaptiveSampler:
     """
 
     target: Target
-    proposal: GaussianProposal
+    proposal: GaussianProposal | Mixture
     local: Kernel | None = None
     local_share: float = 0.0
     wide: Proposal | None = None
@@ -150,11 +154,15 @@ class AdaptiveSampler:
     first: int = 32
     pilot: int = 256
     thin: int = 1
-    _start: Normal = field(init=False, repr=False)
+    _start: Normals = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what is no Gaussian, no share or too small a number."""
-        object.__setattr__(self, "_start", normal_like(self.proposal, self.target))
+        object.__setattr__(self, "_start", normals_like(self.proposal, self.target))
+        if not self.shrinkage and len(self._start.parts) > 1:
+            raise ArgumentError(
+                "shrinkage is False, the published scheme, which has one Gaussian; proposal is a mixture"
+            )
         check_local(self.local, self.local_share)
         check_share("wide_share", self.wide_share)
         check_whole("first", self.first, LEAST_TOURS, " (fewer tours do not say how exact they are)")
@@ -173,24 +181,24 @@ class AdaptiveSampler:
 
     def init(self, rng: np.random.Generator) -> AdaptiveState:
         """Begin the first tour, with the proposal or a wider one."""
-        normal = self._start
-        mode = start_at(self.target, normal.mean[None])
+        normals = self._start
+        mode = start_at(self.target, normals.parts[int(normals.shares.argmax())].mean[None])
         if self.shrinkage:
-            normal, log_c = self._choose([normal, normal.widened(_WIDER)], rng)
+            normals, log_c = self._choose([normals, normals.widened(_WIDER)], rng)
         elif np.isneginf(mode.log_density[0]):
             raise TargetError(
                 "the log density at proposal.mean is minus infinity; the published c needs a mean in the support"
             )
         else:
-            log_c = self._half_weight(normal, mode)
-        walker = Atom(self._guarded(normal), log_c).draw(self.target, rng)
+            log_c = self._half_weight(normals, mode)
+        walker = Atom(self._guarded(normals), log_c).draw(self.target, rng)
         if walker is None:
             raise TargetError(
                 f"no draw from nu in 2^15 proposals: log_c = {log_c:.6g} lies far above the log weights; start from a "
                 "wider proposal"
             )
         start = first_step(walker)
-        now = _Now(walker, normal, log_c, -1, self.first, mode, no_tours(normal.mean.size))
+        now = _Now(walker, normals, log_c, -1, self.first, mode, self._no_tours(normals))
         return _pack(self._record(now, start), start, np.zeros((1, 1), dtype=np.bool_))
 
     def run(
@@ -220,7 +228,7 @@ class AdaptiveSampler:
         done = 0
         while done < self.chunk:
             stop = now.next_refit - now.n_tours
-            atom = Atom(self._guarded(now.normal), now.log_c)
+            atom = Atom(self._guarded(now.normals), now.log_c)
             mixed = (self.local, self.local_share)
             steps = advance(self.target, atom, now.walker, self.chunk - done, rng, *mixed, stop=stop)
             done += len(steps.theta)
@@ -240,8 +248,13 @@ class AdaptiveSampler:
         """Put draws into the moments, and see whether the highest of them is a new mode."""
         if not len(steps.theta):
             return now
-        base = now.normal if self.shrinkage else self._start
-        tours = add_draws(now.tours, base.whiten(steps.theta[:, 0]), steps.regenerated[:, 0])
+        base = now.normals if self.shrinkage else self._start
+        thetas, starts, one = steps.theta[:, 0], steps.regenerated[:, 0], len(base.parts) == 1
+        shares = base.responsibilities(thetas)
+        tours = [
+            add_draws(tours, part.whiten(thetas), starts, None if one else shares[:, k])
+            for k, (tours, part) in enumerate(zip(now.tours, base.parts, strict=True))
+        ]
         top = int(steps.log_density.argmax())
         mode = Walkers(steps.theta[top], steps.log_density[top])
         return now._replace(
@@ -253,62 +266,80 @@ class AdaptiveSampler:
 
     def _refit(self, now: _Now, start: Walkers, rng: np.random.Generator) -> tuple[_Now, Walkers, bool]:
         """Between two tours: the proposal of the next, its first draw, and whether it is a new proposal."""
-        now = now._replace(tours=close_tour(now.tours))
+        now = now._replace(tours=[close_tour(tours) for tours in now.tours])
         new = self._corrected(now, rng) if self.shrinkage else self._published(now)
         now = now._replace(next_refit=2 * now.next_refit if self.shrinkage else now.next_refit + 1)
         drawn = None if new is None else Atom(self._guarded(new[0]), new[1]).draw(self.target, rng)
         if new is None or drawn is None:
             return now, start, False  # start is a draw from the nu of the old proposal, which stays
-        tours = no_tours(start.thetas.shape[1]) if self.shrinkage else now.tours
-        return now._replace(normal=new[0], log_c=new[1], tours=tours), drawn, True
+        tours = self._no_tours(new[0]) if self.shrinkage else now.tours
+        return now._replace(normals=new[0], log_c=new[1], tours=tours), drawn, True
 
-    def _corrected(self, now: _Now, rng: np.random.Generator) -> tuple[Normal, float] | None:
+    def _corrected(self, now: _Now, rng: np.random.Generator) -> tuple[Normals, float] | None:
         """The best of the proposal, its correction by the tours since the last refit, and a wider one; None: stay."""
-        change = correction(now.tours)
-        candidates = [now.normal, now.normal.widened(_WIDER)]
-        if change.shares.any():
-            candidates.append(now.normal.moved(change.mean, _factor(change.covariance)))
-        normal, log_c = self._choose(candidates, rng)
-        return None if normal is now.normal else (normal, log_c)
+        changes = [correction(tours) for tours in now.tours]
+        candidates = [now.normals, now.normals.widened(_WIDER)]
+        if any(change.shares.any() for change in changes):
+            parts = [
+                part.moved(change.mean, _factor(change.covariance))
+                for part, change in zip(now.normals.parts, changes, strict=True)
+            ]
+            candidates.append(Normals(tuple(parts), _shares(now.tours)))
+        normals, log_c = self._choose(candidates, rng)
+        return None if normals is now.normals else (normals, log_c)
 
-    def _choose(self, candidates: list[Normal], rng: np.random.Generator) -> tuple[Normal, float]:
-        """The best Gaussian, judged without the wide part, which would hide thin tails; and the c for both together."""
-        choice = choose_proposal(self.target, candidates, self.pilot, rng)
-        normal = candidates[choice.number]
-        proposal = self._guarded(normal)
-        return normal, choice.log_c if proposal is normal else pilot_log_c(self.target, proposal, self.pilot, rng)
+    def _choose(self, candidates: list[Normals], rng: np.random.Generator) -> tuple[Normals, float]:
+        """The best proposal, judged without the wide part, which would hide thin tails; and the c for both together."""
+        choice = choose_proposal(self.target, [normals.proposal for normals in candidates], self.pilot, rng)
+        normals = candidates[choice.number]
+        proposal = self._guarded(normals)
+        alone = proposal is normals.proposal
+        return normals, choice.log_c if alone else pilot_log_c(self.target, proposal, self.pilot, rng)
 
-    def _published(self, now: _Now) -> tuple[Normal, float] | None:
+    def _published(self, now: _Now) -> tuple[Normals, float] | None:
         """The moments of all draws of complete tours; None while their covariance is singular."""
-        mean, covariance = sample_moments(now.tours)
+        mean, covariance = sample_moments(now.tours[0])
         try:
-            normal = self._start.moved(mean, _factor(covariance))
+            normals = Normals((self._start.parts[0].moved(mean, _factor(covariance)),), np.ones(1))
         except np.linalg.LinAlgError:
             return None
-        return normal, self._half_weight(normal, now.mode)
+        return normals, self._half_weight(normals, now.mode)
 
-    def _half_weight(self, normal: Normal, mode: Walkers) -> float:
-        weights = mode.log_density - self._guarded(normal).log_density(mode.thetas)
+    def _half_weight(self, normals: Normals, mode: Walkers) -> float:
+        weights = mode.log_density - self._guarded(normals).log_density(mode.thetas)
         return float(weights[0]) - log(2)
 
-    def _guarded(self, normal: Normal) -> Proposal:
-        """What is proposed: the Gaussian, with the wide part."""
-        start = self._start if self.shrinkage else None
-        return guarded(normal, start if self.wide is None else self.wide, self.wide_share)
+    def _guarded(self, normals: Normals) -> Proposal:
+        """What is proposed: the Gaussians, with the wide part."""
+        start = self._start.proposal if self.shrinkage else None
+        return guarded(normals.proposal, start if self.wide is None else self.wide, self.wide_share)
+
+    def _no_tours(self, normals: Normals) -> list[TourMoments]:
+        return [no_tours(self.target.n_dimensions) for _ in normals.parts]
 
 
 def _factor(covariance: Floats) -> Floats:
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
+def _shares(tours: list[TourMoments]) -> Floats:
+    """Weights of the Gaussians by the draws that they are responsible for, with a tour more for each."""
+    mass = np.array([each.total[0, 0] for each in tours])
+    counts = tours[0].n_tours * mass / mass.sum() + 1
+    return np.asarray(counts / counts.sum())
+
+
 def _pack(now: _Now, ahead: Steps, refitted: NDArray[np.bool_]) -> AdaptiveState:
-    chain = (*now.walker, now.normal.mean, now.normal.cholesky, now.log_c, now.n_tours, now.next_refit)
-    return AdaptiveState._make((*chain, *now.mode, *now.tours, *ahead, refitted))
+    parts, shares = now.normals.parts, now.normals.shares
+    normals = (np.stack([part.mean for part in parts]), np.stack([part.cholesky for part in parts]), shares)
+    tours = [np.stack(sums) for sums in zip(*now.tours, strict=True)]
+    counts = (now.log_c, now.n_tours, now.next_refit)
+    return AdaptiveState._make((*now.walker, *normals, *counts, *now.mode, *tours, *ahead, refitted))
 
 
 def _unpack(state: AdaptiveState) -> tuple[_Now, Steps, NDArray[np.bool_]]:
-    normal = Normal(state.mean, state.cholesky)
+    parts = tuple(Normal(*each) for each in zip(state.mean, state.cholesky, strict=True))
     counts = (float(state.log_c), int(state.n_tours), int(state.next_refit))
-    tours = TourMoments(*state[9:14])
-    now = _Now(Walkers(*state[:2]), normal, *counts, Walkers(*state[7:9]), tours)
-    return now, Steps(*state[14:18]), state.ahead_refitted
+    tours = [TourMoments(*each) for each in zip(*state[10:15], strict=True)]
+    now = _Now(Walkers(*state[:2]), Normals(parts, state.shares), *counts, Walkers(*state[8:10]), tours)
+    return now, Steps(*state[15:19]), state.ahead_refitted

@@ -15,7 +15,7 @@ from doxa.mcmc.importance_proposals import Mixture, Proposal
 from doxa.mcmc.kernels.gaussians import GaussianProposal, check_gaussian
 from doxa.mcmc.targets import Target
 
-__all__ = ["Normal", "guarded", "normal_like"]
+__all__ = ["Normal", "Normals", "guarded", "normal_like", "normals_like"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -64,18 +64,67 @@ class Normal:
         return float(-np.log(np.diag(self.cholesky)).sum() - 0.5 * self.mean.size * np.log(2 * np.pi))
 
 
-def guarded(normal: Normal, wide: Proposal | None, share: float) -> Proposal:
-    """The Gaussian, with a share of its draws from ``wide`` instead: no weight exceeds 1 / share times the other's.
+@dataclass(frozen=True, eq=False)
+class Normals:
+    """A mixture of Gaussians; the Gaussian itself where there is one.
 
-    The Gaussian alone if there is nothing to mix, or it is ``wide`` itself.
+    Parameters
+    ----------
+    parts : tuple of Normal
+    shares : ndarray of float, shape (len(parts),)
+        Probability of each.
+    """
+
+    parts: tuple[Normal, ...]
+    shares: Floats
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        """What to draw from and to evaluate."""
+        return self.parts[0] if len(self.parts) == 1 else Mixture(self.parts, self.shares)
+
+    def responsibilities(self, thetas: Floats) -> Floats:
+        """Probability (n, parts) that each row was drawn from each part; above 0, however far off."""
+        if len(self.parts) == 1:
+            return np.ones((len(thetas), 1))
+        terms = np.stack([part.log_density(thetas) for part in self.parts], axis=1) + np.log(self.shares)
+        found = np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None])
+        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
+
+    def widened(self, factor: float) -> Normals:
+        """The same with all standard deviations ``factor`` times as large."""
+        return Normals(tuple(part.widened(factor) for part in self.parts), self.shares)
+
+
+def guarded(normal: Proposal, wide: Proposal | None, share: float) -> Proposal:
+    """A proposal, with a share of its draws from ``wide`` instead: no weight exceeds 1 / share times the other's.
+
+    The proposal alone if there is nothing to mix, or it is ``wide`` itself.
     """
     if wide is None or not share:
         return normal
-    if isinstance(wide, Normal):
-        same = np.array_equal(normal.mean, wide.mean) and np.array_equal(normal.cholesky, wide.cholesky)
-        if same:
-            return normal
-    return Mixture([normal, wide], [1 - share, share])
+    return normal if _same(normal, wide) else Mixture([normal, wide], [1 - share, share])
+
+
+def _same(one: Proposal, other: Proposal) -> bool:
+    """Whether both are the same Gaussian, or mixture of Gaussians."""
+    if isinstance(one, Normal) and isinstance(other, Normal):
+        return np.array_equal(one.mean, other.mean) and np.array_equal(one.cholesky, other.cholesky)
+    if not (isinstance(one, Mixture) and isinstance(other, Mixture) and np.array_equal(one.weights, other.weights)):
+        return False
+    return all(_same(a, b) for a, b in zip(one.components, other.components, strict=True))
+
+
+def normals_like(proposal: GaussianProposal | Mixture, target: Target) -> Normals:
+    """Gaussians as arrays of their own; ArgumentError or ArgumentTypeError if they are none for this target."""
+    if not isinstance(proposal, Mixture):
+        return Normals((normal_like(proposal, target),), np.ones(1))
+    for part, weight in zip(proposal.components, proposal.weights, strict=True):
+        check_gaussian("proposal.components", part)
+        if not weight:
+            raise ArgumentError("proposal.weights holds a 0; leave out a component that is never drawn from")
+    parts = tuple(normal_like(part, target) for part in proposal.components)  # type: ignore[arg-type]
+    return Normals(parts, np.array(proposal.weights))
 
 
 def normal_like(proposal: GaussianProposal, target: Target) -> Normal:

@@ -38,7 +38,7 @@ LEAST_TOURS = 8  # fewer say nothing of their own variance
 
 
 class TourMoments(NamedTuple):
-    r"""Sums over tours; :math:`T = \sum (1, z)(1, z)^T` over a tour holds its length, its sum and its outer sum."""
+    r"""Sums over tours; :math:`T = \sum w (1, z)(1, z)^T` over a tour holds its length, its sum and its outer sum."""
 
     total: Floats  # (d + 1, d + 1), sum of T over complete tours
     weighted: Floats  # (d + 1, d + 1), sum of length * T
@@ -61,8 +61,12 @@ def no_tours(n_dimensions: int) -> TourMoments:
     return TourMoments(empty, empty, np.zeros(3), 0, empty)
 
 
-def add_draws(moments: TourMoments, draws: Floats, starts: NDArray[np.bool_]) -> TourMoments:
+def add_draws(
+    moments: TourMoments, draws: Floats, starts: NDArray[np.bool_], weights: Floats | None = None
+) -> TourMoments:
     """Add draws (n, d); those that begin a tour close the one before.
+
+    With ``weights`` (n,), positive, each draw counts so much: the length of a tour is then the sum of its weights.
 
     Examples
     --------
@@ -72,6 +76,8 @@ def add_draws(moments: TourMoments, draws: Floats, starts: NDArray[np.bool_]) ->
            [3., 5.]]))
     """
     points = np.concatenate([np.ones((len(draws), 1)), draws], axis=1)
+    if weights is not None:
+        points *= np.sqrt(weights)[:, None]  # every sum below is one of products of two of them
     edges = np.flatnonzero(starts)
     if not edges.size:
         return moments._replace(running=moments.running + points.T @ points)
@@ -104,13 +110,14 @@ def _add_tours(moments: TourMoments, points: Floats, lengths: NDArray[np.intp]) 
     of_draw = np.repeat(np.arange(lengths.size), lengths)
     draws = points[:, 1:]
     same = of_draw[:, None] == of_draw
-    sums = np.add.reduceat(draws, first)
+    sums = np.add.reduceat(points[:, :1] * draws, first)
+    mass = np.add.reduceat(points[:, 0] ** 2, first)
     traces = np.add.reduceat((draws**2).sum(axis=1), first)
     # |sum z z'|^2 of a tour is the sum of (z_i . z_j)^2 over all its pairs
     squares = np.array([(sums**2).sum(), ((draws @ draws.T) ** 2)[same].sum(), (traces**2).sum()])
     return TourMoments(
         moments.total + points.T @ points,
-        moments.weighted + (points * lengths[of_draw][:, None]).T @ points,
+        moments.weighted + (points * mass[of_draw][:, None]).T @ points,
         moments.squares + squares,
         moments.n_tours + lengths.size,
         moments.running,
@@ -125,7 +132,7 @@ def sample_moments(moments: TourMoments) -> tuple[Floats, Floats]:
 
 
 def correction(moments: TourMoments) -> Correction:
-    """The change of the standard normal that complete tours speak for; none if there are fewer than eight.
+    """The change of the standard normal that complete tours speak for; none if they, or their draws, are below eight.
 
     Examples
     --------
@@ -135,7 +142,7 @@ def correction(moments: TourMoments) -> Correction:
     (array([2.9, 3. ]), array([1., 0., 0.]))
     """
     d = len(moments.total) - 1
-    if moments.n_tours < LEAST_TOURS:
+    if min(moments.n_tours, moments.total[0, 0]) < LEAST_TOURS:
         return Correction(np.zeros(d), np.eye(d), np.zeros(3))
     n = moments.total[0, 0]
     mean, second = moments.total[0, 1:] / n, moments.total[1:, 1:] / n

@@ -334,7 +334,10 @@ def _jumping(found: Approximated, kernel: Any) -> Any:
 def _regeneration(found: Approximated, rng: np.random.Generator) -> Rung:
     """Independence with a proposal that is refitted where the chain forgets its past (figure 10, corrected)."""
     rung = _independence(found, rng)
-    sampler = AdaptiveSampler(found.target, **_to_be_adapted(found, rung, rng))
+    begun, components = _to_be_adapted(found, rung, rng), components_of(found)
+    if len(components) > 1:
+        begun["proposal"] = Mixture([one.gaussian for one in components], [one.share for one in components])
+    sampler = AdaptiveSampler(found.target, **begun)
     return rung._replace(method="regeneration", kernel=None, sampler=sampler)
 
 
