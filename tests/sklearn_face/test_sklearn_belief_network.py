@@ -273,9 +273,9 @@ def test_states_never_seen():
     X, y = fruits(60)
     X = X[["colour", "count"]]
     new = pd.DataFrame({"colour": ["violet", "green"], "count": [1, 17]})
-    chances = small().fit(X, y).predict_proba(new)
+    chances = small(draws=200).fit(X, y).predict_proba(new)
     assert np.allclose(chances.sum(axis=1), 1)
-    strict = small(unseen="error").fit(X, y)
+    strict = small(unseen="error", draws=200).fit(X, y)
     with pytest.raises(ArgumentError, match="feature 'colour' has 'violet' in row 0, which the training rows do not"):
         strict.predict(new)
     assert strict.predict(new.assign(colour="green", count=1)).shape == (2,)
