@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 import doxa
-from doxa.averaging import impute, log_score, predict, predictive, predictive_checks, query
 from doxa.data import Table
 from doxa.estimates.trace import Trace
-from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.averaging import impute, log_score, predict, predictive, predictive_checks, query
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.networks import load_network
 
 QUESTIONS: list[tuple[Any, dict[str, str]]] = [

@@ -4,9 +4,9 @@
 
 Worlds are drawn from the prior, tables of 20 rows from worlds; the place of each true quantity among the draws of a run
 is uniform if all is right.  A row of the table is a quantity, a column a setting (`SETTINGS` in
-tests/averaging/calibration_cases.py); a cell is the largest distance of the places' distribution from the uniform one,
-and the p-value (least binomial tail over 19 shares, by its exact law).  Below are the limits that the tests hold p to:
-one in a million for all cells together.
+tests/structure/averaging/calibration_cases.py); a cell is the largest distance of the places' distribution from the
+uniform one, and the p-value (least binomial tail over 19 shares, by its exact law).  Below are the limits that the
+tests hold p to: one in a million for all cells together.
 
 ``BENCH_REPLICATIONS`` (1000) is the number of worlds of each setting; 1000 take some six CPU minutes in all.
 """

@@ -42,10 +42,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import doxa
-from doxa.averaging.draws import draw_networks
 from doxa.sklearn import BeliefNetworkClassifier
 from doxa.sklearn.class_chances import ClassChances
 from doxa.sklearn.coded_columns import learn_column
+from doxa.structure.averaging.draws import draw_networks
 
 warnings.simplefilter("ignore", ConvergenceWarning)
 

@@ -3,8 +3,8 @@
     python benchmarks/coverage_incomplete.py ["3 columns, 30%" ...]
 
 Small tables of which graphs and completions can all be listed (`PROBLEMS` in
-tests/structure/incomplete/incomplete_coverage_cases.py).  Of each kind of quantity: the share of intervals that hold
-the exact answer, where the run or the quantity is not called 'cannot tell', with the standard error of the runs'
+tests/structure/cases/incomplete/incomplete_coverage_cases.py).  Of each kind of quantity: the share of intervals that
+hold the exact answer, where the run or the quantity is not called 'cannot tell', with the standard error of the runs'
 shares; the same where effective draws times p (1 - p) are at least 10; the same of intervals half as wide, which must
 fall short.  ``BENCH_RUNS`` (200) is the number of runs of each; a run takes one to five CPU seconds.
 """

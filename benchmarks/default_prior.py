@@ -40,12 +40,12 @@ from scipy.special import logsumexp
 from doxa._jit import hot
 from doxa.data import Table, datasets
 from doxa.models.bits import unpack_rows
+from doxa.structure.exact.dag_sums import log_sum_over_dags, sum_over_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch, group_family
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.families.scores import log_ratio
 from doxa.structure.limits import capped
-from doxa.structure.sums.dag_sums import log_sum_over_dags, sum_over_dags
 from support.networks import load_network
 
 SEEDS = int(os.environ.get("BENCH_SEEDS", "3"))

@@ -21,11 +21,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from doxa.structure.exact.dag_budget import predicted_cost
+from doxa.structure.exact.dag_sums import ExactPosterior, sum_over_dags
+from doxa.structure.exact.enumeration import family_score_lists
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
-from doxa.structure.sums.dag_budget import predicted_cost
-from doxa.structure.sums.dag_sums import ExactPosterior, sum_over_dags
-from doxa.structure.sums.enumeration import family_score_lists
 from support.networks import load_network
 
 CAPS = {"asia": 7, "sachs": 10, "child": 3}

@@ -28,11 +28,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import doxa
-from doxa.page import write_report
-from doxa.page.assets import libraries, own_text
-from doxa.page.layouts import LAYOUTS
-from doxa.page.numbers import json_block
-from doxa.page.writing import page_data
+from doxa.report import write_report
+from doxa.report.assets import libraries, own_text
+from doxa.report.layouts import LAYOUTS
+from doxa.report.numbers import json_block
+from doxa.report.writing import page_data
 from support.networks import load_network, network_file
 
 LIMITS = {"graphs": 800_000, "parameters": 300_000, "values": 300_000}  # bytes

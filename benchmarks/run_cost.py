@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import doxa
 from doxa.estimates.store import RunWriter
-from doxa.mcmc.fleet import Fleet
+from doxa.sampling.runner import Fleet
 from support.networks import load_network
 
 PAIRS = 7

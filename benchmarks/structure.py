@@ -38,12 +38,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from doxa.estimates.counts import IndicatorCounts
-from doxa.mcmc.driver import Schedule, sample
+from doxa.sampling.driver import Schedule, sample
 from doxa.structure import MarkovBlanket, SingleEdge
+from doxa.structure.exact.enumeration import exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
 from doxa.structure.moves.sampler import StructureSampler
-from doxa.structure.sums.enumeration import exact_edge_probabilities
 from structure_parts.growth import growth, one
 from structure_parts.moves import moves
 from structure_parts.peers import peers

@@ -30,9 +30,7 @@ import numpy as np
 
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact import plan_contraction
-from doxa.inference.problem import prepare
-from doxa.inference.propagation import determined
-from doxa.mcmc.gibbs import (
+from doxa.inference.gibbs import (
     TableGibbs,
     connectivity,
     cyclic,
@@ -41,6 +39,8 @@ from doxa.mcmc.gibbs import (
     scope_blocks,
     single_sites,
 )
+from doxa.inference.problem import prepare
+from doxa.inference.propagation import determined
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from inference_parts.jags import NOT_INSTALLED, Jags, installed

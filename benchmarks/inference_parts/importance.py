@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.inference.exact import plan_contraction
-from doxa.mcmc.network_importance import (
+from doxa.inference.importance import (
     Layout,
     NetworkProposal,
     NetworkSample,
@@ -24,7 +24,7 @@ from doxa.mcmc.network_importance import (
     propagated,
     sample_network,
 )
-from doxa.mcmc.network_importance.sampler import BLOCK
+from doxa.inference.importance.sampler import BLOCK
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from inference_parts.networks import OBSERVED, cut, draw_evidence, load, log_tables, to_pyagrum

@@ -84,7 +84,7 @@ def report(name, side, kind, figure, mean_energy):
 def ours() -> None:
     from dataclasses import replace
 
-    from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingLanes, IsingModel, SwendsenWang
+    from doxa.inference.spins import IsingGibbs, IsingGrid, IsingLanes, IsingModel, SwendsenWang
 
     for side in SIDES:
         for kind in ("even", "uneven"):
@@ -107,7 +107,7 @@ def ours() -> None:
 def potts() -> None:
     from dataclasses import replace
 
-    from doxa.mcmc.ising import PottsGibbs, PottsLanes, PottsModel
+    from doxa.inference.spins import PottsGibbs, PottsLanes, PottsModel
 
     side = POTTS_SIDE
     for kind in ("even", "uneven"):

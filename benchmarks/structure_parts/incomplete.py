@@ -31,15 +31,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
+from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
+from doxa.structure.cases.incomplete.candidate_sets import fill_cache, weigh_lists
+from doxa.structure.cases.incomplete.cumulative_sets import arrange
+from doxa.structure.cases.incomplete.joint_proposals import Excursions
+from doxa.structure.cases.incomplete.missing_cells import put_cells
+from doxa.structure.cases.incomplete.references import observed_cells, reference_completions, shared_lists
+from doxa.structure.cases.incomplete.sweeps import Turns
+from doxa.structure.cases.incomplete.tempered import sampler_with_cells
 from doxa.structure.graph import working_graph
-from doxa.structure.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
-from doxa.structure.incomplete.arranged import arrange
-from doxa.structure.incomplete.excursions import Excursions
-from doxa.structure.incomplete.holes import put_cells
-from doxa.structure.incomplete.lists import fill_cache, weigh_lists
-from doxa.structure.incomplete.references import observed_cells, reference_completions, shared_lists
-from doxa.structure.incomplete.tempered import sampler_with_cells
-from doxa.structure.incomplete.turns import Turns
 from doxa.structure.limits import make_limits
 from doxa.structure.moves.changes import accepts, local_scores
 from support.networks import load_network

@@ -29,18 +29,18 @@ from logistic_score_cases import KINDS, binary_table, random_codes
 
 from doxa.data import Table, datasets
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.cases.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
+from doxa.structure.cases.incomplete.logistic_sweeps import LogisticTurns
+from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
+from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.families.logistic.costs import family_cost
+from doxa.structure.families.logistic.report import family_evidence
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.families.set_numbers import subsets
-from doxa.structure.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
-from doxa.structure.incomplete.logistic_turns import LogisticTurns
 from doxa.structure.limits import capped
-from doxa.structure.logistic import FamilyMixture, Logistic
-from doxa.structure.logistic.costs import family_cost
-from doxa.structure.logistic.report import family_evidence
-from doxa.structure.sums.enumeration import all_dags
 from support.networks import load_network
 from support.tables import skewed_table
 

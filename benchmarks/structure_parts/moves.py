@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from doxa.mcmc.driver import Schedule, sample
+from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.moves.sampler import StructureMove, StructureSampler, StructureState

@@ -40,12 +40,12 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.structure import Auto
+from doxa.structure.exact.enumeration import exact_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
-from doxa.structure.sums.enumeration import exact_posterior
 from structure_parts.chains import SEEDS, WARMUP, caps, compile_kernels, load, run_for, spread
 from support.networks import load_network
 

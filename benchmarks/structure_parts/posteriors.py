@@ -10,10 +10,10 @@ import numpy as np
 
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Auto
+from doxa.structure.exact.enumeration import exact_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.starts import greedy_graph, random_dag, smallest_graph
-from doxa.structure.sums.enumeration import exact_posterior
 from structure_parts.chains import SEEDS, WARMUP, caps, compile_kernels, load, run_for, spread, verdict
 from support.networks import load_network
 

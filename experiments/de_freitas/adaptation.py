@@ -16,16 +16,16 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from de_freitas.records import draw_records
-from doxa.mcmc.adaptation import AdaptiveSampler
-from doxa.mcmc.kernels import Independence, start_at
-from doxa.mcmc.targets import TargetError
+from doxa.parameters.kernels import Independence, start_at
+from doxa.parameters.kernels.adaptation import AdaptiveSampler
+from doxa.parameters.kernels.targets import TargetError
 from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.variational.batch import batch_posterior
+from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.parameters.variational.sequential import sequential_posterior
 from doxa.plots import Look, panels, plot_curves
 from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, RED
-from doxa.variational.batch import batch_posterior
-from doxa.variational.gaussian import Gaussian
-from doxa.variational.optimal import optimal_posterior
-from doxa.variational.sequential import sequential_posterior
+from doxa.sampling.gaussian import Gaussian
 from logistic_papers.claims import Claim, Verdict, holds_if
 from logistic_papers.script import Outcome, progress
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 import doxa
 from de_freitas.published import SHARE, WALK_SD
 from doxa.data import Table
-from doxa.mcmc.kernels import Independence, Kernel, RandomWalk, mixture, start_at
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.joint_target import JointTarget
-from doxa.variational.gaussian import Gaussian
-from doxa.variational.hidden import hidden_posteriors, sequential_hidden_posterior
+from doxa.parameters.kernels import Independence, Kernel, RandomWalk, mixture, start_at
+from doxa.parameters.variational.hidden import hidden_posteriors, sequential_hidden_posterior
+from doxa.sampling.gaussian import Gaussian
 from logistic_papers.script import progress
 
 __all__ = ["APPROXIMATIONS", "AXIS", "FIT", "LONG_SD", "Drawn", "Grid", "Result", "Results", "Scores", "run_all"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from de_freitas.bimodal import APPROXIMATIONS, AXIS, FIT, LONG_SD, Result, Results, Scores
 from de_freitas.published import WALK_SD
 from doxa.plots import DensityGrid, panels, plot_bivariate
-from doxa.variational.gaussian import Gaussian
+from doxa.sampling.gaussian import Gaussian
 from logistic_papers.claims import Claim, by_wins, holds_if, wins
 
 __all__ = ["claims", "draw", "table"]

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.mcmc.kernels import Path, RandomWalk, calibrated, start_at
-from doxa.mcmc.targets import Function
+from doxa.parameters.kernels import Path, RandomWalk, calibrated, start_at
+from doxa.parameters.kernels.targets import Function
 from doxa.plots import panels, plot_marginals, plot_traces
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome, progress

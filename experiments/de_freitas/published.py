@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from doxa.mcmc.kernels import BlockIndependence, Kernel, RandomWalk, block, mixture
-from doxa.mcmc.kernels.gaussians import GaussianProposal
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.variational.bound import lambda_of
-from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.one_pass import one_pass
-from doxa.variational.sequential import sequential_posterior
+from doxa.parameters.kernels import BlockIndependence, Kernel, RandomWalk, block, mixture
+from doxa.parameters.kernels.gaussians import GaussianProposal
+from doxa.parameters.variational.bound import lambda_of
+from doxa.parameters.variational.one_pass import one_pass
+from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["BLOCK", "SHARE", "WALK_SD", "mixed", "printed_pass", "sequential_posterior", "variational", "walk"]
 

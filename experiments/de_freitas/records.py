@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.variational.bound import log_logistic
+from doxa.parameters.variational.bound import log_logistic
 
 __all__ = ["BIAS", "DIMENSIONS", "N_RECORDS", "PRIOR_SD", "Records", "draw_records", "log_likelihood"]
 

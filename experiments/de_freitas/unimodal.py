@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from de_freitas.published import BLOCK, WALK_SD, mixed, printed_pass, sequential_posterior, variational, walk
 from de_freitas.records import DIMENSIONS, PRIOR_SD, Records, draw_records, log_likelihood
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.mcmc.kernels import BlockIndependence, Independence, Kernel, RandomWalk, start_at
+from doxa.parameters.kernels import BlockIndependence, Independence, Kernel, RandomWalk, start_at
 from doxa.parameters.regression_target import RegressionTarget
-from doxa.variational.batch import batch_posterior
-from doxa.variational.gaussian import Gaussian, GaussianPosterior
-from doxa.variational.maximum_likelihood import maximum_likelihood
-from doxa.variational.optimal import optimal_posterior
+from doxa.parameters.variational.batch import batch_posterior
+from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
+from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.sampling.gaussian import Gaussian, GaussianPosterior
 from logistic_papers.script import progress
 
 __all__ = ["HALF", "LENGTHS", "OURS", "SECOND_HALF", "STARTS", "Moments", "Results", "Score", "Set", "run_all"]

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from doxa.parameters.variational.latent_em import PRIOR, Learned, TraitParameters, init, step
+from doxa.parameters.variational.latent_rows import BinaryRows, code_rows
+from doxa.parameters.variational.latent_trait import fit_latent_trait
 from doxa.plots import Band, Look, panels, plot_curves
 from doxa.plots.style import BLUE, ORANGE
-from doxa.variational.latent_em import PRIOR, Learned, TraitParameters, init, step
-from doxa.variational.latent_rows import BinaryRows, code_rows
-from doxa.variational.latent_trait import fit_latent_trait
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome, progress
 

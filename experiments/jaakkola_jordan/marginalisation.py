@@ -1,8 +1,8 @@
 """Section 5.2.3, figures 7 and 8: bounds on the probability of S = 1 when its five parents are not seen.
 
 Parents are 0 or 1, theta is Gaussian with mean 0, and P(S = 1) is 0.5 exactly.  The free and the factorised q are those
-of `doxa.variational.hidden`, with one xi as in the paper's appendix B and with one for each configuration; for the
-factorised q under a joint distribution of the parents see `jaakkola_jordan.mean_field`.
+of `doxa.parameters.variational.hidden`, with one xi as in the paper's appendix B and with one for each configuration;
+for the factorised q under a joint distribution of the parents see `jaakkola_jordan.mean_field`.
 
 What figure 7 (b) calls a sample covariance of five vectors is taken without subtracting their mean, since with it the
 matrix would be singular.  Figure 8 does not name its covariance (here I / 5) nor its three configurations (here several
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.models import LogisticNetwork
+from doxa.parameters.variational.hidden import hidden_posterior
 from doxa.plots import Band, Look, panels, plot_curves
 from doxa.plots.style import BLUE, ORANGE
-from doxa.variational.hidden import hidden_posterior
 from jaakkola_jordan.mean_field import configurations, mean_field_bound
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome, progress

@@ -1,8 +1,8 @@
 """The factorised bound for one observation whose parents have *any* joint distribution, as figure 8 needs it.
 
-`doxa.variational.hidden` keeps the cells of a joint table together, whatever the form of q, so its mean field is not
-the paper's here.  S = 1 was seen; parents s are 0 or 1 with probabilities P(s); theta is N(0, Sigma).  With one xi, and
-E for means under q,
+`doxa.parameters.variational.hidden` keeps the cells of a joint table together, whatever the form of q, so its mean
+field is not the paper's here.  S = 1 was seen; parents s are 0 or 1 with probabilities P(s); theta is N(0, Sigma).
+With one xi, and E for means under q,
 
     log P(D) >= entropy of q + E log P(s) + log g(xi) - xi / 2 + lambda xi^2 + log of the integral of
                 exp(E[s]' theta / 2 - lambda theta' E[s s'] theta) N(theta; 0, Sigma),
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
-from doxa.variational.bound import lambda_of, log_logistic
+from doxa.parameters.variational.bound import lambda_of, log_logistic
 
 __all__ = ["configurations", "mean_field_bound"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from doxa.parameters.variational.bound import lambda_of, log_logistic, log_logistic_bound
 from doxa.plots import Look, panels, plot_curves
 from doxa.plots.style import BLACK, BLUE, ORANGE
-from doxa.variational.bound import lambda_of, log_logistic, log_logistic_bound
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome
 
@@ -49,7 +49,7 @@ def claims(z: NDArray[np.float64]) -> list[Claim]:
             f"second differences are at least {bends.min():.1e}; tangents at {PLACES[0]:g}^2 and {PLACES[1]:g}^2 are "
             f"at least {min(gap.min() for gap in gaps.values()):.1e} below it",
             holds_if(bends.min() > 0 and min(gap.min() for gap in gaps.values()) > -1e-12),
-            "for each xi in `doxa.variational.bound`",
+            "for each xi in `doxa.parameters.variational.bound`",
         ),
         Claim(
             "1", "where the tangent touches is free; the best of them is the function itself",

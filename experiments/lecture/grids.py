@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from doxa.estimates.gelman_rubin import rank_r_hat
 from doxa.inference.exact import plan_contraction
-from doxa.mcmc.driver import Schedule, sample
-from doxa.mcmc.ising import IsingGibbs, IsingModel
+from doxa.inference.mean_field import mean_field
+from doxa.inference.mean_field.ising import ising_mean_field
+from doxa.inference.spins import IsingGibbs, IsingModel
 from doxa.models.ising import IsingNetwork, ising_grid
-from doxa.variational.mean_field import mean_field
-from doxa.variational.mean_field.ising import ising_mean_field
+from doxa.sampling.driver import Schedule, sample
 
 __all__ = ["CHAINS", "FIELD", "GIBBS", "KINDS", "METHODS", "SIDE", "Grid", "compute_grid", "make_grid"]
 

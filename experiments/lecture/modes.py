@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from doxa.estimates.gelman_rubin import rank_r_hat
 from doxa.estimates.real import diagnose_real
+from doxa.inference.annealing import ParallelTempering, SpinPath, TablePath, anneal, linear, tune_ladder
 from doxa.inference.exact import plan_contraction
-from doxa.mcmc.annealing import ParallelTempering, SpinPath, TablePath, anneal, linear, tune_ladder
-from doxa.mcmc.driver import Schedule, sample
-from doxa.mcmc.gibbs import TableGibbs
-from doxa.mcmc.ising import IsingGibbs, IsingModel, SwendsenWang
+from doxa.inference.gibbs import TableGibbs
+from doxa.inference.spins import IsingGibbs, IsingModel, SwendsenWang
 from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, ising_grid
+from doxa.sampling.driver import Schedule, sample
 
 __all__ = [
     "CHAINS", "FIELD", "METHODS", "SIDE", "WIDTHS", "Annealing", "Cause", "Coupling", "Sets", "Sizes", "caught",

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from doxa.data import Table
+from doxa.inference.mean_field.em import variational_em
+from doxa.inference.mean_field.projections import Comparison, compare_projections
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.ising import ising_grid
-from doxa.variational.em import variational_em
-from doxa.variational.projections import Comparison, compare_projections
 
 __all__ = ["FIELD", "SIDE", "Climbs", "climbs_of_em", "printed_conditional", "project"]
 

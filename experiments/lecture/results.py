@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.variational.projections import Comparison
+from doxa.inference.mean_field.projections import Comparison
 from lecture.grids import GIBBS, KINDS, Grid, compute_grid
 from lecture.projections import Climbs, climbs_of_em, printed_conditional, project
 from logistic_papers.script import progress

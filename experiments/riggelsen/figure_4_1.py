@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from doxa.mcmc.importance import importance_sample
 from doxa.plots import Band, Look, panels, plot_curves, plot_repeats
 from doxa.plots.style import BLACK, BLUE, GREY, ORANGE, RED
+from doxa.sampling.importance import importance_sample
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome, progress
 from riggelsen.importance import (

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from doxa.mcmc.chain_theory import FiniteChain
 from doxa.plots import panels
+from doxa.testing.chain_theory import FiniteChain
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome
 

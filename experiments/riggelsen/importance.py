@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.mcmc.importance import ImportanceSample, Mixture, Proposal, importance_sample
+from doxa.sampling.importance import ImportanceSample, Mixture, Proposal, importance_sample
 
 __all__ = [
     "EXACT", "GRID", "PROPOSALS", "Normal", "Replications", "Run", "Tabulated", "h", "largest_weight", "log_target",

@@ -24,12 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import EMC3, Auto, MarkovBlanket, SingleEdge
-from doxa.structure.answers.relations import class_rows, count_differing_pairs, label_rows
+from doxa.structure.exact.enumeration import exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits, capped
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.starts import smallest_graph
-from doxa.structure.sums.enumeration import exact_edge_probabilities
+from doxa.structure.posterior.relations import class_rows, count_differing_pairs, label_rows
 from support.networks import ReferenceNetwork, load_network
 
 DATA_SEED = 1

@@ -10,10 +10,10 @@ from doxa.estimates.store import open_reader
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-    from doxa.averaging.posterior import Posterior
     from doxa.data import Table
     from doxa.estimates.stopping import Until
     from doxa.parameters import ParameterAverages, ParameterPosterior
+    from doxa.structure.averaging.posterior import Posterior
 
 __all__ = ["load", "resume"]
 
@@ -57,7 +57,7 @@ def load(
         from doxa.parameters.loading import load as load_fit
 
         return load_fit(path, table)
-    from doxa.averaging.learn import load as load_graphs
+    from doxa.structure.learn import load as load_graphs
 
     return load_graphs(path, table)
 
@@ -115,7 +115,7 @@ def resume(
         from doxa.parameters.fit import resume as resume_fit
 
         return resume_fit(path, table, **options)
-    from doxa.averaging.learn import resume as resume_graphs
+    from doxa.structure.learn import resume as resume_graphs
 
     return resume_graphs(path, table, **options)
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 import doxa
-from doxa.page.assets import AssetsMissingError, libraries
+from doxa.report.assets import AssetsMissingError, libraries
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 from cli_cases import QUICK, files_in, two_columns
 
-from doxa.page.assets import AssetsMissingError, libraries
-from doxa.page.live_run import LiveRun
+from doxa.report.assets import AssetsMissingError, libraries
+from doxa.report.live_run import LiveRun
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.indicators import split_r_hat
 from doxa.estimates.intervals import student_quantile
 from doxa.estimates.stopping import FIRST_LOOK, Shortfall, Until, decision_points
-from doxa.mcmc.fleet import _LONGEST_EPOCH
+from doxa.sampling.runner import _LONGEST_EPOCH
 
 NORMAL = float(student_quantile(np.inf, 0.95))
 FAR = 4.0  # standard deviations from the mean at which over-dispersed real chains start

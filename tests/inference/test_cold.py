@@ -12,10 +12,10 @@ import doxa
 from doxa.estimates.averages import diagnose_averages
 from doxa.estimates.verdict import Verdict
 from doxa.inference import by_gibbs, by_spins
+from doxa.inference.annealing import SpinPath, TablePath
 from doxa.inference.chains import ChainRun
 from doxa.inference.population import Population, vouched
-from doxa.mcmc.annealing import SpinPath, TablePath
-from doxa.mcmc.ising import IsingModel, PottsModel
+from doxa.inference.spins import IsingModel, PottsModel
 from doxa.models.ising import ising, potts_grid
 from support.checks import z_limit
 

@@ -12,7 +12,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.verdict import Verdict
 from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, joint, most_probable
 from doxa.inference.answers import Answer
-from doxa.mcmc.importance_estimate import WeightVerdict
+from doxa.sampling.importance_estimate import WeightVerdict
 from support.networks import network_file
 
 YES_NO = ["no", "yes"]
@@ -67,8 +67,8 @@ def test_asia_with_its_deterministic_node(method):
 def test_a_broken_gibbs_sampler_is_not_believed(monkeypatch):
     """The broken twin: single sites, which never leave the class they begin in."""
     from doxa.inference import by_gibbs
-    from doxa.mcmc.gibbs import TableGibbs
-    from doxa.mcmc.gibbs.connectivity import connectivity
+    from doxa.inference.gibbs import TableGibbs
+    from doxa.inference.gibbs.connectivity import connectivity
 
     def single(problem, asked, starts):
         sampler = TableGibbs(problem.n_states, problem.factors, thin=10, starts=starts, wanted=asked)
@@ -167,7 +167,7 @@ def test_a_verdict_can_be_taken_apart_and_the_seed_makes_the_answer_again():
 
 def test_weights_that_are_not_good_say_what_to_do(monkeypatch):
     bad = WeightVerdict(False, "two weights are nearly all", "Draw more.")
-    monkeypatch.setattr("doxa.mcmc.network_importance.sample.judge_weights", lambda *_: bad)
+    monkeypatch.setattr("doxa.inference.importance.sample.judge_weights", lambda *_: bad)
     network = doxa.read_network(network_file("asia"))
     found = doxa.infer(network, given={"xray": "yes"}, method="importance", draws=500, seed=1)
     assert found.verdict.startswith("Not reliable: ")

@@ -10,7 +10,7 @@ import pytest
 import doxa
 from doxa.errors import ArgumentError
 from doxa.inference import BudgetError, ImpossibleEvidenceError, most_probable
-from doxa.mcmc.annealing import SpinPath, cool
+from doxa.inference.annealing import SpinPath, cool
 from support.checks import SEED
 from support.small_networks import joint, random_categorical, random_evidence, random_markov
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.sums.enumeration import all_dags
+from doxa.structure.exact.enumeration import all_dags
 
 FOUR = ("a", "b", "c", "d")
 

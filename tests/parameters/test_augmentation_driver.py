@@ -10,10 +10,10 @@ from augmentation_cases import CASES, mirrored, part_of, small_samplers, table_o
 
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.mcmc.driver import Schedule, sample
-from doxa.mcmc.parts_sampler import PartsSampler
 from doxa.models.logistic_parts import Part, independent_parts
 from doxa.parameters.augmentation import AugmentationSampler
+from doxa.parameters.parts_sampler import PartsSampler
+from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED
 
 

@@ -8,9 +8,9 @@ from parameter_cases import bimodal, grid_of
 
 from doxa.errors import ArgumentError
 from doxa.estimates.bridge import bridge
-from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.student import Student
 from doxa.parameters.modes import curvature_at, find_modes
 from doxa.parameters.pilot import judge_pilot, run_pilot, tail_shape
 from doxa.parameters.population import fit_mixture, mixture_at

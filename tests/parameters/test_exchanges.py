@@ -11,17 +11,17 @@ from parameter_cases import bimodal, grid_of
 import doxa
 from doxa import LogisticNetwork
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.kernels import exchange as exchange_room
-from doxa.mcmc.kernels.exchange import Exchanging
-from doxa.mcmc.kernels.kernel import start_at
-from doxa.mcmc.kernels.random_walk import RandomWalk
-from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels import exchange as exchange_room
+from doxa.parameters.kernels.exchange import Exchanging
+from doxa.parameters.kernels.kernel import start_at
+from doxa.parameters.kernels.random_walk import RandomWalk
+from doxa.parameters.kernels.student import Student
 from doxa.parameters.symmetry import Symmetry, images_of
+from doxa.sampling.importance_proposals import Mixture
 from support.checks import z_limit
 
 METHODS = ["hmc", "flip", "independence", "block", "random_walk", "mixture"]

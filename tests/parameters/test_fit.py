@@ -13,11 +13,11 @@ from scipy.special import betaln, expit
 import doxa
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
-from doxa.mcmc.kernels.kernel import start_at
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, part_regression
 from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.kernel import start_at
 from doxa.parameters.methods import METHODS
 from doxa.parameters.pilot import run_pilot
 from doxa.parameters.reach import Reach

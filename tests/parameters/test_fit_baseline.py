@@ -7,7 +7,7 @@ import pytest
 
 import doxa
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_baseline import resample
+from doxa.sampling.importance_baseline import resample
 
 NETWORK = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
 

@@ -18,9 +18,9 @@ from doxa import LogisticNetwork
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import TimeUpError
 from doxa.estimates.store import RunFileError, RunHeader, create_run, open_reader
-from doxa.mcmc import fleet
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters import drawing, loading, runs
+from doxa.sampling import runner
 
 
 def holed(n=80):
@@ -253,8 +253,8 @@ def test_time_that_ends_in_the_warm_up_leaves_a_prefix_of_the_run(seconds, monke
     network, table = two_parents(np.random.default_rng(1), n=60)
     whole = doxa.fit(network, table, draws=2000, warmup=4, seed=3, workers=1)
     settled = doxa.fit(network, table, until=doxa.Until(max_draws=200), seed=3, workers=1)
-    monkeypatch.setattr(fleet, "time", Clock())
-    monkeypatch.setattr(fleet, "_FIRST_STEPS", 64)
+    monkeypatch.setattr(runner, "time", Clock())
+    monkeypatch.setattr(runner, "_FIRST_STEPS", 64)
     monkeypatch.setattr(drawing, "has_settled", lambda trace: False)
     limit = doxa.Until(max_seconds=seconds)
     cut = doxa.fit(network, table, until=limit, seed=3, workers=1, store=tmp_path / "cut.doxa")

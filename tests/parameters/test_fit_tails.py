@@ -11,16 +11,16 @@ from scipy.special import chdtri
 
 import doxa
 from doxa import LogisticNetwork
-from doxa.mcmc.student import Student
 from doxa.models.logistic_regression import make_problem
-from doxa.parameters import ladder, methods
+from doxa.parameters import cascade, methods
+from doxa.parameters.kernels.student import Student
 from doxa.parameters.pilot import run_pilot
 from doxa.parameters.reach import LONG, Reach, bounded, line_tails, prior_of
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.report import PartReport
+from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.parameters.verdict import judge
 from doxa.parameters.weight_bound import max_log_likelihood
-from doxa.variational.optimal import optimal_posterior
 from support.logistic_posteriors import frame, one_parent
 
 EMPTY_CELL = frame([((0, 0), 20), ((1, 1), 30), ((1, 0), 25)])
@@ -76,7 +76,7 @@ def unmixed(target, gaussian, rng):
 
 
 def unmixed_everywhere(monkeypatch):
-    monkeypatch.setattr(ladder, "reach_of", unmixed)
+    monkeypatch.setattr(cascade, "reach_of", unmixed)
     monkeypatch.setattr(methods, "reach_of", unmixed)
 
 

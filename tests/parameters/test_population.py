@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from parameter_cases import bimodal
 
-from doxa.mcmc.student import Student
-from doxa.mcmc.targets import Function
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.targets import Function
 from doxa.parameters.modes import Mode
 from doxa.parameters.pilot import run_pilot
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at

@@ -8,11 +8,11 @@ from matplotlib.contour import QuadContourSet
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.student import Student
+from doxa.parameters.kernels.student import Student
 from doxa.plots import DensityGrid, plot_bivariate, plot_marginals
 from doxa.plots.laws import ellipse, laws_of, region_levels
-from doxa.variational.gaussian import Gaussian
+from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.importance_proposals import Mixture
 
 NETWORK = doxa.LogisticNetwork({"systol": ["smoke", "phys"]}, bias={"systol": -0.3}, roots={"phys": 0.5})
 X, Y = ("systol", "smoke"), ("systol", "phys")

@@ -14,7 +14,7 @@ from claim_tables import check_claims
 
 from doxa.data import Table
 from doxa.models import LogisticNetwork
-from doxa.variational.hidden import hidden_posterior
+from doxa.parameters.variational.hidden import hidden_posterior
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))

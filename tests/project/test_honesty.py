@@ -23,7 +23,7 @@ from scipy.special import logsumexp, ndtri
 
 import doxa
 from doxa.models.ising import potts_grid
-from doxa.structure.sums.enumeration import all_dags
+from doxa.structure.exact.enumeration import all_dags
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -32,7 +32,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ELSEWHERE = ("docs/chains.md",)  # tests/mcmc/test_chain_theory_page.py runs it
+ELSEWHERE = ("docs/chains.md",)  # tests/testing/test_chain_theory_page.py runs it
 
 NOT_RUN = ("make", "pip", "git", "python", "cd")  # set-up, which other checks try
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(DOCS / "_site"))
 
 from doxa_site import commands, navigation, reference, rooms  # noqa: E402
 
-PRIVATE_ROOMS = {"doxa.cli", "doxa.page"}  # the commands and `doxa.report` are told elsewhere
+PRIVATE_ROOMS = {"doxa.cli", "doxa.report"}  # the commands and `doxa.report` are told elsewhere
 MADE = {"reference/index", "reference/command-line", "reference/changelog"}
 
 
@@ -151,7 +151,7 @@ def test_every_public_name_of_a_room_is_documented_once():
                     assert [entry for entry in entries if entry.value is value and entry.page == room.module], name
     first = [entry.name for entry in entries if entry.first]
     assert len(set(first)) == len(first)
-    assert {"doxa.learn", "doxa.structure.BDeu", "doxa.mcmc.kernels.RandomWalk"} <= set(first)
+    assert {"doxa.learn", "doxa.structure.BDeu", "doxa.parameters.kernels.RandomWalk"} <= set(first)
 
 
 def names_imported_by_the_pages():

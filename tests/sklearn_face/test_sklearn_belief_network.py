@@ -17,15 +17,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import doxa
-from doxa.averaging.draws import draw_networks
-from doxa.averaging.predict import predict_of
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_chances
 from doxa.sklearn.class_chances import ClassChances
+from doxa.structure.averaging.draws import draw_networks
+from doxa.structure.averaging.predict import predict_of
+from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
-from doxa.structure.sums.enumeration import all_dags, enumerate_posterior
 from support.checks import SEED, z_limit
 from support.tables import skewed_table
 

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 
 from doxa.errors import ArgumentError
+from doxa.parameters.variational.latent_trait import fit_latent_trait
 from doxa.sklearn import BinaryFactorAnalysis
-from doxa.variational.latent_trait import fit_latent_trait
 from support.checks import SEED
 
 

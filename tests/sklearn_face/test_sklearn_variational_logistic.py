@@ -12,13 +12,13 @@ from sklearn.utils import get_tags
 
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import make_problem
+from doxa.parameters.variational.batch import batch_posterior
+from doxa.parameters.variational.bound import log_logistic
+from doxa.parameters.variational.laplace import laplace_posterior
+from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sklearn import VariationalLogisticRegression
-from doxa.variational.batch import batch_posterior
-from doxa.variational.bound import log_logistic
-from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.laplace import laplace_posterior
-from doxa.variational.optimal import optimal_posterior
-from doxa.variational.sequential import sequential_posterior
 from support.checks import SEED
 
 FITS: dict[str, Any] = {

@@ -14,14 +14,14 @@ from doxa import learn
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import Status, diagnose_indicators
 from doxa.estimates.stopping import Until
-from doxa.mcmc.driver import Schedule, sample
+from doxa.sampling.driver import Schedule, sample
+from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.markov_blanket import MarkovBlanket
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.single_edge import SingleEdge
-from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import FALSE_ALARM, SEED
 from support.tables import skewed_table
 

@@ -12,11 +12,11 @@ import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import K2
+from doxa.structure.exact.enumeration import enumerate_posterior, exact_edge_probabilities, exact_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import make_limits
 from doxa.structure.priors import PRIORS, family_log_prior, make_prior, uniform_prior
-from doxa.structure.sums.enumeration import enumerate_posterior, exact_edge_probabilities, exact_posterior
 from support.tables import skewed_table
 
 NAMES = ("x0", "x1", "x2", "x3")

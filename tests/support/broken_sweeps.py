@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from doxa._jit import hot
-from doxa.structure.incomplete.blocks import gather, move_case, tie_cells
-from doxa.structure.incomplete.sweep import redraw_independently
+from doxa.structure.cases.incomplete.blocks import gather, move_case, tie_cells
+from doxa.structure.cases.incomplete.sweep import redraw_independently
 
 __all__ = ["childless_sweep"]
 

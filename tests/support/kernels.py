@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.kernel_matrices import metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from doxa.structure import (
     BIC,
     EMC3,
@@ -26,6 +25,7 @@ from doxa.structure import (
     ParentSetGibbs,
     SingleEdge,
 )
+from doxa.structure.exact.enumeration import GraphPosterior, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits, make_limits
@@ -33,7 +33,7 @@ from doxa.structure.moves.covered_arcs import covered_arc_proposals
 from doxa.structure.moves.parent_sets import ParentSets, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
-from doxa.structure.sums.enumeration import GraphPosterior, enumerate_posterior
+from doxa.testing.kernel_matrices import metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from support.joint_moves import joint_parents_matrix, order_shift_matrix
 from support.tables import skewed_table
 

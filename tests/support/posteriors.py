@@ -12,8 +12,8 @@ import doxa
 from doxa.estimates.trace import Trace
 from doxa.models import Dag
 from doxa.structure import SingleEdge
-from doxa.structure.answers.posterior import StructurePosterior
-from doxa.structure.sums.enumeration import GraphPosterior
+from doxa.structure.exact.enumeration import GraphPosterior
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.tables import skewed_table
 
 

@@ -46,10 +46,10 @@ def importing(*folders: Path | str) -> dict[str, str]:
 COMMAND = """
 import os, time
 from doxa import cli
-from doxa.mcmc import driver, fleet
+from doxa.sampling import driver, runner
 
-fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, int(os.environ["BLOCK"])
-commit = fleet.Fleet.commit
+runner._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, int(os.environ["BLOCK"])
+commit = runner.Fleet.commit
 
 def commit_slowly(self):  # some seconds in all, on any machine
     time.sleep(0.03)
@@ -57,7 +57,7 @@ def commit_slowly(self):  # some seconds in all, on any machine
         self.store._connection.execute("PRAGMA max_page_count = 1")  # it cannot grow any more
     commit(self)
 
-fleet.Fleet.commit = commit_slowly
+runner.Fleet.commit = commit_slowly
 cli.main()
 """
 
@@ -65,16 +65,16 @@ cli.main()
 STARTED = """
 import sys
 from doxa import cli
-from doxa.mcmc import fleet
+from doxa.sampling import runner
 
-advance = fleet.Fleet._advance
+advance = runner.Fleet._advance
 
 def advance_and_tell(self, *arguments, **options):
     print("started", flush=True)
-    fleet.Fleet._advance = advance
+    runner.Fleet._advance = advance
     return advance(self, *arguments, **options)
 
-fleet.Fleet._advance = advance_and_tell
+runner.Fleet._advance = advance_and_tell
 cli.main()
 """
 

@@ -30,14 +30,16 @@ ROOMS = (
     Room(
         "doxa.structure",
         "Posteriors over graphs",
-        _below("doxa.structure", "answers.loss answers.consensus answers.compare answers.verdict logistic"),
+        _below(
+            "doxa.structure", "posterior.loss posterior.consensus posterior.compare posterior.verdict families.logistic"
+        ),
     ),
-    Room("doxa.structure.incomplete", "Graphs of tables with missing cells"),
-    Room("doxa.structure.sums.enumeration", "Sums over all graphs", ("doxa.structure.sums.dag_budget",)),
+    Room("doxa.structure.cases.incomplete", "Graphs of tables with missing cells"),
+    Room("doxa.structure.exact.enumeration", "Sums over all graphs", ("doxa.structure.exact.dag_budget",)),
     Room(
         "doxa.structure.graph", "For moves of your own", _below("doxa.structure", "moves.changes families.cache limits")
     ),
-    Room("doxa.averaging", "Queries, imputation and prediction"),
+    Room("doxa.structure.averaging", "Queries, imputation and prediction"),
     Room(
         "doxa.parameters",
         "Posteriors over parameters",
@@ -50,36 +52,42 @@ ROOMS = (
         _below("doxa.models", "ising factors evidence network_files interop logistic_parts logistic_regression"),
     ),
     Room(
-        "doxa.variational",
+        "doxa.parameters.variational",
         "Variational methods",
         _below(
-            "doxa.variational",
-            "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal gaussian predictive "
-            "evidence_bracket hidden mean_field conjugate em latent_trait latent_map latent_model maximum_likelihood "
-            "projections",
+            "doxa.parameters.variational",
+            "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal predictive "
+            "evidence_bracket hidden latent_trait latent_map latent_model maximum_likelihood",
         ),
     ),
     Room(
-        "doxa.mcmc",
-        "Chains and their driver",
+        "doxa.parameters.kernels",
+        "Kernels for continuous targets",
         _below(
-            "doxa.mcmc",
-            "driver targets chain_sampler averaged metropolis metropolis_run normal student adaptation regeneration "
-            "resampling_adaptation atoms pilot tour_moments ergodicity",
+            "doxa.parameters",
+            "kernels.targets kernels.chain_sampler averaged kernels.normal kernels.student kernels.adaptation "
+            "kernels.regeneration kernels.resampling_adaptation kernels.splitting kernels.pilot kernels.tour_moments "
+            "kernels.ergodicity",
         ),
     ),
-    Room("doxa.mcmc.kernels", "Kernels for continuous targets"),
-    Room("doxa.mcmc.gibbs", "Gibbs sampling and fast chains of spins", ("doxa.mcmc.ising",)),
-    Room("doxa.mcmc.annealing", "Annealing, tempering and exact draws"),
+    Room("doxa.inference.gibbs", "Gibbs sampling and fast chains of spins", ("doxa.inference.spins",)),
     Room(
-        "doxa.mcmc.importance",
-        "Importance sampling",
+        "doxa.inference.mean_field",
+        "Mean field",
+        _below("doxa.inference", "conjugate mean_field.em mean_field.projections"),
+    ),
+    Room("doxa.inference.annealing", "Annealing, tempering and exact draws"),
+    Room("doxa.inference.importance", "Importance sampling in networks"),
+    Room(
+        "doxa.sampling",
+        "Chains, their driver, and importance sampling",
         _below(
-            "doxa.mcmc",
-            "importance_proposals importance_weights importance_estimate importance_baseline network_importance",
+            "doxa.sampling",
+            "driver metropolis metropolis_run importance importance_proposals importance_weights importance_estimate "
+            "importance_baseline gaussian",
         ),
     ),
-    Room("doxa.mcmc.chain_theory", "Chains as matrices", ("doxa.mcmc.kernel_matrices",)),
+    Room("doxa.testing", "Chains as matrices", _below("doxa.testing", "chain_theory kernel_matrices")),
     Room(
         "doxa.estimates",
         "Estimates and diagnostics",

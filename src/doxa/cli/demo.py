@@ -38,7 +38,7 @@ def _votes() -> None:
     import numpy as np
 
     from doxa import datasets
-    from doxa.averaging import cross_validate
+    from doxa.structure.averaging import cross_validate
 
     print(datasets.describe("house_votes"))
     print()

@@ -19,7 +19,7 @@ _EDGES_SHOWN = 20
 
 def show_graphs(posterior: StructurePosterior, most: int = _EDGES_SHOWN) -> None:
     """Print the run, the edge table and the verdict."""
-    from doxa.structure.answers.summary import cache_text, ranked_edges, run_text
+    from doxa.structure.posterior.summary import cache_text, ranked_edges, run_text
 
     print(run_text(posterior))
     if posterior.cache is not None:

@@ -18,7 +18,7 @@ from doxa.cli.watch import watching
 from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 if TYPE_CHECKING:
-    from doxa.averaging.posterior import Posterior
+    from doxa.structure.averaging.posterior import Posterior
 
 __all__ = ["learn"]
 
@@ -155,7 +155,7 @@ def _knowledge(
 
 def _begin(data: Any, read: dict[str, Any], **asked: Any) -> Posterior:
     """Learn from a file; ``read`` says how it is read."""
-    from doxa.averaging.learn import learn_from, opened
+    from doxa.structure.learn import learn_from, opened
 
     with opened(data, asked["store"], asked["hidden"] or (), **read) as cases:
         return learn_from(cases, {"source": str(data.absolute()), **read}, **asked)
@@ -163,7 +163,7 @@ def _begin(data: Any, read: dict[str, Any], **asked: Any) -> Posterior:
 
 def _go_on(run: Path, data: Path | None, read: dict[str, Any], **asked: Any) -> Posterior:
     """Go on with a run, with its table if that is named."""
-    from doxa.averaging.learn import resume
+    from doxa.structure.learn import resume
 
     check_kind(run, "structure")
     return resume(run, None if data is None else doxa.read_table(data, **read), **asked)

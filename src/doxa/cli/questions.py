@@ -11,8 +11,8 @@ from doxa.cli.evidence_words import parse_given
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from doxa.averaging.posterior import Posterior
     from doxa.estimates.estimate import Estimate
+    from doxa.structure.averaging.posterior import Posterior
 
 __all__ = ["Questions"]
 
@@ -51,7 +51,7 @@ class Questions(NamedTuple):
         print("The mean has a Monte Carlo error; the interval is what the data leave open about the probability.")
 
     def _one(self, posterior: Posterior, word: str) -> list[tuple[str, str, str]]:
-        from doxa.averaging import QueryAnswer
+        from doxa.structure.averaging import QueryAnswer
 
         names = posterior.table.names
         is_column = word in names or ("=" not in word and not word.lstrip().startswith("{"))
@@ -64,7 +64,7 @@ class Questions(NamedTuple):
 
 
 def _row(name: str, estimate: Estimate) -> tuple[str, str, str]:
-    from doxa.averaging import AveragedProbability
+    from doxa.structure.averaging import AveragedProbability
 
     assert isinstance(estimate, AveragedProbability)
     low, high = estimate.credible_interval()

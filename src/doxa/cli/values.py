@@ -17,7 +17,7 @@ from doxa.words import parse_numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.averaging.posterior import Posterior
+    from doxa.structure.averaging.posterior import Posterior
 
 __all__ = ["impute", "predict"]
 

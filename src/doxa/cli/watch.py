@@ -56,9 +56,9 @@ def watching(asked: bool, port: int | None, run: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _served(run: Path, port: int, table: Path | None) -> Iterator[None]:
-    from doxa.page.assets import libraries
-    from doxa.page.live_run import LiveRun
-    from doxa.page.live_server import serving
+    from doxa.report.assets import libraries
+    from doxa.report.live_run import LiveRun
+    from doxa.report.live_server import serving
 
     libraries()  # what is missing is said now, not on the page
     with serving(LiveRun(run, table), port) as address:

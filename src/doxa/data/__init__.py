@@ -1,6 +1,5 @@
 """Tables of categories: read from files and frames, coded, and collapsed to counts."""
 
-from doxa.data.read import read_table
-from doxa.data.table import Table
+from doxa._face import open_door
 
-__all__ = ["Table", "read_table"]
+__all__ = open_door(__name__)

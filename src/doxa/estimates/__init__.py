@@ -1,26 +1,5 @@
 """Estimates with their Monte Carlo errors, the diagnostics behind them, and the draws they come from."""
 
-from typing import TYPE_CHECKING
+from doxa._face import open_door
 
-from doxa._face import lazy_face
-
-if TYPE_CHECKING:
-    from doxa.estimates.counts import IndicatorCounts as IndicatorCounts
-    from doxa.estimates.diagnostics import RealDiagnosis as RealDiagnosis
-    from doxa.estimates.diagnostics import diagnose_real as diagnose_real
-    from doxa.estimates.estimate import Estimate as Estimate
-    from doxa.estimates.indicators import IndicatorDiagnostics as IndicatorDiagnostics
-    from doxa.estimates.indicators import Status as Status
-    from doxa.estimates.indicators import diagnose_indicators as diagnose_indicators
-    from doxa.estimates.trace import Trace as Trace
-
-__all__ = lazy_face(
-    __name__,
-    {
-        "counts": ["IndicatorCounts"],
-        "diagnostics": ["RealDiagnosis", "diagnose_real"],
-        "estimate": ["Estimate"],
-        "indicators": ["IndicatorDiagnostics", "Status", "diagnose_indicators"],
-        "trace": ["Trace"],
-    },
-)
+__all__ = open_door(__name__)

@@ -1,7 +1,7 @@
 """Blocks of a user's own for Gibbs sampling: read by name, checked, and laid over what is left of the network.
 
 Riggelsen, ch. 4, section 2.1.6: blocks may overlap, and which of them is redrawn may depend on time, on chance and on
-values outside the block; never on what it redraws (`doxa.mcmc.gibbs.scans` says why).
+values outside the block; never on what it redraws (`doxa.inference.gibbs.scans` says why).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.exact_answers import positions
+from doxa.inference.gibbs import ByValue, Connectivity, Scan, connectivity, cyclic, random_blocks
+from doxa.inference.gibbs.supports import Supports
 from doxa.inference.problem import Problem
-from doxa.mcmc.gibbs import ByValue, Connectivity, Scan, connectivity, cyclic, random_blocks
-from doxa.mcmc.gibbs.supports import Supports
 from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["SCANS", "ChosenBy", "Plan", "connected_by", "read_plan", "scan_of"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
+from doxa.inference.annealing import TablePath, cool, spin_path
 from doxa.inference.problem import prepare
-from doxa.mcmc.annealing import TablePath, cool, spin_path
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
+from doxa.inference.annealing import TablePath
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.blocks import Plan, connected_by, scan_of
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
-from doxa.inference.population import Begun, Population, looking, spread, vouched
-from doxa.inference.problem import Problem, prepare
-from doxa.inference.propagation import determined
-from doxa.mcmc.annealing import TablePath
-from doxa.mcmc.gibbs import (
+from doxa.inference.gibbs import (
     Connectivity,
     Scan,
     TableGibbs,
@@ -28,6 +25,9 @@ from doxa.mcmc.gibbs import (
     deterministic_blocks,
     scope_blocks,
 )
+from doxa.inference.population import Begun, Population, looking, spread, vouched
+from doxa.inference.problem import Problem, prepare
+from doxa.inference.propagation import determined
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 

@@ -11,8 +11,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
-from doxa.inference.problem import Problem, prepare
-from doxa.mcmc.network_importance import (
+from doxa.inference.importance import (
     NetworkProposal,
     NetworkSample,
     NetworkSampler,
@@ -22,6 +21,7 @@ from doxa.mcmc.network_importance import (
     sample_network,
     sample_until,
 )
+from doxa.inference.problem import Problem, prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 

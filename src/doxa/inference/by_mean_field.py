@@ -8,15 +8,15 @@ import numpy as np
 
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
+from doxa.inference.annealing import condition_spins
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_spins import certain_spin
+from doxa.inference.mean_field import MeanField, mean_field
+from doxa.inference.mean_field.ising import ising_mean_field
 from doxa.inference.problem import prepare
-from doxa.mcmc.annealing import condition_spins
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
-from doxa.variational.mean_field import MeanField, mean_field
-from doxa.variational.mean_field.ising import ising_mean_field
 
 __all__ = ["answer_by_mean_field"]
 

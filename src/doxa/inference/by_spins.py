@@ -15,11 +15,11 @@ from scipy.special import expit, softmax
 from doxa.errors import ArgumentError
 from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
+from doxa.inference.annealing import SpinPath, TablePath, condition_spins, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.inference.population import HOPELESS, Begun, Population, looking, vouched
-from doxa.mcmc.annealing import SpinPath, TablePath, condition_spins, turn_over
-from doxa.mcmc.ising import IsingGibbs, IsingGrid, IsingModel, PottsGibbs, PottsLanes, PottsModel
+from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsGibbs, PottsLanes, PottsModel
 from doxa.models.evidence import Evidence
 from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork

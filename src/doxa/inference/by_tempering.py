@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from doxa.inference.annealing import ParallelTempering, TablePath, tune_ladder
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_gibbs import estimates_of
 from doxa.inference.chains import Running, run_to_accuracy
 from doxa.inference.problem import Problem, prepare
-from doxa.mcmc.annealing import ParallelTempering, TablePath, tune_ladder
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 

@@ -20,8 +20,8 @@ from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.trace import Trace
 from doxa.estimates.verdict import Verdict
-from doxa.mcmc.driver import Schedule, run_chains
-from doxa.mcmc.fleet import Sampler
+from doxa.sampling.driver import Schedule, run_chains
+from doxa.sampling.runner import Sampler
 
 __all__ = ["ChainRun", "Running", "run_to_accuracy"]
 

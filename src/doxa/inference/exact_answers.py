@@ -22,10 +22,10 @@ from doxa.inference.answers import Answer, certain
 from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
-from doxa.mcmc.driver import fresh_entropy
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
+from doxa.sampling.driver import fresh_entropy
 
 __all__ = ["Explanation", "JointTable", "answer_exactly", "joint", "most_probable", "positions"]
 

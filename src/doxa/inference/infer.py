@@ -17,13 +17,13 @@ from doxa.inference.answers import Answer, Inference
 from doxa.inference.chains import Running
 from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import answer_exactly, positions, read_budget
-from doxa.mcmc.driver import fresh_entropy, plan_length
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.progress import following, tell
+from doxa.sampling.driver import fresh_entropy, plan_length
 
 if TYPE_CHECKING:
     from doxa.inference.blocks import ChosenBy, Plan

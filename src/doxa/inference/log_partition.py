@@ -2,7 +2,7 @@ r"""`log_partition`: the logarithm of Z, or of the probability of evidence: exac
 
 The sum over all states is contracted where the budget allows it (`doxa.inference.exact`).  Else pilots choose a
 schedule, which is frozen; one forward run of annealed importance sampling gives the estimate and a lower bound, one
-reverse run an upper bound (`doxa.mcmc.annealing`).  Whatever the runs show, they are made once and reported.
+reverse run an upper bound (`doxa.inference.annealing`).  Whatever the runs show, they are made once and reported.
 
 The bounds are proven, each with probability 0.975, where the reverse run begins at exact draws of the network: by
 elimination where it is narrow, by coupling from the past for attractive Ising models, or at the state that simulated
@@ -21,9 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, DoxaError
-from doxa.inference.exact import Budget, BudgetError, Cost, plan_contraction
-from doxa.inference.problem import prepare
-from doxa.mcmc.annealing import (
+from doxa.inference.annealing import (
     NetworkPath,
     Reversed,
     Schedule,
@@ -42,13 +40,15 @@ from doxa.mcmc.annealing import (
     tune_schedule,
     upper_bound,
 )
-from doxa.mcmc.driver import fresh_entropy
-from doxa.mcmc.importance import ImportanceSample
-from doxa.mcmc.importance_estimate import WeightedEstimate, WeightVerdict
+from doxa.inference.exact import Budget, BudgetError, Cost, plan_contraction
+from doxa.inference.problem import prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
+from doxa.sampling.driver import fresh_entropy
+from doxa.sampling.importance import ImportanceSample
+from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict
 
 __all__ = ["LogPartition", "NoWeightError", "log_partition"]
 
@@ -72,7 +72,7 @@ class LogPartition(WeightedEstimate):
     Parameters
     ----------
     value, mcse, ess, exact, law, delta_error, verdict
-        As in `doxa.mcmc.importance_estimate.WeightedEstimate`: ``mcse`` is nan where the weights do not let it be
+        As in `doxa.sampling.importance_estimate.WeightedEstimate`: ``mcse`` is nan where the weights do not let it be
         trusted.
     lower, upper : float
         Bounds, nats.  Each fails with probability 0.025 at most if proven, by itself.

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from doxa.estimates.verdict import Verdict
+from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
-from doxa.mcmc.annealing import SpinPath, TablePath, anneal, tune_schedule
-from doxa.mcmc.importance import ImportanceSample
+from doxa.sampling.importance import ImportanceSample
 
 __all__ = ["HOPELESS", "Begun", "Population", "looking", "spread", "vouched"]
 

@@ -3,7 +3,8 @@ r"""One Bayesian logistic regression with complete data: what every approximatio
 Row t says that an outcome :math:`s_t \in \{-1, +1\}` had probability :math:`g(s_t (o_t + \theta^T x_t))`, g being the
 logistic function, and that it was seen :math:`n_t` times; :math:`\theta` has a Gaussian prior (Jaakkola & Jordan 2000,
 eqs. 1 and 15; their S is (s + 1) / 2).  The offset o is the fixed bias alpha of de Freitas et al. 2001, eq. 6.
-Approximations are in `doxa.variational`; how a network's nodes become such problems is `doxa.models.logistic`'s.
+Approximations are in `doxa.parameters.variational`; how a network's nodes become such problems is
+`doxa.models.logistic`'s.
 """
 
 from __future__ import annotations

@@ -1,18 +1,5 @@
 """Questions about parameters: their posterior given a network and a table, and the methods that take options."""
 
-from doxa.parameters.averages import ParameterAverages
-from doxa.parameters.fit import fit
-from doxa.parameters.keeping import Averages
-from doxa.parameters.method_options import Block, Mixture, RandomWalk, Resampling
-from doxa.parameters.posterior import ParameterPosterior
+from doxa._face import open_door
 
-__all__ = [
-    "Averages",
-    "Block",
-    "Mixture",
-    "ParameterAverages",
-    "ParameterPosterior",
-    "RandomWalk",
-    "Resampling",
-    "fit",
-]
+__all__ = open_door(__name__)

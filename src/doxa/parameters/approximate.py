@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import Part, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.student import Student
 from doxa.parameters.modes import Mode, curvature_at, find_modes
 from doxa.parameters.pilot import run_pilot
 from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
@@ -30,13 +29,14 @@ from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.scaled_target import InCoordinates, ScaledCoordinates, ScaledProposal, ScaledTarget
 from doxa.parameters.symmetry import Symmetry, apart, find_symmetries, images_of
-from doxa.variational.batch import batch_posterior
-from doxa.variational.case_order import Order, order_cases
-from doxa.variational.gaussian import Gaussian, GaussianPosterior
-from doxa.variational.laplace import laplace_posterior
-from doxa.variational.optimal import optimal_posterior
-from doxa.variational.sequential import sequential_posterior
-from doxa.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.batch import batch_posterior
+from doxa.parameters.variational.case_order import Order, order_cases
+from doxa.parameters.variational.laplace import laplace_posterior
+from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.sampling.gaussian import Gaussian, GaussianPosterior
+from doxa.sampling.importance_proposals import Mixture
 
 if TYPE_CHECKING:
     from doxa.data import Table
@@ -105,7 +105,7 @@ def approximate(
     augment : bool, default=False
         Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
     order : {"auto", "table", "random"}, default="auto"
-        Of the cases, for what takes them one after another; see `doxa.variational.case_order`.
+        Of the cases, for what takes them one after another; see `doxa.parameters.variational.case_order`.
 
     Raises
     ------

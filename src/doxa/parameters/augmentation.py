@@ -76,7 +76,7 @@ class AugmentationSampler:
     Examples
     --------
     >>> from doxa.data import Table
-    >>> from doxa.mcmc.driver import Schedule, sample
+    >>> from doxa.sampling.driver import Schedule, sample
     >>> from doxa.models import LogisticNetwork
     >>> from doxa.models.logistic_parts import independent_parts
     >>> network = LogisticNetwork({"c": ["a", "b"]}, prior_scale=2.0)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.mcmc.defensive import Defensive
-from doxa.mcmc.importance import ImportanceSample
-from doxa.mcmc.importance_baseline import all_agree
-from doxa.mcmc.importance_proposals import Mixture, Proposal
-from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.joint_target import Packing
+from doxa.parameters.kernels.defensive import Defensive
+from doxa.parameters.kernels.targets import values_at
 from doxa.parameters.root_posterior import RootPosterior
+from doxa.sampling.importance import ImportanceSample
+from doxa.sampling.importance_baseline import all_agree
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 if TYPE_CHECKING:
     import pandas as pd

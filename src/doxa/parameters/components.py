@@ -15,15 +15,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.importance_weights import normalised_weights
-from doxa.mcmc.kernels.combined import mixture
-from doxa.mcmc.kernels.kernel import Kernel
-from doxa.mcmc.student import Student
-from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
+from doxa.parameters.kernels.combined import mixture
+from doxa.parameters.kernels.kernel import Kernel
+from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.targets import values_at
 from doxa.parameters.reach import Reach
-from doxa.variational.gaussian import Gaussian
+from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.importance_proposals import Mixture
+from doxa.sampling.importance_weights import normalised_weights
 
 __all__ = ["Component", "components_of", "moments_of", "one_at_a_time"]
 

@@ -13,18 +13,18 @@ from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import Shortfall, StopReport, TimeUpError, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.chain_sampler import ChainSampler
-from doxa.mcmc.driver import Run, Sampler, Schedule, run_chains
-from doxa.mcmc.parts_sampler import TURN, PartsSampler
-from doxa.mcmc.targets import values_at
 from doxa.parameters.approximate import Approximated
+from doxa.parameters.cascade import Rung
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
 from doxa.parameters.keeping import Levels
-from doxa.parameters.ladder import Rung
+from doxa.parameters.kernels.chain_sampler import ChainSampler
+from doxa.parameters.kernels.targets import values_at
+from doxa.parameters.parts_sampler import TURN, PartsSampler
+from doxa.sampling.driver import Run, Sampler, Schedule, run_chains
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
-    from doxa.mcmc.importance_proposals import Proposal
+    from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["PlannedPart", "draw", "log_evidence", "plan_parts"]
 

@@ -18,29 +18,29 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.estimates.store import create_run, keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import check_one_end, fresh_entropy, plan_length
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.workers import single_threaded_products
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.approximate import Approximated, approximate, check_approximation
 from doxa.parameters.averages import ParameterAverages
+from doxa.parameters.cascade import Rung
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import Packing
 from doxa.parameters.keeping import Keep, averaging, check_keep, levels_of
-from doxa.parameters.ladder import Rung
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
+from doxa.parameters.variational.case_order import Order, check_order
 from doxa.parameters.weight_bound import log_beta
 from doxa.progress import following, tell
-from doxa.variational.case_order import Order, check_order
-from doxa.variational.gaussian import GaussianPosterior
+from doxa.sampling.driver import check_one_end, fresh_entropy, plan_length
+from doxa.sampling.gaussian import GaussianPosterior
+from doxa.sampling.importance_proposals import Mixture
+from doxa.sampling.workers import single_threaded_products
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame

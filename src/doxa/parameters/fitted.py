@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.stopping import StopReport
-    from doxa.mcmc.importance_proposals import Proposal
     from doxa.models import LogisticNetwork
     from doxa.parameters.approximate import Approximated
     from doxa.parameters.baseline import FitBaseline
+    from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["FittedParameters"]
 
@@ -132,7 +132,7 @@ class FittedParameters(ABC):
         -------
         FitBaseline
             ``coefficients`` with both means and their errors, ``agrees``, ``text``, and the weighted ``samples``, which
-            `doxa.mcmc.importance_baseline.resample` makes draws of equal weight of.
+            `doxa.sampling.importance_baseline.resample` makes draws of equal weight of.
 
         Raises
         ------

@@ -10,14 +10,12 @@ from scipy.linalg import block_diag
 from scipy.special import digamma, polygamma
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.importance_proposals import Mixture, Proposal
-from doxa.mcmc.student import Student
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, root_counts
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.student import Student
 from doxa.parameters.root_posterior import RootPosterior
-from doxa.variational.case_order import Order
-from doxa.variational.gaussian import Gaussian
-from doxa.variational.hidden import (
+from doxa.parameters.variational.case_order import Order
+from doxa.parameters.variational.hidden import (
     HiddenPosterior,
     SequentialHiddenPosterior,
     hidden_posterior,
@@ -25,6 +23,8 @@ from doxa.variational.hidden import (
     mixture_weights,
     sequential_hidden_posteriors,
 )
+from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 if TYPE_CHECKING:
     from doxa.data import Table

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.targets import ValueAndGradient
 from doxa.models.logistic_factors import expit, log_logistic
 from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_parts import Part, part_likelihood
+from doxa.parameters.kernels.targets import ValueAndGradient
 
 if TYPE_CHECKING:
     from doxa.data import Table

@@ -20,12 +20,12 @@ from scipy.special import ndtr
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentTypeError
-from doxa.mcmc.averaged import Averaged, Draws
+from doxa.parameters.averaged import Averaged, Draws
 from doxa.parameters.joint_target import Packing
 
 if TYPE_CHECKING:
-    from doxa.mcmc.importance_proposals import Proposal
-    from doxa.mcmc.parts_sampler import PartSampler, PartsSampler
+    from doxa.parameters.parts_sampler import PartSampler, PartsSampler
+    from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Averages", "Keep", "Levels", "averaging", "check_keep", "levels_of"]
 

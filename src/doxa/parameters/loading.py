@@ -11,7 +11,6 @@ from doxa.data import Table, read_table
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunFileError, RunHeader, open_reader, stored_stop
-from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.fit import approximations_of
@@ -19,6 +18,7 @@ from doxa.parameters.method_options import method_from_settings
 from doxa.parameters.methods import METHODS
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.runs import FitPlan, checked_header, report_from_json
+from doxa.sampling.driver import Schedule
 
 __all__ = ["load"]
 

@@ -9,34 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.adaptation import AdaptiveSampler
-from doxa.mcmc.defensive import Defensive
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.kernels.blocks import BlockIndependence, block
-from doxa.mcmc.kernels.calibrate import calibrated
-from doxa.mcmc.kernels.combined import cycle, mixture
-from doxa.mcmc.kernels.exchange import Exchanging
-from doxa.mcmc.kernels.flip import Flip, draw_pairs
-from doxa.mcmc.kernels.hamiltonian import warmed_up
-from doxa.mcmc.kernels.independence import Independence
-from doxa.mcmc.kernels.jump import Jump
-from doxa.mcmc.kernels.kernel import Kernel, Walkers, start_at
-from doxa.mcmc.kernels.random_walk import RandomWalk
-from doxa.mcmc.kernels.split import tuned_split
-from doxa.mcmc.kernels.tempered_transitions import tempered
-from doxa.mcmc.resampling_adaptation import ResamplingSampler
-from doxa.mcmc.student import Student
 from doxa.parameters import method_options as options
 from doxa.parameters.approximate import FEW, Approximated
 from doxa.parameters.augmentation import AugmentationSampler
+from doxa.parameters.cascade import WALKERS, Rung, climb, independently, tuning_walkers
 from doxa.parameters.components import components_of, moments_of, one_at_a_time
-from doxa.parameters.ladder import WALKERS, Rung, climb, independently, tuning_walkers
+from doxa.parameters.kernels.adaptation import AdaptiveSampler
+from doxa.parameters.kernels.blocks import BlockIndependence, block
+from doxa.parameters.kernels.calibrate import calibrated
+from doxa.parameters.kernels.combined import cycle, mixture
+from doxa.parameters.kernels.defensive import Defensive
+from doxa.parameters.kernels.exchange import Exchanging
+from doxa.parameters.kernels.flip import Flip, draw_pairs
+from doxa.parameters.kernels.hamiltonian import warmed_up
+from doxa.parameters.kernels.independence import Independence
+from doxa.parameters.kernels.jump import Jump
+from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at
+from doxa.parameters.kernels.random_walk import RandomWalk
+from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler
+from doxa.parameters.kernels.split import tuned_split
+from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.tempered_transitions import tempered
 from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE
 from doxa.parameters.reach import LONG, Reach, grown, grown_from, prior_of, reach_of
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.scaled_target import ScaledKernel, ScaledProposal
-from doxa.variational.gaussian import Gaussian
+from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.importance_proposals import Mixture
 
 __all__ = ["METHODS", "choose"]
 

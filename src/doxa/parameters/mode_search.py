@@ -23,11 +23,11 @@ from scipy.special import logsumexp, ndtri_exp
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
-from doxa.mcmc.targets import ValueAndGradient
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.targets import ValueAndGradient
 from doxa.parameters.modes import Mode, find_modes
-from doxa.variational.bound import lambda_of
-from doxa.variational.evidence_bracket import log_normal_mass
+from doxa.parameters.variational.bound import lambda_of
+from doxa.parameters.variational.evidence_bracket import log_normal_mass
 
 __all__ = ["Centred", "ModeSearch", "search_modes"]
 

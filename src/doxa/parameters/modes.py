@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.targets import SmoothTarget
+from doxa.parameters.kernels.targets import SmoothTarget
 
 __all__ = ["Mode", "curvature_at", "find_modes"]
 

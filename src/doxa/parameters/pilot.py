@@ -2,7 +2,7 @@ r"""Pilot draws: how near an approximation is to its target, before anything is 
 
 The weights target / approximation of some independent draws tell their efficiency (Kish's effective sample size a draw)
 and the shape of their tail.  The latter is fitted by probability-weighted moments (Hosking & Wallis 1987): coarser than
-`doxa.mcmc.importance_weights.pareto_k`, and there at once, where arviz-stats takes a second to import.
+`doxa.sampling.importance_weights.pareto_k`, and there at once, where arviz-stats takes a second to import.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.importance_proposals import Proposal
-from doxa.mcmc.importance_weights import kish_ess
-from doxa.mcmc.targets import Target, values_at
+from doxa.parameters.kernels.targets import Target, values_at
+from doxa.sampling.importance_proposals import Proposal
+from doxa.sampling.importance_weights import kish_ess
 
 __all__ = ["PILOT_DRAWS", "Pilot", "judge_pilot", "run_pilot", "tail_shape"]
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.student import Student
-from doxa.mcmc.targets import Target, values_at
+from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.targets import Target, values_at
 from doxa.parameters.modes import Mode
 from doxa.parameters.pilot import Pilot, judge_pilot
+from doxa.sampling.importance_proposals import Mixture
 
 __all__ = ["WIDE_SHARE", "fit_mixture", "grow_mixture", "mixture_at"]
 

@@ -2,11 +2,11 @@ r"""Proposals that reach what they are to propose: bounded weights, and a look a
 
 A pilot that draws from an approximation cannot see what the approximation misses: on quasi-separated data the posterior
 runs on for many of the Gaussian's standard deviations, where none of 512 draws lands.  So three things are asked of the
-target itself.  The proposal has tails and a share of the prior (`doxa.mcmc.defensive`), and its pilot is run on those.
-The target is evaluated along lines through the Gaussian's mean, one for each axis that the Gaussian and the prior have
-in common, as far as twelve standard deviations: a posterior for which the Gaussian is right has 10^-5 of a line's mass
-beyond 4.4 of them, a quasi-separated one more than 10^-3.  And where the Gaussian will not do, a mixture of t
-distributions with a wide component is fitted by weighted draws, in as many dimensions as that succeeds.
+target itself.  The proposal has tails and a share of the prior (`doxa.parameters.kernels.defensive`), and its pilot is
+run on those. The target is evaluated along lines through the Gaussian's mean, one for each axis that the Gaussian and
+the prior have in common, as far as twelve standard deviations: a posterior for which the Gaussian is right has 10^-5 of
+a line's mass beyond 4.4 of them, a quasi-separated one more than 10^-3.  And where the Gaussian will not do, a mixture
+of t distributions with a wide component is fitted by weighted draws, in as many dimensions as that succeeds.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from doxa.mcmc.defensive import Defensive
-from doxa.mcmc.importance_proposals import Mixture, Proposal
-from doxa.mcmc.kernels.gaussians import GaussianProposal
-from doxa.mcmc.student import Student
-from doxa.mcmc.targets import Target, values_at
+from doxa.parameters.kernels.defensive import Defensive
+from doxa.parameters.kernels.gaussians import GaussianProposal
+from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.targets import Target, values_at
 from doxa.parameters.pilot import Pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE, grow_mixture
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 __all__ = [
     "LARGE",
@@ -133,8 +133,8 @@ def line_tails(target: Target, gaussian: GaussianProposal, prior: Student | None
 
     Examples
     --------
-    >>> from doxa.mcmc.normal import Normal
-    >>> from doxa.mcmc.targets import Function
+    >>> from doxa.parameters.kernels.normal import Normal
+    >>> from doxa.parameters.kernels.targets import Function
     >>> q = Normal(np.zeros(2), np.eye(2))
     >>> line_tails(Function(q.log_density, 2), q) < 1e-4
     True

@@ -16,8 +16,6 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import fresh_entropy, plan_length
-from doxa.mcmc.workers import single_threaded_products
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.approximate import APPROXIMATIONS, ONE_PASS, Approximated, in_order
@@ -26,7 +24,9 @@ from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.regression_target import RegressionTarget
-from doxa.variational.gaussian import GaussianPosterior
+from doxa.sampling.driver import fresh_entropy, plan_length
+from doxa.sampling.gaussian import GaussianPosterior
+from doxa.sampling.workers import single_threaded_products
 
 __all__ = ["RegressionSample", "sample_regression"]
 

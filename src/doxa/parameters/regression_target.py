@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from doxa.mcmc.targets import ValueAndGradient
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.parameters.kernels.targets import ValueAndGradient
 
 __all__ = ["RegressionTarget"]
 

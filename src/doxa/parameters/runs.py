@@ -29,7 +29,6 @@ from doxa.estimates.store import (
     write_trace,
 )
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Schedule
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.approximate import ONE_PASS
@@ -38,7 +37,8 @@ from doxa.parameters.keeping import Averages
 from doxa.parameters.method_options import Method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
 from doxa.parameters.report import FitReport, PartReport
-from doxa.variational.case_order import ORDERS, Order
+from doxa.parameters.variational.case_order import ORDERS, Order
+from doxa.sampling.driver import Schedule
 
 __all__ = ["FREE", "KIND", "FitPlan", "checked_header", "go_on", "report_as_json", "report_from_json", "save_trace"]
 

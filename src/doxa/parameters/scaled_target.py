@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.importance_proposals import Mixture, Proposal
-from doxa.mcmc.kernels.kernel import Kernel, Path, Walkers
-from doxa.mcmc.targets import SmoothTarget, Target, ValueAndGradient
 from doxa.models.logistic_options import GaussianPrior
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.kernel import Kernel, Path, Walkers
+from doxa.parameters.kernels.targets import SmoothTarget, Target, ValueAndGradient
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 if TYPE_CHECKING:
     from doxa.data import Table

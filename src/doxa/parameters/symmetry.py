@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.mcmc.importance_proposals import Mixture
-from doxa.mcmc.student import Student
 from doxa.parameters.joint_target import JointTarget, Packing
+from doxa.parameters.kernels.student import Student
+from doxa.sampling.importance_proposals import Mixture
 
 if TYPE_CHECKING:
     from doxa.models import LogisticNetwork

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import xlogy
 
-from doxa.mcmc.ergodicity import mixture_ergodicity
+from doxa.parameters.kernels.ergodicity import mixture_ergodicity
 from doxa.parameters.regression_target import RegressionTarget
-from doxa.variational.optimal import elbo
+from doxa.parameters.variational.optimal import elbo
 
 if TYPE_CHECKING:
     from doxa.models.logistic_regression import LogisticRegressionProblem
     from doxa.parameters.approximate import Approximated
-    from doxa.parameters.ladder import Rung
+    from doxa.parameters.cascade import Rung
 
 __all__ = ["log_beta", "max_log_likelihood"]
 

@@ -19,7 +19,7 @@ from doxa.plots.style import LAW_LOOKS
 
 if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
-    from doxa.variational.gaussian import Gaussian
+    from doxa.sampling.gaussian import Gaussian
 
 __all__ = [
     "REACH",
@@ -173,10 +173,10 @@ def region_levels(log_density: ArrayLike, shares: tuple[float, ...]) -> Floats:
 
 
 def _law(name: str, found: Any, place: list[int], size: int) -> Law:
-    from doxa.mcmc.importance_proposals import Mixture
-    from doxa.mcmc.student import Student
+    from doxa.parameters.kernels.student import Student
     from doxa.parameters.root_posterior import RootPosterior
-    from doxa.variational.gaussian import Gaussian
+    from doxa.sampling.gaussian import Gaussian
+    from doxa.sampling.importance_proposals import Mixture
 
     if isinstance(found, tuple) and len(found) == 2 and not callable(found):
         found = Gaussian.from_covariance(*found)
@@ -211,7 +211,7 @@ def _chosen(name: str, n: int, place: list[int], size: int) -> list[int]:
 
 
 def _student(found: Any, place: list[int]) -> Any:
-    from doxa.mcmc.student import Student
+    from doxa.parameters.kernels.student import Student
 
     rows = found.cholesky[place]
     return Student(found.mean[place], np.linalg.cholesky(rows @ rows.T), found.df)

@@ -23,7 +23,7 @@ from doxa.plots.style import BLUE, axes_or_new
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["plot_consensus", "plot_edge_probabilities", "plot_n_edges"]
 

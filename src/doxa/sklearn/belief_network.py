@@ -12,16 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
-from doxa.averaging.draws import draw_networks
-from doxa.averaging.learn import learn
-from doxa.averaging.posterior import Posterior
 from doxa.checks import check_whole
 from doxa.data.table import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.sklearn.class_chances import ClassChances, class_chances
 from doxa.sklearn.coded_columns import CodedColumn, category_flags, is_missing, learn_column, unlike
-from doxa.structure.incomplete.sampler import usual_steps
+from doxa.structure.averaging.draws import draw_networks
+from doxa.structure.averaging.posterior import Posterior
+from doxa.structure.cases.incomplete.sampler import usual_steps
+from doxa.structure.learn import learn
 
 __all__ = ["BeliefNetworkClassifier"]
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.variational.gaussian import GaussianPosterior
+from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["BinaryClassifier", "check_labels", "check_two_classes"]
 

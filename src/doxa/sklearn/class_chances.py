@@ -2,7 +2,7 @@ r"""`ClassChances`: predictive probabilities of a class, given features of which
 
 .. math:: p(y \mid x, D) = \frac{\sum_G P(G \mid D)\, p(y, x \mid G, D)}{\sum_G P(G \mid D)\, p(x \mid G, D)},
 
-as `doxa.averaging.predict` has it, for one column and many rows.
+as `doxa.structure.averaging.predict` has it, for one column and many rows.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.averaging.draws import NetworkDraws
-from doxa.averaging.new_rows import extended
-from doxa.averaging.rows import RowChances
 from doxa.sklearn.class_kernels import average_classes
+from doxa.structure.averaging.draws import NetworkDraws
+from doxa.structure.averaging.new_rows import extended
+from doxa.structure.averaging.rows import RowChances
 
 __all__ = ["ClassChances", "class_chances"]
 

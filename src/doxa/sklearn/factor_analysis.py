@@ -1,4 +1,4 @@
-"""Factor analysis of binary columns, as a scikit-learn transformer: `doxa.variational.latent_trait` behind it."""
+"""Factor analysis of binary columns for scikit-learn: `doxa.parameters.variational.latent_trait` behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from doxa.errors import ArgumentError
-from doxa.variational.latent_trait import fit_latent_trait
+from doxa.parameters.variational.latent_trait import fit_latent_trait
 
 __all__ = ["BinaryFactorAnalysis"]
 

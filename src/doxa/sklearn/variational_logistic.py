@@ -1,6 +1,7 @@
 """Bayesian logistic regression by a Gaussian approximation, as a scikit-learn classifier.
 
-The approximations are those of `doxa.variational`; Jaakkola & Jordan (2000) proposed the batch and the sequential one.
+The approximations are those of `doxa.parameters.variational`; Jaakkola & Jordan (2000) proposed the batch and the
+sequential one.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from doxa.errors import ArgumentError
+from doxa.parameters.variational.batch import batch_posterior
+from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.laplace import laplace_posterior
+from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.parameters.variational.predictive import predictive_bound
+from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sklearn.binary_classifier import BinaryClassifier, check_labels, check_two_classes
-from doxa.variational.batch import batch_posterior
-from doxa.variational.expectations import expected_log_logistic
-from doxa.variational.gaussian import GaussianPosterior
-from doxa.variational.laplace import laplace_posterior
-from doxa.variational.optimal import optimal_posterior
-from doxa.variational.predictive import predictive_bound
-from doxa.variational.sequential import sequential_posterior
 
 __all__ = ["VariationalLogisticRegression"]
 
@@ -51,7 +52,7 @@ class VariationalLogisticRegression(BinaryClassifier):
     max_iter : int, default=2000
         Limit of the iterations; "sequential" has none.
     tol : float, default=1e-8
-        Tolerance of the method: `doxa.variational` says of what.
+        Tolerance of the method: `doxa.parameters.variational` says of what.
 
     Attributes
     ----------

@@ -15,10 +15,10 @@ import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import Dag
+from doxa.structure.exact.enumeration import exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BIC, K2, SCORES, BDeu
 from doxa.structure.runs.options import check_score
-from doxa.structure.sums.enumeration import exact_edge_probabilities
 from support.tables import skewed_table
 
 

@@ -13,6 +13,7 @@ from scipy.special import gammaln, xlogy
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.exact.enumeration import enumerate_posterior, family_score_lists
 from doxa.structure.families import score_table, shared_counts
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import count_family
@@ -22,7 +23,6 @@ from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import capped, is_legal_family, make_limits
 from doxa.structure.priors import make_prior
-from doxa.structure.sums.enumeration import enumerate_posterior, family_score_lists
 from support.tables import skewed_table
 
 SCORES = [BDeu(), BDeu(30.0), K2(), K2(0.3), BIC()]

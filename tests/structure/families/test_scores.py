@@ -16,10 +16,10 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models import Dag
 from doxa.models.bits import pack_rows
+from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores, ScoreCache, family_log_score
 from doxa.structure.families.counting import count_family, counting_scratch, group_family
 from doxa.structure.families.scores import BDeu, log_bdeu
-from doxa.structure.sums.enumeration import all_dags
 from support.tables import skewed_table
 
 
@@ -278,7 +278,7 @@ def test_missing_cells_are_refused_by_column():
         FamilyScores(table)
     assert str(refused.value) == (
         "table has missing cells, in the columns 'b' (1), 'c' (2); scores are of complete tables: "
-        "doxa.structure.incomplete completes them"
+        "doxa.structure.cases.incomplete completes them"
     )
 
 

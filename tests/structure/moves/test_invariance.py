@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from doxa.errors import ArgumentError
-from doxa.mcmc.chain_theory import invariance_residual, total_variation
-from doxa.mcmc.kernel_matrices import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import EMC3, Auto, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
-from doxa.structure.sums.enumeration import all_dags
+from doxa.structure.exact.enumeration import all_dags
+from doxa.testing.chain_theory import invariance_residual, total_variation
+from doxa.testing.kernel_matrices import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from support.kernels import (
     TARGETS,
     Target,

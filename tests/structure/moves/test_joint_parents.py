@@ -10,6 +10,7 @@ import pytest
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Auto
+from doxa.structure.exact.enumeration import all_dags, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
@@ -17,7 +18,6 @@ from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.joint_parents import joint_parents_step, near_nodes, small_graphs
 from doxa.structure.moves.parent_sets import find_set, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
-from doxa.structure.sums.enumeration import all_dags, exact_edge_probabilities
 from support.checks import SEED, compare_transitions, z_limit
 from support.joint_moves import listed_sets, parents_of
 from support.tables import skewed_table

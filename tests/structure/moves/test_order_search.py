@@ -10,6 +10,7 @@ import pytest
 from doxa.data import Table
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped, make_limits
@@ -17,7 +18,6 @@ from doxa.structure.moves.large_families import with_large_family
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets, scaled
 from doxa.structure.moves.starts import smallest_graph
-from doxa.structure.sums.enumeration import enumerate_posterior
 from support.tables import skewed_table
 
 LIMITS = {

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure.exact.enumeration import family_score_lists
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
 from doxa.structure.moves.parent_sets import (
@@ -19,7 +20,6 @@ from doxa.structure.moves.parent_sets import (
     parent_sets,
     scaled,
 )
-from doxa.structure.sums.enumeration import family_score_lists
 from support.tables import skewed_table
 
 SPREADS = [0.5, 30.0, 400.0, 5000.0]  # nats

@@ -11,10 +11,16 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
-from doxa.mcmc.driver import Schedule, sample
 from doxa.models import Dag
 from doxa.models.bits import unpack_rows
+from doxa.sampling.driver import Schedule, sample
 from doxa.structure import BIC, EMC3, K2, Auto, Cycle, EdgeGibbs, EdgeReversal, ParentSetGibbs
+from doxa.structure.exact.enumeration import (
+    all_dags,
+    enumerate_posterior,
+    exact_edge_probabilities,
+    family_score_table,
+)
 from doxa.structure.families.cache import FamilyScores, ScoreCache
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import capped, make_limits
@@ -23,12 +29,6 @@ from doxa.structure.moves.markov_blanket import MarkovBlanket
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.priors import PRIORS, make_prior
-from doxa.structure.sums.enumeration import (
-    all_dags,
-    enumerate_posterior,
-    exact_edge_probabilities,
-    family_score_table,
-)
 from support.checks import SEED, worst_z, z_limit
 from support.networks import load_network
 from support.tables import skewed_table

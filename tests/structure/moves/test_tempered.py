@@ -9,12 +9,12 @@ import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
-from doxa.mcmc.driver import Schedule, sample
+from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
+from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
 from doxa.structure.moves.tempered import TemperedSampler, _follow
-from doxa.structure.sums.enumeration import enumerate_posterior
 from support.checks import SEED, worst_z, z_limit
 from support.tables import skewed_table
 

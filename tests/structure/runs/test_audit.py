@@ -10,9 +10,9 @@ import pytest
 import doxa
 from doxa.data import Table
 from doxa.estimates.store import RunFileError, RunWriter, open_reader
-from doxa.mcmc.driver import Schedule, sample
-from doxa.mcmc.fleet import Fleet
 from doxa.models.bits import unpack_rows
+from doxa.sampling.driver import Schedule, sample
+from doxa.sampling.runner import Fleet
 from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import build_score_table

@@ -17,10 +17,10 @@ from doxa.estimates.stopping import TimeUpError
 from doxa.estimates.trace import Trace
 from doxa.models import Dag
 from doxa.structure import MarkovBlanket, SingleEdge
-from doxa.structure.answers.adjacency import symmetric_rows
-from doxa.structure.answers.posterior import StructurePosterior
+from doxa.structure.exact.enumeration import enumerate_posterior, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.sums.enumeration import enumerate_posterior, exact_edge_probabilities
+from doxa.structure.posterior.adjacency import symmetric_rows
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.networks import load_network
 from support.tables import skewed_table
 

@@ -26,7 +26,7 @@ import pytest
 import doxa
 from doxa.cli.graphs import show_graphs
 from doxa.estimates.store import RunFileError, open_reader
-from doxa.mcmc import driver, fleet
+from doxa.sampling import driver, runner
 from doxa.structure import MarkovBlanket
 from support.run_files import Failing, contents, draws_in, serve, serving, signalled
 from support.tables import skewed_table
@@ -48,7 +48,7 @@ SMALL = (0.0, 2**10)  # a commit for every block
 def run(job):
     """Begin a run or go on with it, in many small rounds; where it is killed is the test's business."""
     kind, size, path = job.split(":")
-    fleet._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = COMMITS.get(kind, SMALL)
+    runner._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = COMMITS.get(kind, SMALL)
     if size:
         Path(f"{path}.said").write_text(run_short_of_space(int(size), kind, path))
     else:
@@ -183,7 +183,7 @@ def test_writes_that_fail_anywhere_in_a_run_long_form(server, tmp_path):
 
 @pytest.fixture
 def in_small_rounds(monkeypatch):
-    monkeypatch.setattr(fleet, "_SECONDS_PER_COMMIT", SMALL[0])
+    monkeypatch.setattr(runner, "_SECONDS_PER_COMMIT", SMALL[0])
     monkeypatch.setattr(driver, "STEPS_PER_BLOCK", SMALL[1])
 
 

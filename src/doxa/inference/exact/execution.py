@@ -14,8 +14,8 @@ from doxa.errors import ArgumentError
 from doxa.inference.exact.kernels import LIFT, load, prepare, run_logs, run_products, settle
 from doxa.inference.exact.program import Program
 from doxa.inference.exact.tree import ContractionTree
-from doxa.mcmc.workers import single_threaded_products
 from doxa.models.factors import Factor
+from doxa.sampling.workers import single_threaded_products
 
 __all__ = ["Run", "execute", "execute_logs"]
 

@@ -27,11 +27,11 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, counting_scratch
+from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.rules import Rule
 from doxa.structure.families.scores import BDeu, Score, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
-from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 
 __all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
@@ -210,7 +210,7 @@ class FamilyScores:
         """A scorer of logistic families for one chain; None for other scores."""
         if not isinstance(self.score, (Logistic, FamilyMixture)):
             return None
-        from doxa.structure.logistic.box import Box  # compiled on import
+        from doxa.structure.families.logistic.box import Box  # compiled on import
 
         return Box(self.score, self.data)
 
@@ -276,7 +276,7 @@ def _check_table(table: Table) -> None:
         listed = ", ".join(f"{name!r} ({count})" for name, count in table.missing_by_column.items())
         raise TableError(
             f"table has missing cells, in the columns {listed}; scores are of complete tables: "
-            "doxa.structure.incomplete completes them"
+            "doxa.structure.cases.incomplete completes them"
         )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.logistic.call import no_box
+from doxa.structure.families.logistic.call import no_box
 
 __all__ = ["CountingScratch", "count_family", "counting_scratch", "group_family", "relabel"]
 
@@ -73,7 +73,8 @@ def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDA
 def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> CountingScratch:
     """Work arrays of `group_family` for a table of ``n_rows`` distinct rows, one set a chain.
 
-    ``box`` is what logistic families need: ``addresses`` of a `doxa.structure.logistic.box.Box`, which must be kept.
+    ``box`` is what logistic families need: ``addresses`` of a `doxa.structure.families.logistic.box.Box`, which must be
+    kept.
     """
     dense = max(4096, 2 * n_rows)
     slots = 1 << max(4, int(2 * n_rows - 1).bit_length())

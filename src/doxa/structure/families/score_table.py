@@ -36,11 +36,11 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
+from doxa.structure.families.logistic.costs import family_cost
+from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.pruned_sets import PrunedSets, add_sets, heaviest, list_sets, more_sets
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
-from doxa.structure.logistic.costs import family_cost
-from doxa.structure.logistic.score import FamilyMixture, Logistic
 
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 
@@ -103,13 +103,13 @@ def build_score_table(
         out, as many as some seconds allow, and at least 3: all families of 20 columns and 1000 rows, up to 4 parents of
         37 columns.  Logistic families have 3.
     max_families : int, optional
-        Where there are more families than this, sets with more parents than ``info.complete_size`` are made
-        from candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is
-        then shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some
-        ten seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
+        Where there are more families than this, sets with more parents than ``info.complete_size`` are made from
+        candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is then
+        shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some ten
+        seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
         Logistic families are scored one by one, each at the cost of its cells and rows: by default their bound is one
-        of work (`doxa.structure.logistic.costs`), again some ten seconds; 38 nodes and 1000 rows are then complete up
-        to three parents, and all of it is used for candidates.
+        of work (`doxa.structure.families.logistic.costs`), again some ten seconds; 38 nodes and 1000 rows are then
+        complete up to three parents, and all of it is used for candidates.
     keep_within : float, default=16.0
         A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.
     extend_within : float, default=10.0

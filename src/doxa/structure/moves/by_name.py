@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from doxa.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
-    from doxa.mcmc.fleet import Sampler
+    from doxa.sampling.runner import Sampler
     from doxa.structure.families.cache import FamilyScores
     from doxa.structure.limits import Limits
     from doxa.structure.moves.sampler import StructureMove

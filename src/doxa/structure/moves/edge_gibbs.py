@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.graph import ILLEGAL, apply_change, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
+from doxa.testing.kernel_matrices import Proposal
 
 __all__ = ["EdgeGibbs"]
 

@@ -1,6 +1,7 @@
 r"""`EscalatingSampler`: the default sampler, which helps its chains while they warm up.
 
-It begins as the move alone.  After each epoch of the warm-up (`doxa.mcmc.fleet`) it looks at what the chains did, and
+It begins as the move alone.  After each epoch of the warm-up (`doxa.sampling.runner`) it looks at what the chains did,
+and
 
 - where a search over orders (`doxa.structure.moves.order_search`) finds a graph that scores more than any chain has
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;

@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.graph import (
     ILLEGAL,
     REVERSE,
@@ -46,6 +45,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
+from doxa.testing.kernel_matrices import Proposal
 
 __all__ = ["MarkovBlanket"]
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
-from doxa.mcmc.kernel_matrices import Proposal
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -40,6 +39,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, record, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
+from doxa.testing.kernel_matrices import Proposal
 
 __all__ = ["PRESENT", "SingleEdge", "advance_single_edge", "log_hastings", "log_proposals"]
 

@@ -10,7 +10,7 @@ Even and odd pairs take turns.  Every swap keeps the product of the rungs' targe
 are kept.  A step moves every rung, so it costs as many times as much as there are rungs.
 
 Where cells of the table are missing, a rung holds a graph and a completion, which are swapped together; s is the log of
-their joint probability with the data (`doxa.structure.incomplete.tempered`).
+their joint probability with the data (`doxa.structure.cases.incomplete.tempered`).
 """
 
 from __future__ import annotations

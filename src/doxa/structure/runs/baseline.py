@@ -1,7 +1,7 @@
 """Importance resampling for graphs: what a sampled posterior is held against (slides on stochastic inference, step 6).
 
 The approximation is the mixture of the graphs of many orders in which draws of the posterior lead forward
-(`doxa.structure.sums.order_sums`): a mixture around modes, drawn from exactly.  Its draws, weighted, estimate every
+(`doxa.structure.exact.order_sums`): a mixture around modes, drawn from exactly.  Its draws, weighted, estimate every
 edge without a chain.  It never draws graphs of other orders.  How many there are, the second half of each chain says,
 the orders being of the first; by so much an edge may differ.  Both can miss the same mode: agreement is no proof.
 
@@ -20,16 +20,16 @@ from scipy.special import logsumexp
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.mcmc.importance import ImportanceSample
-from doxa.mcmc.importance_baseline import all_agree
 from doxa.models.bits import unpack_rows
+from doxa.sampling.importance import ImportanceSample
+from doxa.sampling.importance_baseline import all_agree
+from doxa.structure.exact.order_sums import OrderMixture, parents_of
 from doxa.structure.runs.evidence import listed_sets
-from doxa.structure.sums.order_sums import OrderMixture, parents_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["GraphBaseline", "graph_baseline"]
 

@@ -1,6 +1,6 @@
 """The log marginal likelihood of a sampled posterior over graphs.
 
-The sum over graphs of score times prior weight comes from the draws (`doxa.structure.sums.order_sums`).  That of the
+The sum over graphs of score times prior weight comes from the draws (`doxa.structure.exact.order_sums`).  That of the
 prior weights alone, by which it is divided, is exact for up to twenty columns, and for any number where all columns are
 alike to the prior; else, under the sparse prior, it comes as the other sum does, from chains that have seen no data.
 """
@@ -16,23 +16,23 @@ from scipy.special import gammaln, logsumexp
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
-from doxa.mcmc.driver import Schedule, sample
+from doxa.sampling.driver import Schedule, sample
+from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.joint_proposals import frozen_lists
+from doxa.structure.cases.incomplete.references import shared_lists
+from doxa.structure.cases.incomplete.sequential import log_summed
+from doxa.structure.exact.dag_sums import log_sum_over_dags
+from doxa.structure.exact.enumeration import prior_weights
+from doxa.structure.exact.order_sums import LogSummed, log_sum_by_bridge
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
-from doxa.structure.incomplete.data import IncompleteData
-from doxa.structure.incomplete.excursions import frozen_lists
-from doxa.structure.incomplete.references import shared_lists
-from doxa.structure.incomplete.sequential import log_summed
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.parent_sets import ParentSets, parent_sets
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.runs.options import RunOptions
-from doxa.structure.sums.dag_sums import log_sum_over_dags
-from doxa.structure.sums.enumeration import prior_weights
-from doxa.structure.sums.order_sums import LogSummed, log_sum_by_bridge
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["listed_sets", "log_marginal_likelihood", "log_sum_by_size"]
 

@@ -28,10 +28,10 @@ from doxa.estimates.store import (
     open_writer,
     stored_stop,
 )
-from doxa.mcmc.driver import Schedule
-from doxa.structure.answers.posterior import StructurePosterior
+from doxa.sampling.driver import Schedule
 from doxa.structure.moves.by_name import move_from_settings, move_settings
 from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.options import RunOptions
 from doxa.structure.runs.plan import RunPlan
 from doxa.structure.runs.saving import KIND

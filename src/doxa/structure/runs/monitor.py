@@ -20,7 +20,7 @@ from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.trace import Trace
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["check_quantities", "has_settled", "missing"]
 

@@ -15,9 +15,9 @@ import numpy as np
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
+from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.scores import SCORES, STORED_SCORES, BDeu, Score
 from doxa.structure.limits import Limits, make_limits
-from doxa.structure.logistic.score import FamilyMixture, Logistic
 from doxa.structure.priors import StructurePrior, make_prior
 
 __all__ = ["FAMILIES", "RunOptions", "check_family", "check_score"]

@@ -1,7 +1,8 @@
 """`RunPlan`: all that the draws of a structure run depend on; and the answer of a plan that needs no draws.
 
-What users call stands in `doxa.averaging`; here a table and checked options become a plan.  Where graphs are few enough
-to sum over all of them, the plan is answered here; else `doxa.structure.runs.running` samples, and is imported then.
+What users call stands in `doxa.structure.averaging`; here a table and checked options become a plan.  Where graphs are
+few enough to sum over all of them, the plan is answered here; else `doxa.structure.runs.running` samples, and is
+imported then.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from doxa.data import Table
 from doxa.data.large.table import CountedTable
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
-from doxa.mcmc.driver import Schedule, fresh_entropy, plan_length
-from doxa.structure import counted
-from doxa.structure.answers.exact_answer import sum_over_graphs, worth_it
+from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
+from doxa.structure.cases import out_of_core as counted
+from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import Score
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
+from doxa.structure.posterior.exact_answer import sum_over_graphs, worth_it
 from doxa.structure.priors import StructurePrior
 from doxa.structure.runs.options import RunOptions
-from doxa.structure.sums.dag_sums import PrecisionError
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.posterior import StructurePosterior
     from doxa.structure.moves.sampler import StructureMove
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["RunPlan", "exact_answer", "make_plan", "scores_of"]
 
@@ -118,7 +119,7 @@ def scores_of(plan: RunPlan) -> FamilyScores:
 def _usual_thin(n_nodes: int, incomplete: bool) -> int:
     """Steps between kept draws: every pair of nodes has its turn."""
     if incomplete:
-        from doxa.structure.incomplete.sampler import usual_steps
+        from doxa.structure.cases.incomplete.sampler import usual_steps
 
         return usual_steps(n_nodes)
     return max(200, n_nodes * (n_nodes - 1))

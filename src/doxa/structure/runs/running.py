@@ -16,16 +16,16 @@ from doxa.data import Table
 from doxa.estimates.stopping import Audit, Shortfall, Until
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
-from doxa.mcmc.driver import Finding, check_one_end, run_chains
-from doxa.mcmc.fleet import Sampler
-from doxa.structure.answers.posterior import StructurePosterior
+from doxa.sampling.driver import Finding, check_one_end, run_chains
+from doxa.sampling.runner import Sampler
+from doxa.structure.cases.incomplete import IncompleteData
+from doxa.structure.cases.incomplete.logistic_sampler import logistic_sampler
+from doxa.structure.cases.incomplete.sampler import usual_steps
+from doxa.structure.cases.incomplete.tempered import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.incomplete import IncompleteData
-from doxa.structure.incomplete.logistic_sampler import logistic_sampler
-from doxa.structure.incomplete.sampler import usual_steps
-from doxa.structure.incomplete.tempered import sampler_with_cells
-from doxa.structure.logistic import FamilyMixture, Logistic
+from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.moves.by_name import sampler_of
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.audit import Missed, audit_completions, audit_graphs
 from doxa.structure.runs.files import go_on
 from doxa.structure.runs.monitor import check_quantities, has_settled, missing

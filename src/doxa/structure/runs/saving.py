@@ -17,7 +17,7 @@ from doxa.estimates.store.stops import stop_as_json
 from doxa.structure.moves.by_name import move_settings
 
 if TYPE_CHECKING:
-    from doxa.structure.answers.sample import GraphSample
+    from doxa.structure.posterior.sample import GraphSample
 
 __all__ = ["KIND", "save_run"]
 

@@ -1,0 +1,16 @@
+from doxa.estimates.store.header import RunFileError as RunFileError
+from doxa.estimates.store.header import RunHeader as RunHeader
+from doxa.estimates.store.lease import LeaseHeldError as LeaseHeldError
+from doxa.estimates.store.opening import MAX_RUN_BYTES as MAX_RUN_BYTES
+from doxa.estimates.store.opening import create_run as create_run
+from doxa.estimates.store.opening import open_reader as open_reader
+from doxa.estimates.store.opening import open_writer as open_writer
+from doxa.estimates.store.reader import RunReader as RunReader
+from doxa.estimates.store.rounds import ChainRound as ChainRound
+from doxa.estimates.store.rounds import Round as Round
+from doxa.estimates.store.saving import check_can_go_on as check_can_go_on
+from doxa.estimates.store.saving import write_trace as write_trace
+from doxa.estimates.store.stops import keep_stop as keep_stop
+from doxa.estimates.store.stops import stop_as_json as stop_as_json
+from doxa.estimates.store.stops import stored_stop as stored_stop
+from doxa.estimates.store.writer import RunWriter as RunWriter

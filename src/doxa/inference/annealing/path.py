@@ -1,0 +1,220 @@
+r"""Annealed importance sampling along a path of distributions (Neal 2001), forward and in reverse.
+
+With :math:`0 = \beta_0 < \dots < \beta_K = 1`, a particle is drawn from :math:`f_{\beta_0}`, gets the factor
+:math:`f_{\beta_k}(x) / f_{\beta_{k-1}}(x)` at every step, and is moved between steps by a kernel that leaves
+:math:`f_{\beta_k}` invariant.  Its weight, times :math:`Z_0`, has mean Z, whatever the schedule and however slowly the
+kernels mix.  *In reverse* (Burda, Grosse & Salakhutdinov 2015) a particle is drawn from the target itself and goes the
+same way back, moved by the reversals of the kernels; the mean of its *inverse* weight is 1/Z, or less where parts of
+the base lead to weights of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.sampling.importance import ImportanceSample
+from doxa.sampling.importance_estimate import WeightedEstimate
+from doxa.sampling.importance_weights import log_mean_exp
+from doxa.sampling.workers import run_in_parallel
+
+__all__ = ["Annealed", "Path", "Reversed", "anneal", "anneal_back", "check_betas", "inverse_mean", "run_blocks"]
+
+Floats = NDArray[np.float64]
+
+
+class Path(Protocol):
+    """Distributions from one that can be drawn from to one that cannot: `SpinPath` and `TablePath`."""
+
+    block: int  # particles that are annealed together
+    speed: int  # moves of a variable in the time that tables take for one
+
+    @property
+    def n_variables(self) -> int:
+        """Columns of the states."""
+
+    @property
+    def log_z0(self) -> float:
+        """Log of the sum of f at beta = 0, nats."""
+
+    def log_value(self, states: ArrayLike) -> Floats:
+        """Log f at beta = 1, nats."""
+
+    def forward(self, betas: Floats, rng: np.random.Generator, sweeps: int = 1) -> tuple[Floats, NDArray[Any], Floats]:
+        """Anneal one block from beta = 0.
+
+        Returns log weights (nats, log Z_0 included), states after the last sweep, and the variance of the log weights
+        after every step.
+        """
+
+    def reverse(
+        self, betas: Floats, states: ArrayLike, rng: np.random.Generator, sweeps: int = 1
+    ) -> tuple[Floats, NDArray[Any], Floats]:
+        """Anneal one block from states at beta = 1; ``betas`` rise as in `forward`, weights are those of `forward`."""
+
+    def stay(self, states: ArrayLike, n_sweeps: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Sweep one block at beta = 1."""
+
+    def cool(self, betas: Floats, rng: np.random.Generator) -> NDArray[Any]:
+        """Cool one block from anywhere along rising inverse temperatures, then let it climb; return its states."""
+
+
+class Annealed(NamedTuple):
+    """Particles of a forward run; independent of each other."""
+
+    log_weights: Floats  # (n,), nats; the mean of the weights estimates Z without bias
+    states: NDArray[Any]  # (n, n_variables); with the weights, draws of the target
+    betas: Floats
+    variances: Floats  # (len(betas) - 1,), of the log weights after every step
+
+    def estimate(self) -> WeightedEstimate:
+        """Estimate log Z, with an error if the weights allow one."""
+        numbers = np.arange(len(self.log_weights))
+        return ImportanceSample(numbers, self.log_weights, np.zeros(len(numbers))).log_normalising_constant()
+
+    def resample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """States drawn with probabilities in proportion to the weights: close to the target, not exactly of it."""
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(self.states[rng.choice(len(weights), n, p=weights / weights.sum())])
+
+
+class Reversed(NamedTuple):
+    """Weights of a reverse run, one for each draw that it began with."""
+
+    log_weights: Floats  # (n,), nats; the mean of the inverse weights estimates 1/Z, or less
+    betas: Floats
+
+
+def check_betas(betas: ArrayLike) -> Floats:
+    """Return a schedule: inverse temperatures that rise from 0 to 1."""
+    checked = np.array(betas, dtype=np.float64)
+    rises = checked.ndim == 1 and len(checked) > 1 and bool((np.diff(checked) > 0).all())
+    if not rises or checked[0] != 0.0 or checked[-1] != 1.0:
+        raise ArgumentError("betas must be at least two numbers that rise from 0.0 to 1.0, such as linear(1000)")
+    return checked
+
+
+def anneal(
+    path: Path, betas: ArrayLike, n: int, rng: np.random.Generator, *, sweeps: int = 1, workers: int | None = None
+) -> Annealed:
+    """Anneal particles from the base to the target.
+
+    Parameters
+    ----------
+    path : Path
+    betas : array_like, shape (n_steps + 1,)
+        Rising from 0 to 1; see `doxa.inference.annealing.schedules`.  Chosen without a look at these particles.
+    n : int
+        Particles, at least 2; rounded up to a multiple of ``path.block``.
+    rng : numpy.random.Generator
+        Advanced by the same amount whatever the path.
+    sweeps : int, default=1
+        Between two steps.
+    workers : int, optional
+        Threads; they do not change the result.
+
+    Returns
+    -------
+    Annealed
+
+    Examples
+    --------
+    >>> from doxa.inference.annealing import SpinPath, linear
+    >>> run = anneal(SpinPath([[0, 1]], 0.5, [0.0, 0.2]), linear(50), 512, np.random.default_rng(1))
+    >>> print(run.estimate(), "exact:", round(float(np.log(4 * np.cosh(0.5) * np.cosh(0.2))), 4))
+    1.523 +/- 0.003 exact: 1.5263
+    """
+    schedule, sweeps = check_betas(betas), check_whole("sweeps", sweeps, 1)
+    n_blocks = -(-check_whole("n", n, 2) // path.block)
+    parts = run_blocks(_forward, (path, schedule, sweeps), [()] * n_blocks, rng, workers)
+    mean = np.mean([variances for _, _, variances in parts], axis=0)
+    log_weights, states = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return Annealed(log_weights, states, schedule, mean)
+
+
+def anneal_back(
+    path: Path,
+    betas: ArrayLike,
+    draws: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    sweeps: int = 1,
+    workers: int | None = None,
+) -> Reversed:
+    """Anneal particles from draws of the target to the base.
+
+    Parameters
+    ----------
+    path, betas, rng, sweeps, workers
+        As in `anneal`.
+    draws : array_like of int, shape (n, n_variables)
+        Independent draws of the target.  Where they do not fill the last block, some begin more than one particle, and
+        the inverse weights of these are averaged.
+
+    Returns
+    -------
+    Reversed
+        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.coupling` and
+        `doxa.inference.annealing.elimination` make such.
+
+    Examples
+    --------
+    >>> from doxa.inference.annealing import SpinPath, draw_by_elimination, linear
+    >>> from doxa.models.ising import ising
+    >>> network, rng = ising([[0, 1]], 0.5, [0.0, 0.2]), np.random.default_rng(1)
+    >>> path = SpinPath(network.edges, network.couplings, network.fields)
+    >>> draws = draw_by_elimination(network.n_states, network.factors, 512, rng)
+    >>> back = anneal_back(path, linear(50), draws, rng)
+    >>> round(-float(np.log(np.exp(-back.log_weights).mean())), 3), round(float(np.log(4 * 1.12763 * 1.02007)), 3)
+    (1.529, 1.526)
+    """
+    schedule, sweeps = check_betas(betas), check_whole("sweeps", sweeps, 1)
+    states = np.asarray(draws)
+    if states.ndim != 2 or not len(states) or states.shape[1] != path.n_variables:
+        raise ArgumentError(f"draws has shape {states.shape}; it must be (n, {path.n_variables}), a state in each row")
+    n_blocks = -(-len(states) // path.block)
+    starts = np.arange(n_blocks * path.block) % len(states)
+    blocks = [(states[own],) for own in np.split(starts, n_blocks)]
+    parts = run_blocks(_reverse, (path, schedule, sweeps), blocks, rng, workers)
+    log_weights = np.concatenate([part[0] for part in parts])
+    lowest = log_weights.min()
+    inverse = np.bincount(starts, weights=np.exp(lowest - log_weights)) / np.bincount(starts)
+    with np.errstate(divide="ignore"):
+        return Reversed(lowest - np.log(inverse), schedule)
+
+
+def inverse_mean(log_weights: ArrayLike) -> float:
+    """Minus the log of the mean inverse weight: the estimate of log Z of a reverse run, nats."""
+    return -log_mean_exp(-np.asarray(log_weights, dtype=np.float64))
+
+
+def run_blocks(
+    task: Callable[[Any, Any, int], Any],
+    common: Any,
+    blocks: Sequence[tuple[Any, ...]],
+    rng: np.random.Generator,
+    workers: int | None,
+) -> list[Any]:
+    """``task(common, (seed, *block), 0)`` of every block, on threads; seeds depend on ``rng`` and the number alone."""
+    root = np.random.SeedSequence(int(rng.integers(2**63)))
+    seeds = [int(child.generate_state(1, np.uint64)[0]) for child in root.spawn(len(blocks))]
+    tasks = [(seed, *block) for seed, block in zip(seeds, blocks, strict=True)]
+    if len(tasks) == 1:
+        return [task(common, tasks[0], 0)]
+    with run_in_parallel(task, len(tasks), workers) as run_all:
+        return run_all(common, tasks, 0)
+
+
+def _forward(common: Any, block: Any, _: int) -> Any:
+    path, betas, sweeps = common
+    return path.forward(betas, np.random.default_rng(block[0]), sweeps)
+
+
+def _reverse(common: Any, block: Any, _: int) -> Any:
+    path, betas, sweeps = common
+    return path.reverse(betas, block[1], np.random.default_rng(block[0]), sweeps)

@@ -1,0 +1,181 @@
+r"""`TablePath`: any discrete network at rising inverse temperatures.
+
+The path of distributions, for 0 <= beta < 1, is
+
+.. math:: f_\beta(x) = f_0(x)^{1 - \beta} \prod_f \tilde\ell_f(x_f)^\beta,
+
+with a base :math:`f_0` that can be drawn from, and factors softened: :math:`\tilde\ell_f` is the factor where that is
+not 0, and small where it is (`doxa.inference.annealing.softening`).  At beta = 1 it is the network itself,
+:math:`f_1(x) = \prod_f \ell_f(x_f)`, zeros and all: a particle that ends at a zero has weight 0.  The base is uniform,
+independent, or a directed network over the same variables, whose own zeros are softened too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+from doxa.inference.annealing.base_draws import draw_directed, draw_independent, read_independent
+from doxa.inference.annealing.softening import default_depth, soften, soften_conditional
+from doxa.inference.annealing.table_kernels import anneal_tables, cool_tables, stay_tables
+from doxa.inference.annealing.table_layout import Part, Tables, lay_out
+from doxa.inference.spins.random_words import fresh_streams
+from doxa.models.factors import Factor
+from doxa.models.markov import sum_factors
+
+__all__ = ["TablePath"]
+
+Floats = NDArray[np.float64]
+States = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class TablePath:
+    """From a base to a network of factors.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+        Of every variable, at least 1.
+    factors : sequence of Factor
+        Log values in nats; -inf where 0.
+    base : sequence of array_like, or mapping of int to int, optional
+        Uniform when left out.  A sequence: the probabilities of every variable's states, all positive, for independent
+        variables.  A mapping, of positions in ``factors`` to variables: those factors are conditional distributions of
+        these variables, one for each, and together a directed network.
+    depth : float, optional
+        How deep zeros are softened, in nats; see `doxa.inference.annealing.softening.default_depth`.
+    constant : float, default=0.0
+        Nats, in the log of every weight.
+
+    Raises
+    ------
+    ArgumentError
+        If the base is none of these, or a factor is -inf everywhere.
+
+    Examples
+    --------
+    >>> xor = np.where([[True, False], [False, True]], -np.inf, 0.0)
+    >>> path = TablePath((2, 2), [Factor((0, 1), xor), Factor((0,), np.log([0.9, 0.3]))])
+    >>> log_weights, states, _ = path.forward(np.linspace(0, 1, 30), np.random.default_rng(1))
+    >>> np.unique(states[log_weights > -np.inf], axis=0).tolist()
+    [[0, 1], [1, 0]]
+    """
+
+    n_states: Sequence[int]
+    factors: Sequence[Factor]
+    base: Sequence[ArrayLike] | Mapping[int, int] | None = None
+    depth: float | None = None
+    constant: float = 0.0
+
+    block = 64  # particles that share random streams
+    speed = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is wrong now rather than later."""
+        if self.depth is not None and not 0 < self.depth < np.inf:
+            raise ArgumentError(f"depth is {self.depth}; it must be a positive number of nats")
+        _ = self.tables
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.n_states)
+
+    @cached_property
+    def log_z0(self) -> float:
+        """Log of the sum of f at beta = 0, nats, with what multiplies all states."""
+        constant = self.constant + sum(float(f.log_values) for f in self.factors if not f.variables)
+        return constant + (float(np.log(self.n_states).sum()) if self.base is None else 0.0)
+
+    @cached_property
+    def _independent(self) -> list[Floats] | None:
+        if self.base is None or isinstance(self.base, Mapping):
+            return None
+        return read_independent(self.base, self.n_states)
+
+    @cached_property
+    def _depth(self) -> float:
+        return default_depth(self.factors) if self.depth is None else float(self.depth)
+
+    @cached_property
+    def _conditionals(self) -> dict[int, Floats]:
+        """By position in ``factors``, the tables of a directed base, softened."""
+        if not isinstance(self.base, Mapping):
+            return {}
+        found = {}
+        for at, child in self.base.items():
+            factor = self.factors[at]
+            if child not in factor.variables:
+                raise ArgumentError(
+                    f"base says that factors[{at}] is of variable {child}; it is over {factor.variables}"
+                )
+            found[at] = soften_conditional(factor.log_values, factor.variables.index(child), self._depth)
+        if sorted(self.base.values()) != list(range(self.n_variables)):
+            raise ArgumentError("base must give every variable one conditional distribution")
+        return found
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What the kernels read."""
+        parts = []
+        for at, (variables, log_values) in enumerate(self.factors):
+            target = soften(log_values, self._depth)
+            low = self._conditionals.get(at, np.zeros_like(target))
+            parts.append(Part(variables, low, target - low, np.isneginf(log_values)))
+        for variable, p in enumerate(self._independent or ()):
+            parts.append(Part((variable,), np.log(p), -np.log(p), np.zeros(p.shape, dtype=bool)))
+        return lay_out(self.n_states, parts)
+
+    def log_value(self, states: ArrayLike) -> Floats:
+        """Log f at beta = 1, nats, of rows of states; -inf where impossible."""
+        return sum_factors(self.factors, np.asarray(states).astype(np.intp)) + self.constant
+
+    def draw_base(self, n: int, rng: np.random.Generator) -> States:
+        """Draw rows of states at beta = 0."""
+        if isinstance(self.base, Mapping):
+            pairs = [(self.base[at], self.factors[at].variables, p) for at, p in self._conditionals.items()]
+            return draw_directed(n, self.n_variables, pairs, rng)
+        uniform = [np.full(size, 1 / size) for size in self.n_states]
+        return draw_independent(n, uniform if self._independent is None else self._independent, rng)
+
+    def forward(self, betas: Floats, rng: np.random.Generator, sweeps: int = 1) -> tuple[Floats, States, Floats]:
+        """Anneal 64 particles from beta = 0; see `doxa.inference.annealing.path.Path`."""
+        states = self.draw_base(self.block, rng)
+        log_weights, states, variances = self._anneal(betas, False, sweeps, states, rng)
+        log_weights[np.isneginf(sum_factors(self.factors, states.astype(np.intp)))] = -np.inf
+        return log_weights, states, variances
+
+    def reverse(
+        self, betas: Floats, states: ArrayLike, rng: np.random.Generator, sweeps: int = 1
+    ) -> tuple[Floats, States, Floats]:
+        """Anneal particles from draws of the network to beta = 0; see `doxa.inference.annealing.path.Path`."""
+        return self._anneal(betas[::-1].copy(), True, sweeps, np.array(states, dtype=np.int32), rng)
+
+    def stay(self, states: ArrayLike, n_sweeps: int, rng: np.random.Generator) -> States:
+        """Sweep particles at beta = 1, zeros and all."""
+        after = np.array(states, dtype=np.int32)
+        stay_tables(self.tables, n_sweeps, after, fresh_streams(rng), np.empty(max(self.n_states)))
+        return after
+
+    def cool(self, betas: Floats, rng: np.random.Generator) -> States:
+        """Cool 64 particles along inverse temperatures of the factors alone, then let them climb."""
+        flat = self if self.base is None else replace(self, base=None)
+        states = flat.draw_base(self.block, rng)
+        cool_tables(flat.tables, betas, states, fresh_streams(rng), np.empty(max(self.n_states)))
+        return states
+
+    def _anneal(
+        self, betas: Floats, is_reversed: bool, sweeps: int, states: States, rng: np.random.Generator
+    ) -> tuple[Floats, States, Floats]:
+        n = len(states)
+        log_weights, sums = np.full(n, self.log_z0), np.zeros((len(betas) - 1, 2))
+        work = np.empty(max(self.n_states))
+        anneal_tables(self.tables, betas, is_reversed, sweeps, states, fresh_streams(rng), work, log_weights, sums)
+        mean = sums[:, 0] / n
+        return log_weights, states, np.maximum(sums[:, 1] / n - mean**2, 0.0) * n / max(n - 1, 1)

@@ -1,0 +1,191 @@
+r"""`ParallelTempering`: chains at several temperatures that trade states, over any discrete network (Geyer 1991).
+
+Rung 0 samples the network itself, zeros and all; rung k the softened :math:`f_{\beta_k}` of a `TablePath`, down to
+:math:`\beta = 0`, the base.  Its variables too are redrawn one by one, which mixes at once where they are independent,
+and helps little where the base is a directed network with modes of its own.  After every sweep neighbours offer each
+other their states, even and odd pairs in turn, and accept with probability
+
+.. math:: \min \{1, \exp[(\beta_a - \beta_b)(u(x_b) - u(x_a))]\}, \quad u = \partial \ln f_\beta / \partial \beta,
+
+rung 0 refusing states that are impossible.  That keeps the product of all distributions, so the first rung's draws are
+of the network however coarse the ladder or the softening; these decide only how often it is led elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.inference.annealing.schedules import linear
+from doxa.inference.annealing.tables import TablePath
+from doxa.inference.annealing.tempering_kernels import temper
+from doxa.inference.spins.random_words import fresh_streams
+
+__all__ = ["Ladder", "ParallelTempering", "TemperingState", "tune_ladder"]
+
+Floats = NDArray[np.float64]
+
+_START_STEPS = (64, 512, 4096)  # of an annealing run that looks for a state that is possible
+_PILOT_STEPS = (200, 400, 1600)
+_REJECTED = 0.4  # share of offers between neighbours that a tuned ladder lets fail
+_MOST_RUNGS = 32
+
+
+class TemperingState(NamedTuple):
+    """Where a chain stands."""
+
+    states: NDArray[np.int32]  # (n_rungs, n_variables)
+    origins: NDArray[np.int64]  # (n_rungs,) end of the ladder that a rung's state was at last; 0 if at none
+    streams: NDArray[np.uint64]  # (32,), of the random words
+    n_steps: int  # since the beginning: whether even or odd pairs are next
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelTempering:
+    """A chain on a discrete network that leaves the modes that single-variable draws are caught in.
+
+    Parameters
+    ----------
+    path : TablePath
+    betas : sequence of float
+        Inverse temperatures: 1.0 first, falling to 0.0, the last.  `tune_ladder` finds good ones.
+    thin : int, default=1
+        Steps between kept draws; a step is a sweep of every rung, and a round of offers.
+    marginals : bool, default=True
+        Keep the probability of every state of every variable given the others, at the moment of drawing.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If betas are no such sequence, or ``thin`` is not a whole number of at least one.
+
+    Notes
+    -----
+    Draws are ``states`` (n_kept, n_variables); ``log_value`` (n_kept,), the log of the product of the factors, nats;
+    and ``marginals`` (n_kept, sum of n_states), averaged over the steps since the last kept draw, one variable after
+    another.  Counted are ``offers_k`` and ``swaps_k`` between rungs k and k + 1, and ``round_trips``: states that went
+    from the first rung to the last and back.
+
+    Examples
+    --------
+    >>> from doxa.sampling.driver import Schedule, sample
+    >>> from doxa.models.factors import Factor
+    >>> xor = np.where(np.eye(2, dtype=bool), 0.0, -np.inf)  # single-variable draws never move
+    >>> path = TablePath((2, 2), [Factor((0, 1), xor), Factor((0,), np.log([0.8, 0.2]))])
+    >>> trace = sample(ParallelTempering(path, (1.0, 0.5, 0.0)), Schedule(4, 2000, 100), seed=1)
+    >>> bool(abs(trace["states"][..., 0].mean() - 0.2) < 0.02), bool((trace.info["round_trips"] > 100).all())
+    (True, True)
+    """
+
+    path: TablePath
+    betas: Sequence[float]
+    thin: int = 1
+    marginals: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what is no ladder."""
+        check_whole("thin", self.thin, 1)
+        betas = np.asarray(self.betas, dtype=np.float64)
+        falls = betas.ndim == 1 and len(betas) > 1 and bool((np.diff(betas) < 0).all())
+        if not falls or betas[0] != 1.0 or betas[-1] != 0.0:
+            raise ArgumentError(f"betas is {self.betas!r}; they fall from 1.0, the first, to 0.0, the last")
+        object.__setattr__(self, "betas", tuple(betas.tolist()))
+
+    @property
+    def state_type(self) -> type[TemperingState]:
+        """The type of its states."""
+        return TemperingState
+
+    def init(self, rng: np.random.Generator) -> TemperingState:
+        """A state of the base for every rung but the first, which gets a possible state: one that was annealed."""
+        n_rungs = len(self.betas)
+        states = self.path.draw_base(n_rungs, rng)
+        for n_steps in _START_STEPS:
+            log_weights, found, _ = self.path.forward(linear(n_steps), rng)
+            possible = np.flatnonzero(log_weights > -np.inf)
+            if possible.size:
+                states[0] = found[rng.choice(possible)]
+                return TemperingState(states, np.zeros(n_rungs, dtype=np.int64), fresh_streams(rng), 0)
+        raise ArgumentError(
+            f"no possible state was found in {len(_START_STEPS) * self.path.block} annealing runs; the network's zeros "
+            "leave few: propagate evidence first, or use an exact method"
+        )
+
+    def run(
+        self,
+        state: TemperingState,
+        n_steps: int,
+        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
+    ) -> tuple[TemperingState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+        n, n_rungs, n_kept = self.path.n_variables, len(self.betas), n_steps // self.thin
+        n_cells = int(sum(self.path.n_states)) if self.marginals else 0
+        states, origins, streams = state.states.copy(), state.origins.copy(), state.streams.copy()
+        kept, log_values, marginals = np.empty((n_kept, n), np.int32), np.empty(n_kept), np.empty((n_kept, n_cells))
+        counts = np.zeros((n_rungs, 2), dtype=np.int64)
+        temper(
+            self.path.tables, np.array(self.betas), state.n_steps, n_steps, self.thin, states, origins, streams,
+            np.empty(max(self.path.n_states)), np.zeros(n_cells), (kept, log_values, marginals), counts,
+        )  # fmt: skip
+        draws: dict[str, NDArray[Any]] = {"states": kept, "log_value": log_values}
+        if self.marginals:
+            draws["marginals"] = marginals
+        info = {"round_trips": int(counts[-1, 0])}
+        for k, (offers, swaps) in enumerate(counts[:-1].tolist()):
+            info |= {f"offers_{k}": offers, f"swaps_{k}": swaps}
+        return TemperingState(states, origins, streams, state.n_steps + n_steps), draws, info
+
+
+class Ladder(NamedTuple):
+    """A ladder made from pilot runs."""
+
+    betas: tuple[float, ...]
+    barrier: float  # sum of the rejection rates between neighbours; a round trip takes about twice as many steps
+
+
+def tune_ladder(path: TablePath, rng: np.random.Generator, *, rejected: float = _REJECTED) -> Ladder:
+    """Find inverse temperatures between which equally many offers fail, by pilots that are thrown away.
+
+    Parameters
+    ----------
+    path : TablePath
+    rng : numpy.random.Generator
+    rejected : float, default=0.4
+        Share of offers that fail, in (0, 1): fewer rungs the larger it is.
+
+    Returns
+    -------
+    Ladder
+        Frozen: 1.0 first, 0.0 last.
+
+    Notes
+    -----
+    Rejection rates add up along a ladder to about the same barrier however it is divided (Syed et al. 2022), so rungs
+    are put at equal parts of the sum that the pilot found.
+
+    Examples
+    --------
+    >>> from doxa.models.factors import Factor
+    >>> path = TablePath((2, 2), [Factor((0, 1), 2.0 * np.eye(2))])
+    >>> tune_ladder(path, np.random.default_rng(1)).betas[::2]
+    (1.0, 0.0)
+    """
+    if not 0 < rejected < 1:
+        raise ArgumentError(f"rejected is {rejected}; it must lie strictly between 0 and 1, such as {_REJECTED}")
+    betas, barrier = np.append(np.geomspace(1.0, 0.02, 12), 0.0), 0.0
+    for n_steps in _PILOT_STEPS:
+        sampler = ParallelTempering(path, betas.tolist(), thin=n_steps, marginals=False)
+        info = sampler.run(sampler.init(rng), n_steps, rng)[2]
+        rates = [1 - info[f"swaps_{k}"] / max(info[f"offers_{k}"], 1) for k in range(len(betas) - 1)]
+        sums = np.append(0.0, np.cumsum(np.maximum(rates, 1e-3)))
+        barrier = float(sums[-1])
+        n_rungs = min(max(int(np.ceil(barrier / rejected)) + 1, 3), _MOST_RUNGS)
+        betas = np.interp(np.linspace(0, barrier, n_rungs), sums, betas)
+        betas[0], betas[-1] = 1.0, 0.0
+    return Ladder(tuple(betas.tolist()), barrier)

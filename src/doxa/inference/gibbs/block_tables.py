@@ -1,0 +1,174 @@
+r"""`BlockTable`: the distribution of a block of variables given those around it, as tables to be multiplied.
+
+Of the factors :math:`f` that have a variable of block B,
+
+.. math:: p(x_B \mid x_{M}) \propto \prod_f f(x_{B \cap f}, x_{M \cap f}),
+
+where the blanket M are their other variables.  Each factor becomes a *group*: a row for every configuration of its
+blanket, a column for every configuration of the block that it can tell apart; groups are then multiplied with each
+other as long as the products stay small.  One group may be all there is: then a draw is a look-up.
+
+Rows may be divided by anything, as what depends on the blanket alone does not matter: every row has 1 as its largest
+entry.  A product of rows then cannot overflow, and it cannot underflow where the smallest positive entries of the
+groups multiply to e^-600 or more; groups that fail this keep logarithms (`BlockTable.kind`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.inference.gibbs.arguments import Block
+from doxa.models.factors import Factor
+
+__all__ = ["LOGARITHMS", "LOOK_UP", "PRODUCTS", "BlockTable", "Group", "tabulate"]
+
+LOOK_UP, PRODUCTS, LOGARITHMS = 0, 1, 2
+
+_DEEPEST = 600.0  # nats; e^-600 is 46 orders of magnitude above the smallest normal number
+
+Codes = NDArray[np.int64]
+
+
+class Group(NamedTuple):
+    """A table over part of the blanket and of the block."""
+
+    blanket: tuple[int, ...]  # variables, increasing
+    columns: Codes  # (n_configurations of the block,): which column each reads
+    values: NDArray[np.float64]  # (n_states of the blanket..., n_columns)
+
+
+class BlockTable(NamedTuple):
+    """How a block is drawn."""
+
+    block: Block
+    codes: Codes  # (n_configurations, n_members), states of the block
+    kind: int  # LOOK_UP: one group of probabilities; PRODUCTS: weights to multiply; LOGARITHMS: to add, nats
+    groups: tuple[Group, ...]
+
+
+def tabulate(
+    block: Block, codes: Codes, factors: Sequence[Factor], n_states: Sequence[int], most_entries: int
+) -> BlockTable:
+    """Tabulate a block.
+
+    Parameters
+    ----------
+    block : tuple of int
+    codes : ndarray of int, shape (n_configurations, n_members)
+        Configurations of the block that are possible.
+    factors : sequence of Factor
+        All that have a variable of the block.
+    n_states : sequence of int
+    most_entries : int
+        Up to which size groups are multiplied with each other.
+    """
+    sorter = _Columns(codes)
+    groups = [_group(factor, block, sorter) for factor in factors]
+    groups = _merged(groups, sorter, n_states, most_entries)
+    whole = tuple(range(len(block)))
+    if len(groups) == 1 and math.prod(groups[0].sizes(n_states)) * len(codes) <= max(most_entries, len(codes)):
+        [(blanket, _, log_values)] = [_widened(groups[0], whole, sorter)]
+        values = np.exp(_divided_by_largest(log_values))
+        total = values.sum(axis=-1, keepdims=True)
+        np.divide(values, total, out=values, where=total > 0)
+        return BlockTable(block, codes, LOOK_UP, (Group(blanket, sorter.columns(whole), values),))
+    scaled = [_divided_by_largest(group.log_values) for group in groups]
+    depth = sum(-float(table[table > -np.inf].min(initial=0.0)) for table in scaled)
+    kind = PRODUCTS if depth <= _DEEPEST else LOGARITHMS
+    made = [
+        Group(group.blanket, sorter.columns(group.members), np.exp(table) if kind == PRODUCTS else table)
+        for group, table in zip(groups, scaled, strict=True)
+    ]
+    return BlockTable(block, codes, kind, tuple(made))
+
+
+class _LogGroup(NamedTuple):
+    """A group while it is made."""
+
+    blanket: tuple[int, ...]
+    members: tuple[int, ...]  # positions in the block, increasing
+    log_values: NDArray[np.float64]
+
+    def sizes(self, n_states: Sequence[int]) -> list[int]:
+        return [n_states[v] for v in self.blanket]
+
+
+class _Columns:
+    """Which configurations of a block differ in some of its members."""
+
+    def __init__(self, codes: Codes) -> None:
+        self.codes = codes
+        self._sorted = cache(self._sort)
+
+    def _sort(self, members: tuple[int, ...]) -> tuple[Codes, Codes]:
+        if len(members) == self.codes.shape[1]:
+            return np.arange(len(self.codes)), np.arange(len(self.codes))
+        _, first, inverse = np.unique(self.codes[:, members], axis=0, return_index=True, return_inverse=True)
+        return first, inverse.reshape(-1)
+
+    def first(self, members: tuple[int, ...]) -> Codes:
+        """One configuration for every column."""
+        return self._sorted(members)[0]
+
+    def columns(self, members: tuple[int, ...]) -> Codes:
+        """The column of every configuration."""
+        return self._sorted(members)[1]
+
+
+def _group(factor: Factor, block: Block, sorter: _Columns) -> _LogGroup:
+    variables, log_values = factor
+    inside = sorted((block.index(v), a) for a, v in enumerate(variables) if v in block)
+    outside = sorted((v, a) for a, v in enumerate(variables) if v not in block)
+    members = tuple(member for member, _ in inside)
+    table = log_values.transpose([a for _, a in outside] + [a for _, a in inside])
+    states = sorter.codes[sorter.first(members)][:, members]
+    return _LogGroup(tuple(v for v, _ in outside), members, table[(..., *states.T)])
+
+
+def _merged(groups: list[_LogGroup], sorter: _Columns, n_states: Sequence[int], most: int) -> list[_LogGroup]:
+    """Multiply the smallest group with the one that makes the least of it, as long as the product is small enough."""
+
+    def size(one: _LogGroup, other: _LogGroup) -> int:
+        blanket = {*one.blanket, *other.blanket}
+        members = tuple(sorted({*one.members, *other.members}))
+        return math.prod([n_states[v] for v in blanket]) * len(sorter.first(members))
+
+    waiting, done = list(groups), []
+    while waiting:
+        one = min(waiting, key=lambda group: group.log_values.size)
+        waiting = [group for group in waiting if group is not one]
+        partner = min(waiting, key=lambda group: size(one, group), default=None)
+        if partner is None or size(one, partner) > most:
+            done.append(one)
+        else:
+            waiting = [_product(one, partner, sorter) if group is partner else group for group in waiting]
+    return done
+
+
+def _product(one: _LogGroup, other: _LogGroup, sorter: _Columns) -> _LogGroup:
+    blanket = tuple(sorted({*one.blanket, *other.blanket}))
+    members = tuple(sorted({*one.members, *other.members}))
+    total: NDArray[np.float64] = np.zeros(())
+    for group in (one, other):
+        table = _widened(group, members, sorter).log_values
+        index = tuple(slice(None) if v in group.blanket else np.newaxis for v in blanket)
+        total = total + table[index]
+    return _LogGroup(blanket, members, total)
+
+
+def _widened(group: _LogGroup, members: tuple[int, ...], sorter: _Columns) -> _LogGroup:
+    """The group with the columns of more members."""
+    columns = sorter.columns(group.members)[sorter.first(members)]
+    return _LogGroup(group.blanket, members, group.log_values[..., columns])
+
+
+def _divided_by_largest(log_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows with 0 as their largest entry; rows of nothing but -inf, which no possible state reads, as they are."""
+    largest = log_values.max(axis=-1, keepdims=True)
+    return log_values - np.where(np.isneginf(largest), 0.0, largest)

@@ -1,0 +1,213 @@
+"""`connectivity`: can a Gibbs sampler with these blocks get from every possible state to every other?
+
+Where p(x) > 0 for all x it can.  Zeros can cut the possible states into classes that no redraw of a block leaves; a
+chain then gives the answer of its class, whatever its length, and no diagnostic of one chain shows it.  The question is
+one of zeros alone: a way that is open but never taken (probability 1e-12) is open.
+
+What is here is a proof or no answer: exchangeable states are struck out (`doxa.inference.gibbs.folding`), what remains
+falls into parts that zeros hold together, and a part is connected if and only if its configurations are, by the moves
+of the blocks within it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.inference.gibbs.arguments import Block, check_block, check_covered, check_factors, check_n_states
+from doxa.inference.gibbs.folding import Folded, fold
+from doxa.inference.gibbs.reach import classes, number_rows, reached
+from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
+from doxa.inference.gibbs.supports import Supports
+from doxa.models.factors import Factor
+
+__all__ = ["MOST_LISTED", "Connectivity", "Part", "connectivity", "inner_blocks", "listed_part"]
+
+Codes = NDArray[np.int64]
+
+MOST_LISTED = 50_000  # configurations of a part
+_NOTHING = "factors exclude every state; there is nothing to connect"
+_MOST_VISITED = 5000  # configurations of a part too large to list, from each start
+_N_STARTS = 4  # searched for, beside those that are given
+
+
+class Part(NamedTuple):
+    """Variables that zeros hold together, after folding."""
+
+    variables: tuple[int, ...]
+    n_configurations: int | None  # None: too many to list
+    n_classes: int | None  # that the blocks do not connect; None: not known
+    n_started: int | None  # of these, classes that have a start
+
+
+class Connectivity(NamedTuple):
+    """Whether the blocks connect all possible states."""
+
+    answer: bool | None  # None: cannot tell
+    reason: str
+    parts: tuple[Part, ...]  # none where folding leaves a single configuration
+
+
+def connectivity(
+    n_states: Sequence[int],
+    factors: Sequence[Factor],
+    blocks: Iterable[Sequence[int]] | None = None,
+    starts: ArrayLike | None = None,
+    most_configurations: int = MOST_LISTED,
+) -> Connectivity:
+    """Ask whether redrawing the blocks, in any order that takes all of them, connects all possible states.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+    factors : sequence of Factor
+    blocks : iterable of sequence of int, optional
+        Those of a scan (`Scan.blocks`); each variable alone when left out.
+    starts : array_like of int, shape (n, n_variables), optional
+        Possible states, to say how many classes they begin in.
+    most_configurations : int, default=50000
+        Largest number of configurations of a part to list.
+
+    Returns
+    -------
+    Connectivity
+        True and False are proven.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If factors, blocks or starts do not fit the variables, a variable is in no block, nothing is possible, or a
+        start is not.
+
+    Examples
+    --------
+    >>> xor = np.where(np.indices((2, 2)).sum(axis=0) % 2 == 0, 0.0, -np.inf)  # two coins that were seen to agree
+    >>> print(connectivity([2, 2], [Factor((0, 1), xor)]).reason)
+    the variables (0, 1) fall into 2 classes that the blocks do not connect; redraw some of these together
+    >>> connectivity([2, 2], [Factor((0, 1), xor)], [(0, 1)]).answer
+    True
+    """
+    sizes = check_n_states(n_states)
+    given = check_factors(factors, sizes)
+    every = [(v,) for v in range(len(sizes))] if blocks is None else blocks
+    read = [check_block(block, f"blocks[{b}]", len(sizes)) for b, block in enumerate(every)]
+    check_covered(read, sizes)
+    most = check_whole("most_configurations", most_configurations, 1)
+    begun = None if starts is None else check_states(np.asarray(starts), "starts", sizes)
+    for i, row in enumerate([] if begun is None else begun):
+        if log_density_at(given, row) == -np.inf:
+            raise ArgumentError(f"starts[{i}] is {row.tolist()}, which has probability 0; give possible states")
+    folded = fold(Supports.of(sizes, given))
+    if any(not len(left) for left in folded.left) or any(
+        not support.table.any() for support in folded.supports.supports
+    ):
+        raise ArgumentError(_NOTHING)
+    rng = np.random.default_rng(0)
+    parts = [_look_at(variables, folded, read, begun, most, rng) for variables in _parts(folded)]
+    return _judge(parts)
+
+
+def inner_blocks(variables: Block, blocks: Iterable[Block]) -> list[Block]:
+    """What a part has of the blocks, as positions in it; none within another."""
+    place = {v: j for j, v in enumerate(variables)}
+    inner = list(dict.fromkeys(tuple(sorted(place[v] for v in block if v in place)) for block in blocks))
+    return [own for own in inner if own and not any(set(own) < set(other) for other in inner)]
+
+
+def listed_part(part: Part, supports: Supports) -> Codes | None:
+    """The configurations of a part, folded; None where they were too many."""
+    if part.n_configurations is None:
+        return None
+    return fold(supports).supports.configurations(part.variables, MOST_LISTED)
+
+
+def _parts(folded: Folded) -> list[Block]:
+    """Variables of two states or more, by what zeros hold together."""
+    owner = {v: v for v, left in enumerate(folded.left) if len(left) > 1}
+
+    def root(v: int) -> int:
+        while owner[v] != v:
+            v = owner[v]
+        return v
+
+    for support in folded.supports.supports:
+        scope = [v for v in support.variables if v in owner]
+        for v in scope[1:]:
+            owner[root(v)] = root(scope[0])
+    found: dict[int, list[int]] = {}
+    for v in owner:
+        found.setdefault(root(v), []).append(v)
+    return [tuple(variables) for variables in found.values()]
+
+
+def _look_at(
+    variables: Block, folded: Folded, blocks: list[Block], starts: Codes | None, most: int, rng: np.random.Generator
+) -> Part:
+    inner = inner_blocks(variables, blocks)
+    begun = None if starts is None else np.array([folded.image(row) for row in starts])[:, variables]
+    rows = folded.supports.configurations(variables, most)
+    if rows is not None:
+        if not len(rows):
+            raise ArgumentError(_NOTHING)
+        number = classes(rows, inner)
+        n_started = None
+        if begun is not None:
+            numbers = number_rows(np.concatenate([rows, begun]))
+            n_started = len({int(number[np.flatnonzero(numbers[: len(rows)] == k)[0]]) for k in numbers[len(rows) :]})
+        return Part(variables, len(rows), len(set(number.tolist())), n_started)
+    tried = _some_states(variables, folded, rng)
+    tried = tried if begun is None else np.concatenate([begun, tried])
+    return Part(variables, None, 2 if _is_cut(variables, folded, inner, tried) else None, None)
+
+
+def _some_states(variables: Block, folded: Folded, rng: np.random.Generator) -> Codes:
+    """Possible configurations of a part, as many as are found easily."""
+    place = {v: j for j, v in enumerate(variables)}
+    supports = [
+        Factor(tuple(place[v] for v in scope), np.where(table, 0.0, -np.inf))
+        for scope, table in folded.supports.among(variables)
+    ]
+    sizes = [len(folded.left[v]) for v in variables]
+    found = np.empty((0, len(variables)), dtype=np.int64)
+    try:
+        for _ in range(_N_STARTS):
+            found = np.concatenate([found, find_state(sizes, supports, rng, most_dead_ends=200)[None]])
+    except NoStartError:
+        pass
+    return found
+
+
+def _is_cut(variables: Block, folded: Folded, inner: list[Block], starts: Codes) -> bool:
+    """Whether some start has a class that was visited as a whole without meeting another start."""
+    for start in starts:
+        seen = reached(start, variables, folded.supports, inner, _MOST_VISITED)
+        if seen is not None and not {row.tobytes() for row in starts} <= seen:
+            return True
+    return False
+
+
+def _judge(parts: list[Part]) -> Connectivity:
+    for part in parts:
+        if part.n_classes is not None and part.n_classes > 1:
+            n = part.n_classes if part.n_configurations is not None else f"{part.n_classes} or more"
+            begun = f"; the starts lie in {part.n_started} of them" if part.n_started is not None else ""
+            reason = (
+                f"the variables {part.variables} fall into {n} classes that the blocks do not connect{begun}; redraw "
+                "some of these together"
+            )
+            return Connectivity(False, reason, tuple(parts))
+    for part in parts:
+        if part.n_classes is None:
+            reason = (
+                f"the variables {part.variables} have too many configurations to list, and from the states that were "
+                "tried no end of a class was found"
+            )
+            return Connectivity(None, reason, tuple(parts))
+    listed = sum(part.n_configurations or 0 for part in parts)
+    how = f"the {listed} configurations that remain after folding were listed" if parts else "all fold into one"
+    return Connectivity(True, f"the blocks connect all possible states: {how}", tuple(parts))

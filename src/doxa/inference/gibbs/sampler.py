@@ -1,0 +1,221 @@
+"""`TableGibbs`: Gibbs sampling in a discrete network, of single variables or of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.inference.gibbs.arguments import check_covered, check_factors, check_n_states
+from doxa.inference.gibbs.block_tables import BlockTable, tabulate
+from doxa.inference.gibbs.kernels import advance
+from doxa.inference.gibbs.layout import FlatFactors, Layout, flat_factors, lay_out
+from doxa.inference.gibbs.scans import FlatScan, Scan, cyclic, single_sites
+from doxa.inference.gibbs.starts import find_state, log_density_at, pick_state
+from doxa.inference.gibbs.supports import Supports
+from doxa.inference.spins.random_words import fresh_streams
+from doxa.models.factors import Factor
+
+__all__ = ["GibbsState", "TableGibbs"]
+
+
+class GibbsState(NamedTuple):
+    """Where a chain stands."""
+
+    states: NDArray[np.int64]  # (n_variables,)
+    streams: NDArray[np.uint64]  # (32,), of the random words
+    position: int  # of the list that comes next, where lists are taken in turn
+
+
+@dataclass(frozen=True, eq=False)
+class TableGibbs:
+    """One chain of p(x) proportional to the product of factors.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+        Number of states of each variable.
+    factors : sequence of Factor
+        Over these variables.
+    scan : Scan, optional
+        Which blocks a step redraws; when left out, each variable alone, as numbered.
+    thin : int, default=1
+        Steps between kept draws.
+    starts : array_like of int, shape (n, n_variables), or callable, optional
+        States to begin at, one of them by chance, or a function of a generator that returns one.  When left out, a
+        state of positive probability is searched for.
+    start_weights : array_like of float, shape (n,), optional
+        How probable each of ``starts`` is, up to a factor; equally when left out.
+    wanted : sequence of int, optional
+        Variables whose probabilities and visits are kept; all when left out.
+    marginals : bool, default=True
+        Keep conditional probabilities.
+    visits : bool, default=False
+        Keep the shares of the steps at whose end a variable was in each state.
+    keep_states : bool, default=False
+        Keep the states of all variables at every kept draw.
+    most_configurations : int, default=4096
+        Largest number of possible configurations of a block.
+    most_entries : int, default=4096
+        Up to what size tables are multiplied beforehand; changes the time alone, and the last digits.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If factors, blocks or starts do not fit the variables, a variable is in no block, a block has too many
+        configurations, or a start has probability 0.
+
+    Notes
+    -----
+    Draws are ``log_density``, the sum of the log factors in nats, shape (n_kept,); ``probability`` and ``visits``, of
+    shape (n_kept, sum of the wanted variables' ``n_states``), which `split` takes apart; and ``states``, shape (n_kept,
+    n_variables).  A variable's ``probability`` is its distribution given all variables outside of the block that was
+    redrawn, averaged over the redraws since the last kept draw: the mean is that of the visits, the variance smaller.
+    Where values choose the blocks (`by_value`), it is the one at the end of each step, of the smallest block that has
+    the variable: an average over redraws would count states in which there are more of them too often.
+
+    A chain reaches every possible state only if the blocks connect them, which zeros can prevent: see
+    `doxa.inference.gibbs.connectivity`.
+
+    Examples
+    --------
+    >>> from doxa.sampling.driver import Schedule, sample
+    >>> coin, copy = Factor((0,), np.log([0.3, 0.7])), Factor((0, 1), np.log([[0.9, 0.1], [0.2, 0.8]]))
+    >>> sampler = TableGibbs([2, 2], [coin, copy], thin=10)
+    >>> trace = sample(sampler, Schedule(4, 5000, 100), seed=1)
+    >>> [mean.round(2) for mean in sampler.split(trace["probability"].mean(axis=(0, 1)))]  # exact: .3 .7, .41 .59
+    [array([0.3, 0.7]), array([0.41, 0.59])]
+    """
+
+    n_states: Sequence[int]
+    factors: Sequence[Factor]
+    scan: Scan | None = None
+    thin: int = 1
+    starts: ArrayLike | Callable[[np.random.Generator], ArrayLike] | None = None
+    start_weights: ArrayLike | None = None
+    wanted: Sequence[int] | None = None
+    marginals: bool = True
+    visits: bool = False
+    keep_states: bool = False
+    most_configurations: int = 4096
+    most_entries: int = 4096
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without tables."""
+        sizes = check_n_states(self.n_states)
+        set_field = object.__setattr__
+        set_field(self, "n_states", sizes)
+        set_field(self, "factors", check_factors(self.factors, sizes))
+        scan = cyclic(single_sites(len(sizes))) if self.scan is None else self.scan.checked(sizes)
+        check_covered(scan.blocks, sizes)
+        set_field(self, "scan", scan)
+        set_field(self, "thin", check_whole("thin", self.thin, 1))
+        check_whole("most_configurations", self.most_configurations, 1)
+        check_whole("most_entries", self.most_entries, 0)
+        wanted = range(len(sizes)) if self.wanted is None else self.wanted
+        for i, v in enumerate(wanted):
+            if check_whole(f"wanted[{i}]", v, 0) >= len(sizes):
+                raise ArgumentError(f"wanted[{i}] is {v}; variables are 0 to {len(sizes) - 1}")
+        set_field(self, "wanted", tuple(dict.fromkeys(int(v) for v in wanted)))
+
+    @property
+    def state_type(self) -> type[GibbsState]:
+        """The type of its states."""
+        return GibbsState
+
+    @cached_property
+    def tables(self) -> tuple[BlockTable, ...]:
+        """How each block of the scan is drawn."""
+        assert self.scan is not None
+        touching: list[list[int]] = [[] for _ in self.n_states]
+        for f, factor in enumerate(self.factors):
+            for v in factor.variables:
+                touching[v].append(f)
+        supports = Supports.of(self.n_states, self.factors)
+        tables = []
+        for block in self.scan.blocks:
+            codes = supports.configurations(block, self.most_configurations)
+            own = [self.factors[f] for f in sorted({f for v in block for f in touching[v]})]
+            if codes is None:
+                raise ArgumentError(
+                    f"the block {block} has more than most_configurations = {self.most_configurations} possible "
+                    "configurations; make it smaller, or allow more"
+                )
+            tables.append(tabulate(block, codes, own, self.n_states, self.most_entries))
+        return tuple(tables)
+
+    @cached_property
+    def _flat(self) -> tuple[Layout, FlatFactors, FlatScan, NDArray[np.int64], NDArray[np.int64]]:
+        assert self.scan is not None
+        assert self.wanted is not None
+        offsets = np.full(len(self.n_states), -1, dtype=np.int64)
+        offsets[list(self.wanted)] = self._begins[:-1]
+        sizes = np.array(self.n_states, dtype=np.int64)
+        layout = lay_out(self.tables, len(self.n_states))
+        scan = self.scan.flat()
+        if len(scan.by_variables):
+            home = np.unique(layout.home[list(self.wanted)])
+            scan = scan._replace(looked_at=home[home >= 0])
+        return layout, flat_factors(self.factors), scan, offsets, sizes
+
+    @cached_property
+    def _begins(self) -> NDArray[np.int64]:
+        assert self.wanted is not None
+        return np.concatenate([[0], np.cumsum([self.n_states[v] for v in self.wanted], dtype=np.int64)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is derived."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("tables", "_flat", "_begins")}
+
+    def split(self, rows: ArrayLike) -> list[NDArray[Any]]:
+        """Take rows of probabilities or visits apart: an array (..., n_states) for each wanted variable."""
+        return np.split(np.asarray(rows), self._begins[1:-1], axis=-1)
+
+    def init(self, rng: np.random.Generator) -> GibbsState:
+        """Begin at one of ``starts``, or at a state of positive probability that is found."""
+        if self.starts is None:
+            states = find_state(self.n_states, self.factors, rng)
+        else:
+            states = pick_state(self.starts, self.start_weights, self.n_states, rng)
+            if log_density_at(self.factors, states) == -np.inf:
+                raise ArgumentError(
+                    f"starts has the state {states.tolist()}, which has probability 0; give possible ones"
+                )
+        return GibbsState(states, fresh_streams(rng), 0)
+
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> GibbsState:
+        """A chain that stands at a possible state, shape (n_variables,)."""
+        return GibbsState(states.astype(np.int64), fresh_streams(rng), 0)
+
+    def run(
+        self,
+        state: GibbsState,
+        n_steps: int,
+        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
+    ) -> tuple[GibbsState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+        layout, factors, scan, offsets, sizes = self._flat
+        n_kept, width = n_steps // self.thin, int(self._begins[-1])
+        draws: dict[str, NDArray[Any]] = {
+            "log_density": np.empty(n_kept),
+            "probability": np.empty((n_kept, width if self.marginals else 0)),
+            "visits": np.zeros((n_kept, width if self.visits else 0)),
+            "states": np.empty((n_kept, len(sizes) if self.keep_states else 0), dtype=np.int16),
+        }
+        states, streams = np.array(state.states, dtype=np.int64), state.streams.copy()
+        work = np.empty(int(layout.n_configurations.max()))
+        sums, redrawn = np.zeros(layout.n_sums), np.zeros(len(layout.kinds), dtype=np.int64)
+        n_redrawn = advance(
+            layout, factors, scan, offsets, sizes, states, streams, work, sums, redrawn,
+            np.zeros(layout.n_sums), state.position, n_steps, self.thin, tuple(draws.values()),
+        )  # fmt: skip
+        draws["visits"] /= self.thin
+        asked = {"probability": self.marginals, "visits": self.visits, "states": self.keep_states}
+        kept = {name: values for name, values in draws.items() if asked.get(name, True)}
+        return GibbsState(states, streams, (state.position + n_steps) % scan.n_lists), kept, {"updates": int(n_redrawn)}

@@ -1,0 +1,192 @@
+"""Compiled loops of network importance sampling: a batch of draws at a time, one variable after another.
+
+Step by step over a batch the loops are short, without branches, and run in vector registers; draw by draw they take
+several times as long.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.inference.importance.program import FINDINGS, OWN, PLAIN
+from doxa.inference.spins.random_words import next_words
+from doxa.inference.spins.words import store
+
+__all__ = ["BATCH", "N_LANES", "N_POWERS", "draw_block", "work_space"]
+
+BATCH = 512  # draws; their codes fit the second cache
+N_LANES = 4  # copies of the sums, so that one addition need not wait for the last to the same cell
+N_POWERS = 4  # of weights that are summed
+HEADROOM = 30.0  # nats a weight may exceed the reference by: its fourth power is e^120
+TO_UNIT = 2.0**-53
+
+
+def work_space(n_rows: int) -> tuple[NDArray[Any], ...]:
+    """Codes, random words, uniform numbers, powers of weights and logs of their three parts, of a batch."""
+    codes = np.zeros((n_rows, BATCH), dtype=np.int32)
+    words = np.empty(BATCH, dtype=np.uint64)
+    return codes, words, np.empty(BATCH), np.empty((BATCH, N_POWERS)), np.empty((3, BATCH))
+
+
+@hot
+def draw_block(
+    own: Any,
+    plain: Any,
+    period: int,
+    streams: Any,
+    space: Any,
+    log_constant: float,
+    sums: Any,
+    log_weights: Any,
+    kept_rows: Any,
+    kept: Any,
+) -> float:
+    """Draw as many times as ``log_weights`` is long, a multiple of `BATCH`; return the reference (nats) of the sums.
+
+    Every ``period``-th batch is drawn by ``plain``, none if it is 0.  ``sums`` (lanes, cells, powers) begins at 0 and
+    gets the powers 1 to 4 of exp(log weight - reference), which is -inf where every weight is 0.  Rows ``kept_rows`` of
+    the codes go to ``kept``, shape (rows, draws).
+    """
+    codes, powers, logs = space[0], space[3], space[4]
+    reference = -math.inf
+    for begin in range(0, log_weights.size, BATCH):
+        logs[:] = 0.0
+        if period > 0 and (begin // BATCH) % period == period - 1:
+            for s in range(plain.n_states.size):
+                _step(plain, s, streams, space)
+        else:
+            for s in range(own.n_states.size):
+                _step(own, s, streams, space)
+        found = log_weights[begin : begin + BATCH]
+        _weigh(logs, period, log_constant, found)
+        for i in range(kept_rows.size):
+            for t in range(BATCH):
+                kept[i, begin + t] = codes[kept_rows[i], t]
+        largest = -math.inf
+        for t in range(BATCH):
+            largest = max(largest, found[t])
+        if largest == -math.inf:
+            continue
+        if reference == -math.inf:
+            reference = largest
+        elif largest > reference + HEADROOM:
+            _rescale(sums, reference - largest)
+            reference = largest
+        for t in range(BATCH):
+            w = math.exp(found[t] - reference)
+            powers[t, 0] = w
+            powers[t, 1] = w * w
+            powers[t, 2] = w * w * w
+            powers[t, 3] = (w * w) * (w * w)
+        for i in range(own.counted_rows.size):
+            _count(codes[own.counted_rows[i]], own.first_cells[i], powers, sums)
+    return reference
+
+
+@hot
+def _weigh(logs: Any, period: int, log_constant: float, found: Any) -> None:
+    """Log weights over the mixture: p(e | x) / (a / (p / plain) + (1 - a) / (p / own)), a = 1 / period."""
+    if period == 0:
+        for t in range(BATCH):
+            found[t] = log_constant + logs[FINDINGS, t] + logs[OWN, t]
+        return
+    log_own, log_plain = math.log1p(-1.0 / period), -math.log(period)
+    for t in range(BATCH):
+        own, plain = log_own - logs[OWN, t], log_plain - logs[PLAIN, t]
+        high, low = max(own, plain), min(own, plain)
+        if high == math.inf:  # the target is 0
+            found[t] = -math.inf
+        else:
+            found[t] = log_constant + logs[FINDINGS, t] - high - math.log1p(math.exp(low - high))
+
+
+@hot
+def _step(program: Any, s: int, streams: Any, space: Any) -> None:
+    """The configurations of a step's parents, its draws, and what it does to the weights."""
+    codes, words, uniforms = space[0], space[1], space[2]
+    first, end = program.starts[s], program.starts[s + 1]
+    row = codes[program.configuration_rows[s]]
+    if first == end:
+        row[:] = 0
+    else:
+        _multiply(codes[program.parent_rows[first]], program.parent_strides[first], row)
+        for e in range(first + 1, end):
+            _multiply_add(codes[program.parent_rows[e]], program.parent_strides[e], row)
+    k = program.n_states[s]
+    states = codes[0]
+    if program.state_rows[s] >= 0:
+        states = codes[program.state_rows[s]]
+        if k == 1:
+            states[:] = 0
+        else:
+            for t in range(0, BATCH, 8):
+                store(words, t, next_words(streams))
+            for t in range(BATCH):
+                uniforms[t] = np.float64(np.int64(words[t] >> np.uint64(11))) * TO_UNIT
+            if k == 2:
+                _draw_two(program.thresholds[program.thresholds_at[s] :], row, uniforms, states)
+            else:
+                _draw(program.thresholds[program.thresholds_at[s] :], k, row, uniforms, states)
+    if program.ratios_at[s] >= 0:
+        logs = space[4][program.ratio_sums[s]]
+        ratios = program.ratios[program.ratios_at[s] :]
+        if k == 1:
+            for t in range(BATCH):
+                logs[t] += ratios[row[t]]
+        else:
+            for t in range(BATCH):
+                logs[t] += ratios[row[t] * k + states[t]]
+
+
+@hot
+def _multiply(codes: Any, stride: int, row: Any) -> None:
+    factor = np.int32(stride)
+    for t in range(BATCH):
+        row[t] = codes[t] * factor
+
+
+@hot
+def _multiply_add(codes: Any, stride: int, row: Any) -> None:
+    factor = np.int32(stride)
+    for t in range(BATCH):
+        row[t] += codes[t] * factor
+
+
+@hot
+def _draw_two(thresholds: Any, row: Any, uniforms: Any, states: Any) -> None:
+    for t in range(BATCH):
+        states[t] = uniforms[t] >= thresholds[row[t]]
+
+
+@hot
+def _draw(thresholds: Any, k: int, row: Any, uniforms: Any, states: Any) -> None:
+    """The number of thresholds that are not above the uniform number."""
+    for t in range(BATCH):
+        first = row[t] * (k - 1)
+        state = 0
+        for j in range(k - 1):
+            state += uniforms[t] >= thresholds[first + j]
+        states[t] = state
+
+
+@hot
+def _count(row: Any, first: int, powers: Any, sums: Any) -> None:
+    for t in range(0, BATCH, N_LANES):
+        for lane in range(N_LANES):
+            cell = first + row[t + lane]
+            for j in range(N_POWERS):
+                sums[lane, cell, j] += powers[t + lane, j]
+
+
+@hot
+def _rescale(sums: Any, log_factor: float) -> None:
+    for j in range(N_POWERS):
+        factor = math.exp((j + 1) * log_factor)
+        for lane in range(sums.shape[0]):
+            for cell in range(sums.shape[1]):
+                sums[lane, cell, j] *= factor

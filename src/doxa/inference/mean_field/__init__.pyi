@@ -1,0 +1,11 @@
+from doxa.inference.mean_field.fit import Climb as Climb
+from doxa.inference.mean_field.fit import MeanField as MeanField
+from doxa.inference.mean_field.fit import Start as Start
+from doxa.inference.mean_field.fit import climb as climb
+from doxa.inference.mean_field.fit import mean_field as mean_field
+from doxa.inference.mean_field.ising import IsingMeanField as IsingMeanField
+from doxa.inference.mean_field.ising import ising_mean_field as ising_mean_field
+from doxa.inference.mean_field.problem import MeanFieldProblem as MeanFieldProblem
+from doxa.inference.mean_field.problem import mean_field_problem as mean_field_problem
+from doxa.inference.mean_field.support import ImpossibleError as ImpossibleError
+from doxa.inference.mean_field.support import SearchStoppedError as SearchStoppedError

@@ -1,0 +1,221 @@
+r"""`MeanFieldProblem`: the bound that mean field maximises, its updates and its gradient.
+
+.. math:: \log Z \ge L(q) = \sum_f E_q [\ell_f] + \sum_B H(q_B), \quad q = \prod_B q_B,
+
+and :math:`\log Z - L(q) = KL(q \| p)` (the notes' I-projection, for tables in place of exponential families).  q is
+one flat array: the tables of the blocks, one behind the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.mean_field.kernels import (
+    Scratch,
+    block_logits,
+    bounds,
+    fill_slots,
+    scratch,
+    sweep_rows,
+    update_block,
+)
+from doxa.inference.mean_field.layout import Layout, Scope, check_blocks, lay_out
+from doxa.models.factors import Factor
+
+__all__ = ["MeanFieldProblem", "mean_field_problem"]
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFieldProblem:
+    """A network and the blocks whose tables make up q; made by `mean_field_problem`."""
+
+    n_states: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]  # positions of variables, every one once
+    layout: Layout
+    values: _Floats  # log values of all factors, one behind the other
+    base: NDArray[np.int64]  # (n_factors,) where each factor's begin
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no factor joins two blocks, so that the best q is p itself."""
+        return not self.layout.is_coupled
+
+    def uniform(self) -> _Floats:
+        """The q of independent uniform states."""
+        sizes = np.diff(self.layout.block_start)
+        return np.repeat(1.0 / sizes, sizes)
+
+    def elbo(self, q: _Floats) -> float:
+        """The bound at q, nats; -inf where q meets a forbidden configuration."""
+        return self._bound(q)[0]
+
+    def entropy(self, q: _Floats) -> float:
+        """Entropy of q, nats."""
+        return self._bound(q)[2]
+
+    def logits(self, q: _Floats, block: int) -> _Floats:
+        """Log of the best table of a block given the others', up to a constant; -inf where it is 0."""
+        fill_slots(self.layout, q, self._work)
+        block_logits(self.layout, self.values, self.base, block, self._work)
+        return self._work.logits[: len(self._part(q, block))].copy()
+
+    def updated(self, q: _Floats, block: int) -> _Floats:
+        """q with the best table of one block: the bound does not decrease.
+
+        Raises
+        ------
+        ArgumentError
+            If the others' support leaves the block no state, so that the bound at q is -inf whatever its table.
+        """
+        new = q.copy()
+        fill_slots(self.layout, new, self._work)
+        if update_block(self.layout, self.values, self.base, new, block, self._work) < 0:
+            raise ArgumentError(f"q leaves block {block} no possible state; begin at a q whose bound is finite")
+        return new
+
+    def step(self, q: _Floats) -> tuple[_Floats, float]:
+        """One sweep, block after block: the new q, and the largest change of a probability."""
+        new, changes = q[None].copy(), np.zeros(1)
+        sweep_rows(self.layout, self.values, self.base[None], new, changes, 1, 0.0, self._work)
+        if changes[0] < 0:
+            raise ArgumentError("q leaves a block no possible state; begin at a q whose bound is finite")
+        return new[0], float(changes[0])
+
+    def gradient(self, q: _Floats) -> _Floats:
+        r"""Derivatives of the bound by the logits of q's tables, shape (n_q,).
+
+        A table is the softmax of its logits; the derivative is :math:`q(s) [g(s) - \sum_t q(t) g(t)]` with
+        :math:`g = E[\sum_f \ell_f \mid s] - \log q(s)`, and 0 where q is.  It vanishes at a fixed point.
+        """
+        out = np.zeros_like(q)
+        for b in range(len(self.blocks)):
+            table, logits = self._part(q, b), self.logits(q, b)
+            there = table > 0
+            g = logits[there] - np.log(table[there])
+            self._part(out, b)[there] = table[there] * (g - table[there] @ g)
+        return out
+
+    def residual(self, q: _Floats) -> float:
+        """How far q is from its fixed-point condition: the largest change that updating one block alone would make."""
+        changes = [np.abs(self.updated(q, b) - q).max() for b in range(len(self.blocks))]
+        return float(max(changes))
+
+    def tables(self, q: _Floats) -> tuple[_Floats, ...]:
+        """The blocks' tables, an axis for each variable of the block."""
+        shapes = [[self.n_states[v] for v in block] for block in self.blocks]
+        return tuple(self._part(q, b).reshape(shape).copy() for b, shape in enumerate(shapes))
+
+    def flat(self, tables: Sequence[ArrayLike]) -> _Floats:
+        """Undo `tables`."""
+        return np.concatenate([np.zeros(0), *(np.asarray(table, dtype=np.float64).ravel() for table in tables)])
+
+    def marginals(self, q: _Floats) -> tuple[_Floats, ...]:
+        """Distribution of every variable under q."""
+        found: dict[int, _Floats] = {}
+        for block, table in zip(self.blocks, self.tables(q), strict=True):
+            for axis, v in enumerate(block):
+                others = tuple(a for a in range(table.ndim) if a != axis)
+                found[v] = table.sum(axis=others) if others else table
+        return tuple(found[v] for v in range(len(self.n_states)))
+
+    @cached_property
+    def _work(self) -> Scratch:
+        return scratch(self.layout)
+
+    def _bound(self, q: _Floats) -> tuple[float, float, float]:
+        """Bound, sum of the sizes of its terms, entropy."""
+        out = np.zeros((1, 3))
+        bounds(self.layout, self.values, self.base[None], q[None], out, self._work)
+        return float(out[0, 0]), float(out[0, 1]), float(out[0, 2])
+
+    def _part(self, q: _Floats, block: int) -> _Floats:
+        start = self.layout.block_start
+        return q[start[block] : start[block + 1]]
+
+
+def mean_field_problem(
+    n_states: Sequence[int],
+    factors: Iterable[Factor],
+    blocks: Iterable[Iterable[int]] | None = None,
+    *,
+    max_block_states: int = 65_536,
+) -> MeanFieldProblem:
+    """Prepare factors for mean field.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+        Number of states of every variable.
+    factors : iterable of Factor
+        Log potentials; -inf forbids.
+    blocks : iterable of iterable of int, optional
+        Disjoint sets of variables, each with one joint table in q; variables in none are by themselves.
+    max_block_states : int, default=65536
+        Most joint states of a block.
+
+    Returns
+    -------
+    MeanFieldProblem
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a factor does not fit the variables, has a NaN, a +inf or nothing but -inf, or blocks overlap or are too
+        large.
+
+    Examples
+    --------
+    >>> pair = Factor((0, 1), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> problem = mean_field_problem([2, 2], [pair])
+    >>> round(problem.elbo(problem.uniform()), 4)  # log Z is log(2e + 2) = 2.0065
+    1.8863
+    """
+    sizes = tuple(check_whole(f"n_states[{i}]", n, 1) for i, n in enumerate(n_states))
+    if not sizes:
+        raise ArgumentError("n_states is empty; a network has at least one variable")
+    most = check_whole("max_block_states", max_block_states, 1)
+    groups = check_blocks(sizes, () if blocks is None else blocks, max(most, max(sizes)))
+    kept = [_check_factor(k, factor, sizes) for k, factor in enumerate(factors)]
+    scopes = [Scope(f.variables, _strides(f.log_values.shape)) for f in kept]
+    lengths = [f.log_values.size for f in kept]
+    values = np.concatenate([np.zeros(0), *(f.log_values.ravel() for f in kept)])
+    base = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if kept else np.zeros(0, dtype=np.int64)
+    return MeanFieldProblem(sizes, tuple(groups), lay_out(sizes, scopes, groups), values, base)
+
+
+def _check_factor(k: int, factor: Factor, sizes: tuple[int, ...]) -> Factor:
+    try:
+        variables, given = factor
+        array = np.asarray(given, dtype=np.float64)
+        scope = tuple(int(v) for v in variables)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"factors[{k}] is {factor!r}; give a Factor of variables and an array of numbers"
+        ) from None
+    for v in scope:
+        if not 0 <= v < len(sizes):
+            raise ArgumentError(f"factors[{k}] has the position {v}; those of the network are 0 to {len(sizes) - 1}")
+    if len(set(scope)) < len(scope):
+        raise ArgumentError(f"factors[{k}] has the positions {scope}; the variables of a factor differ")
+    shape = tuple(sizes[v] for v in scope)
+    if array.shape != shape:
+        raise ArgumentError(f"factors[{k}] has shape {array.shape}; it must be {shape}, the numbers of states")
+    if np.isnan(array).any() or (array == np.inf).any():
+        raise ArgumentError(f"factors[{k}] contains NaN or +inf; log potentials are finite, or -inf where forbidden")
+    if np.isneginf(array).all():
+        raise ArgumentError(f"factors[{k}] is -inf everywhere, so that every configuration has probability 0")
+    return Factor(scope, array)
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

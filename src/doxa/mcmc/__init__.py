@@ -1,1 +1,0 @@
-"""Engines: the driver that runs every sampler, and the theory of finite chains that tests them."""

@@ -1,0 +1,182 @@
+r"""Tempered transitions: up a ladder of flatter targets and down again, for modes that lie apart (Neal 1996).
+
+A transition makes a step at each rung on the way up, reversed ones on the way down, and accepts where it arrives by
+what it gained and lost by changing rungs.  It costs twice as many evaluations as there are rungs, and is to be combined
+with a local kernel: ``cycle(local, tempered(local, ladder))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.parameters.kernels.gaussians import GaussianProposal
+from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, take
+from doxa.parameters.kernels.lockstep import run_lockstep
+from doxa.parameters.kernels.protocols import reverse
+from doxa.parameters.kernels.targets import Target, values_at
+from doxa.parameters.kernels.tempered_target import Reference, Tempered, at_power
+
+__all__ = ["TemperedTransitions", "tempered"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TemperedTransitions:
+    r"""Transitions through flatter targets; `tempered` makes them.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        One for each rung after the first: reversible, or with a method ``reversed``.
+    ladder : sequence of float
+        Powers :math:`1 = \beta_0 > \beta_1 > \dots > \beta_n \geq 0`; 0 needs a reference.
+    reference : GaussianProposal, optional
+        See `Tempered`.
+    steps : int, default=1
+        Steps at each rung, up and again down.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the ladder does not begin at 1 and fall, or there are not as many kernels as rungs after the first.
+
+    Notes
+    -----
+    With :math:`p_i` the target at rung i, :math:`x_0 = \theta`, :math:`x_i` reached from :math:`x_{i-1}` by kernel i,
+    and :math:`y_n = x_n`, :math:`y_{i-1}` reached from :math:`y_i` by the reversed kernel i, :math:`y_0` is accepted
+    with probability :math:`\min(1, \prod_{i=0}^{n-1} \frac{p_{i+1}(x_i)}{p_i(x_i)} \frac{p_i(y_i)}{p_{i+1}(y_i)})`.
+    The path backwards from :math:`y_0` uses the same kernels reversed, so the product is the ratio of the probabilities
+    of the two paths times :math:`p_0(y_0) / p_0(x_0)`.  In logarithms it is
+    :math:`\sum_i (\beta_i - \beta_{i+1}) [E(y_i) - E(x_i)]`, E = log p - log r; no constants are needed.
+
+    Examples
+    --------
+    >>> from doxa.parameters.kernels.kernel import start_at
+    >>> from doxa.parameters.kernels.random_walk import RandomWalk
+    >>> from doxa.parameters.kernels.targets import Function
+    >>> modes = Function(lambda x: np.logaddexp(-0.5 * (x[:, 0] - 9) ** 2, np.log(3) - 0.5 * (x[:, 0] + 9) ** 2), 1)
+    >>> kernel = tempered(lambda beta: RandomWalk(2.4 / beta**0.5), np.geomspace(1, 0.01, 12))
+    >>> _, path = kernel.run(modes, start_at(modes, np.full((400, 1), 9.0)), 60, np.random.default_rng(1))
+    >>> round(float((path.thetas[-40:] < 0).mean()), 1)  # 3/4 when there are many
+    0.8
+    """
+
+    kernels: Sequence[Kernel]
+    ladder: Sequence[float] | NDArray[np.float64]
+    reference: GaussianProposal | None = None
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse ladders that lead nowhere."""
+        ladder = np.array(self.ladder, dtype=np.float64)
+        if ladder.ndim != 1 or ladder.size < 2 or ladder[0] != 1 or not (np.diff(ladder) < 0).all():
+            raise ArgumentError(f"ladder is {self.ladder!r}; it must begin at 1 and fall: numpy.geomspace(1, 0.05, 10)")
+        lowest = ladder[-1]
+        if lowest < 0 or (lowest == 0 and self.reference is None):
+            raise ArgumentError(f"ladder ends at {lowest:g}; it must end above 0, or at 0 with a reference")
+        if len(self.kernels) != ladder.size - 1:
+            raise ArgumentError(f"there are {len(self.kernels)} kernels for {ladder.size - 1} rungs after the first")
+        for kernel in self.kernels:
+            if isinstance(kernel, type) or not hasattr(kernel, "run"):
+                raise ArgumentTypeError(f"kernel is {kernel!r}; give a kernel, or a function from beta to one")
+        ladder.flags.writeable = False
+        object.__setattr__(self, "ladder", ladder)
+        object.__setattr__(self, "kernels", tuple(self.kernels))
+        object.__setattr__(self, "steps", check_whole("steps", self.steps, 1))
+
+    def run(self, target: Target, walkers: Walkers, n_steps: int, rng: np.random.Generator) -> tuple[Walkers, Path]:
+        """Make ``n_steps`` transitions; each evaluates the target ``2 * steps`` times a rung, and once more."""
+        rungs = [at_power(target, float(beta), self._reference) for beta in self.ladder]
+        falls = -np.diff(self.ladder)
+        up = list(zip(falls, rungs[1:], self.kernels, strict=True))
+        down = [(fall, rung, reverse(kernel)) for fall, rung, kernel in reversed(up)]
+
+        def transition(walkers: Walkers) -> tuple[Walkers, Floats]:
+            thetas = walkers.thetas
+            energy = rungs[0].energy(thetas, walkers.log_density)
+            log_ratio = np.zeros(len(thetas))
+            for fall, rung, kernel in up:
+                log_ratio -= fall * energy
+                thetas, energy = self._move(kernel, rung, thetas, energy, rng)
+            for fall, rung, kernel in down:
+                thetas, energy = self._move(kernel, rung, thetas, energy, rng)
+                log_ratio += fall * energy
+            accepted = self._passes(log_ratio, rng)
+            proposed = Walkers(thetas, values_at(target, thetas))
+            return take(accepted, proposed, walkers), np.exp(np.minimum(log_ratio, 0.0))
+
+        return run_lockstep(transition, walkers, n_steps)
+
+    @property
+    def n_evaluations(self) -> int:
+        """How often one transition evaluates the target for each walker."""
+        return 2 * self.steps * len(self.kernels) + 1 + 2 * (float(np.min(self.ladder)) == 0)
+
+    @cached_property
+    def _reference(self) -> Reference | None:
+        return None if self.reference is None else Reference(self.reference)
+
+    def _passes(self, log_ratio: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return np.log1p(-rng.random(len(log_ratio))) < log_ratio
+
+    def _move(
+        self, kernel: Kernel, rung: Tempered, thetas: Floats, energy: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, Floats]:
+        """Make the steps at one rung; the points and their energies."""
+        moved, _ = kernel.run(rung, Walkers(thetas, rung.at_energy(energy, thetas)), self.steps, rng)
+        if rung.beta == 0:
+            return moved.thetas, rung.energy(moved.thetas, values_at(rung.target, moved.thetas))
+        return moved.thetas, (moved.log_density - rung.log_reference(moved.thetas)) / rung.beta
+
+
+def tempered(
+    kernel: Kernel | Callable[[float], Kernel],
+    ladder: Sequence[float] | NDArray[np.float64],
+    reference: GaussianProposal | None = None,
+    *,
+    steps: int = 1,
+) -> TemperedTransitions:
+    """Make transitions through flatter targets.
+
+    Parameters
+    ----------
+    kernel : Kernel or callable
+        What moves walkers at each rung after the first, or a function from its power to that: steps should grow as the
+        target widens.
+    ladder : sequence of float
+        Powers of the target's density, from 1 downwards; ``numpy.geomspace(1, 0.05, 10)``, say.  The last should let
+        a walker cross between modes. As the logarithm of the product has a variance of some d / n, the number n
+        of rungs should grow with that of the coordinates.
+    reference : GaussianProposal, optional
+        What the target becomes at power 0, instead of a constant. Give it where the density to a small power would be
+        far too wide.
+    steps : int, default=1
+        Steps at each rung, up and again down.
+
+    Returns
+    -------
+    TemperedTransitions
+
+    Examples
+    --------
+    >>> from doxa.parameters.kernels.random_walk import RandomWalk
+    >>> [k.scale for k in tempered(lambda beta: RandomWalk(1 / beta), [1, 0.5, 0.25]).kernels]
+    [2.0, 4.0]
+    """
+    powers = np.atleast_1d(np.asarray(ladder, dtype=np.float64))[1:]
+    if hasattr(kernel, "run"):
+        kernels: list[Kernel] = [kernel] * powers.size
+    elif callable(kernel):
+        kernels = [kernel(float(beta)) for beta in powers]
+    else:
+        raise ArgumentTypeError(f"kernel is {kernel!r}; give a kernel, or a function from beta to one")
+    return TemperedTransitions(kernels, ladder, reference, steps)

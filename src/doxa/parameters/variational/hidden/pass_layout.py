@@ -1,0 +1,326 @@
+"""A table laid out for a pass over its cases: what is observed around each group of missing cells, in flat arrays.
+
+Components, blocks and given roots are those of `doxa.parameters.variational.hidden.problem`;
+`doxa.parameters.variational.hidden.one_case` takes the arrays.  A family that is complete in a case is a component of
+its own without missing cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.models.logistic import LogisticNetwork
+from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
+from doxa.models.logistic_rows import MAX_CONFIGURATIONS, binary_codes, distinct_rows
+from doxa.parameters.variational.hidden.blocks import Block, lay_out
+from doxa.parameters.variational.hidden.configurations import Bits, Component, all_configurations, components_of_table
+from doxa.parameters.variational.hidden.families import Coordinates, signs_of
+from doxa.parameters.variational.hidden.pass_arrays import Case, Shape, State
+from doxa.parameters.variational.hidden.roots import impossible_row, log_given_roots
+
+__all__ = ["Family", "Group", "PassLayout", "Place", "lay_out_pass"]
+
+_Floats = NDArray[np.float64]
+_Index = NDArray[np.intp]
+
+
+class Family(NamedTuple):
+    """A node with parents that is not complete in every case."""
+
+    node: str
+    coordinates: Coordinates
+    configurations: Bits  # (n, n_scope), all that the pass may need
+    first: int  # of its configurations, in the state's arrays
+
+
+class Group(NamedTuple):
+    """Missing cells that share factors, in all their neighbourhoods; without cells, one complete family."""
+
+    nodes: tuple[int, ...]
+    blocks: tuple[Block, ...]
+    shape: Shape
+    cases: tuple[Case, ...]  # one for each neighbourhood
+
+
+class Place(NamedTuple):
+    """Where a distinct row takes part."""
+
+    groups: tuple[tuple[int, int], ...]  # group and neighbourhood
+    roots: tuple[tuple[int, int], ...]  # learned roots that it observes, and what they are
+    log_given: float  # log probability (nats) of what given roots are observed to be
+
+
+class PassLayout(NamedTuple):
+    """All that a pass needs of a table."""
+
+    network: LogisticNetwork
+    codes: Bits  # (n_distinct, n_nodes)
+    families: tuple[Family, ...]  # that are not complete in every case
+    settled: tuple[LogisticFactor, ...]  # the others
+    roots: tuple[str, ...]  # learned
+    groups: tuple[Group, ...]
+    places: tuple[Place, ...]  # of each distinct row
+
+    def fresh_state(self) -> State:
+        """The prior."""
+        dimension = np.array([family.coordinates.root.shape[0] for family in self.families], dtype=np.intp)
+        means, squares = np.cumsum(dimension) - dimension, np.cumsum(dimension**2) - dimension**2
+        eyes = [np.eye(d).ravel() for d in dimension]
+        n = sum(len(family.configurations) for family in self.families)
+        covariance = np.concatenate([np.empty(0), *eyes])
+        betas = np.ones((len(self.roots), 2))
+        return State(dimension, means, squares, np.zeros(dimension.sum()), covariance, betas, np.zeros(n), np.zeros(n))
+
+
+def lay_out_pass(network: LogisticNetwork, table: Table, size: int | None) -> PassLayout:
+    """Lay a table out, with blocks of at most ``size`` cells (None: one block for a component).
+
+    Raises
+    ------
+    ArgumentError
+        If q or the families need more than 2**20 numbers, or given probabilities make a row impossible.
+    """
+    codes, factors, names = binary_codes(table, network.names), network.factors, network.names
+    components = components_of_table(factors, codes, table.counts)
+    layout = lay_out(components, factors, names, size)
+    tables = [factor for factor in factors if isinstance(factor, RootFactor)]
+    log_given = log_given_roots(tables, components, layout, names)
+    blocks = [[b for stage in layout.stages for b in stage.blocks if b.component == c] for c in range(len(components))]
+    coupled = {f for component in components for f in component.factors}
+    families = [f for f in sorted(coupled) if isinstance(factors[f], LogisticFactor)]
+    index = {f: k for k, f in enumerate(families)}
+    learned = [f for f, factor in enumerate(factors) if isinstance(factor, RootFactor) and factor.probabilities is None]
+    drafts = [_Draft(component, factors, families, learned) for component in components]
+    whole = {f: _complete(factors[f], codes) for f in families}
+    n_entries = sum(draft.n_entries for draft in drafts)
+    if n_entries > MAX_CONFIGURATIONS:
+        raise ArgumentError(
+            f"a pass needs {n_entries:,} configurations of families with missing cells, and the limit is "
+            f"{MAX_CONFIGURATIONS:,}; hidden_posterior with xi='row' needs no more than their mean rows, or leave out "
+            "the rows that miss most"
+        )
+    known: list[Family] = []
+    first = 0
+    for f in families:
+        factor = factors[f]
+        assert isinstance(factor, LogisticFactor)
+        pieces = [whole[f].configurations, *(draft.entries[f] for draft in drafts if f in draft.entries)]
+        configurations, numbers = distinct_rows(np.concatenate(pieces))
+        coordinates = Coordinates(factor, network.prior(factor.node))
+        known.append(Family(factor.node, coordinates, configurations, first))
+        ends = np.cumsum([len(piece) for piece in pieces])[:-1]
+        certain, *rest = np.split(numbers.astype(np.intp) + first, ends)
+        whole[f] = whole[f]._replace(numbers=certain)
+        for draft in drafts:
+            if f in draft.entries:
+                draft.numbers[f] = rest.pop(0)
+        first += len(configurations)
+    groups = []
+    for draft, own in zip(drafts, blocks, strict=True):
+        given = [np.concatenate([log_given[b.place].reshape(b.shape)[k] for b in own]) for k in range(draft.n_local)]
+        groups.append(draft.group(own, index, known, given))
+    places: list[tuple[list[tuple[int, int]], list[tuple[int, int]], float]] = [([], [], 0.0) for _ in codes]
+    for c, component in enumerate(components):
+        for row, local in zip(component.rows.tolist(), component.local.tolist(), strict=True):
+            places[row][0].append((c, local))
+    for f in families:
+        for row, local in zip(whole[f].rows.tolist(), whole[f].local.tolist(), strict=True):
+            places[row][0].append((len(groups), local))
+        groups.append(_whole_group(factors[f], index[f], known[index[f]], whole[f]))
+    given_complete = _given_complete(factors, codes, names)
+    roots = {f: k for k, f in enumerate(learned)}
+    for f in learned:
+        column = codes[:, factors[f].scope[0]]
+        for row in np.flatnonzero(column >= 0).tolist():
+            places[row][1].append((roots[f], int(column[row])))
+    return PassLayout(
+        network=network,
+        codes=codes,
+        families=tuple(known),
+        settled=tuple(f for k, f in enumerate(factors) if isinstance(f, LogisticFactor) and k not in coupled),
+        roots=tuple(str(factors[f].node) for f in learned),
+        groups=tuple(groups),
+        places=tuple(
+            Place(tuple(at), tuple(seen), log)
+            for (at, seen, _), log in zip(places, given_complete.tolist(), strict=True)
+        ),
+    )
+
+
+class _Complete(NamedTuple):
+    """Rows in which a family is complete, and its configurations there."""
+
+    rows: _Index
+    local: _Index
+    configurations: Bits
+    numbers: _Index
+
+
+def _complete(factor: Factor, codes: Bits) -> _Complete:
+    family = codes[:, list(factor.scope)]
+    rows = np.flatnonzero((family >= 0).all(axis=1))
+    configurations, local = distinct_rows(family[rows])
+    return _Complete(rows, local.astype(np.intp), configurations, np.empty(0, dtype=np.intp))
+
+
+def _given_complete(factors: Sequence[Factor], codes: Bits, names: Sequence[str]) -> _Floats:
+    """Log probability of given roots in the rows that observe all of them, shape (n_distinct,)."""
+    total = np.zeros(len(codes))
+    for factor in factors:
+        if not isinstance(factor, RootFactor) or factor.probabilities is None:
+            continue
+        family = codes[:, list(factor.scope)]
+        rows = np.flatnonzero((family >= 0).all(axis=1))
+        probabilities = factor.probabilities[tuple(family[rows].T)]
+        if (probabilities == 0).any():
+            raise impossible_row(factor, names)
+        total[rows] += np.log(probabilities)
+    return total
+
+
+class _Draft:
+    """A component's factors and the configurations of their missing cells, before these have numbers."""
+
+    def __init__(
+        self, component: Component, factors: Sequence[Factor], families: Sequence[int], learned: Sequence[int]
+    ) -> None:
+        self.component, self.factors = component, factors
+        self.families = [f for f in component.factors if f in families]
+        self.roots = [f for f in component.factors if f in learned]
+        self.learned = list(learned)
+        self.n_local = component.cases.size
+        self.cells = {f: [v for v in component.nodes if v in factors[f].scope] for f in (*self.families, *self.roots)}
+        self.n_entries = self.n_local * sum(2 ** len(self.cells[f]) for f in self.families)
+        self.numbers: dict[int, _Index] = {}
+        self.entries: dict[int, Bits] = {}
+        if self.n_entries <= MAX_CONFIGURATIONS:
+            self.entries = {f: self._filled(f) for f in self.families}
+
+    def _filled(self, f: int) -> Bits:
+        """Codes of the family, neighbourhood after neighbourhood, every configuration of the missing cells a row."""
+        scope = list(self.factors[f].scope)
+        bits = all_configurations(len(self.cells[f]))
+        codes = np.repeat(self.component.codes[:, scope], len(bits), axis=0)
+        for k, v in enumerate(self.cells[f]):
+            codes[:, scope.index(v)] = np.tile(bits[:, k], self.n_local)
+        return codes
+
+    def group(
+        self, blocks: Sequence[Block], index: dict[int, int], known: Sequence[Family], log_given: Sequence[_Floats]
+    ) -> Group:
+        """The component in flat arrays."""
+        units, rows = [], []
+        for f in self.families:
+            scope = list(self.factors[f].scope)
+            parents = [scope.index(v) for v in self.cells[f] if v != scope[-1]]
+            bits = all_configurations(len(self.cells[f]))
+            inner = [k for k, v in enumerate(self.cells[f]) if v != scope[-1]]
+            units.append(np.column_stack([np.ones(len(bits)), bits[:, inner]]))
+            coordinates = known[index[f]].coordinates
+            lowest = coordinates.rows(np.maximum(self.component.codes[:, scope[:-1]], 0))
+            steps = coordinates.step[parents]
+            rows.append([np.concatenate([row[None, :], steps]) for row in lowest])
+        shape = _shape(
+            [index[f] for f in self.families],
+            [self.learned.index(f) for f in self.roots],
+            units,
+            [self.cells[f] for f in (*self.families, *self.roots)],
+            blocks,
+        )
+        cases = []
+        for k in range(self.n_local):
+            own = [piece[k] for piece in rows]
+            entries = {f: 2 ** len(self.cells[f]) for f in self.families}
+            part = {f: slice(k * n, (k + 1) * n) for f, n in entries.items()}
+            signs = [signs_of(self.entries[f][part[f], -1]) for f in self.families]
+            numbers = [self.numbers[f][part[f]] for f in self.families]
+            cases.append(_case(own, signs, numbers, log_given[k]))
+        return Group(self.component.nodes, tuple(blocks), shape, tuple(cases))
+
+
+def _whole_group(factor: Factor, index: int, family: Family, whole: _Complete) -> Group:
+    """A family in the cases in which it is complete."""
+    assert isinstance(factor, LogisticFactor)
+    shape = _shape([index], [], [np.ones((1, 1))], [[]], [])
+    rows = family.coordinates.rows(whole.configurations[:, :-1])
+    signs = signs_of(whole.configurations[:, -1])
+    cases = [
+        _case([rows[k : k + 1]], [signs[k : k + 1]], [whole.numbers[k : k + 1]], np.empty(0))
+        for k in range(len(whole.configurations))
+    ]
+    return Group((), (), shape, tuple(cases))
+
+
+def _case(rows: Sequence[_Floats], signs: Sequence[_Floats], numbers: Sequence[_Index], log_given: _Floats) -> Case:
+    return Case(
+        np.concatenate([np.empty(0), *(row.ravel() for row in rows)]),
+        _begins([row.size for row in rows])[:-1],
+        np.concatenate([np.empty(0), *signs]),
+        np.concatenate([np.empty(0, dtype=np.intp), *numbers]),
+        log_given,
+    )
+
+
+def _shape(
+    families: Sequence[int],
+    roots: Sequence[int],
+    units: Sequence[_Floats],
+    cells: Sequence[Sequence[int]],
+    blocks: Sequence[Block],
+) -> Shape:
+    width = max((unit.shape[1] for unit in units), default=1)
+    padded = [np.pad(unit, ((0, 0), (0, width - unit.shape[1]))) for unit in units]
+    share_block: list[int] = []
+    share_factor, sizes, entries, configurations, per_factor = [], [], [], [], []
+    for g, own in enumerate(cells):
+        n_before = len(share_block)
+        for b, block in enumerate(blocks):
+            common = [v for v in own if v in block.nodes]
+            if not common:
+                continue
+            strides = 1 << np.arange(len(common))
+            entries.append(all_configurations(len(own))[:, [own.index(v) for v in common]].astype(np.intp) @ strides)
+            places = [block.nodes.index(v) for v in common]
+            configurations.append(block.bits[:, places].astype(np.intp) @ strides)
+            share_block.append(b)
+            share_factor.append(g)
+            sizes.append(2 ** len(common))
+        per_factor.append(len(share_block) - n_before)
+    by_block = [[s for s, owner in enumerate(share_block) if owner == b] for b in range(len(blocks))]
+    return Shape(
+        family=_whole(families),
+        root=_whole(roots),
+        entry_at=_begins([2 ** len(own) for own in cells]),
+        unit=np.concatenate([np.empty((0, width)), *padded]),
+        n_units=_whole([unit.shape[1] for unit in units]),
+        share_block=_whole(share_block),
+        share_at=_begins(sizes),
+        factor_share=_begins(per_factor),
+        share_entry_at=_begins([part.size for part in entries])[:-1],
+        share_entry=_joined(entries),
+        share_cell_at=_begins([part.size for part in configurations])[:-1],
+        share_cell=_joined(configurations),
+        block_at=_begins([block.shape[1] for block in blocks]),
+        block_share=_whole([s for own in by_block for s in own]),
+        block_share_at=_begins([len(own) for own in by_block]),
+        share_factor=_whole(share_factor),
+    )
+
+
+def _whole(numbers: Sequence[int]) -> _Index:
+    return np.array(numbers, dtype=np.intp)
+
+
+def _begins(sizes: Sequence[int]) -> _Index:
+    """Where stretches of these sizes begin, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(_whole(sizes))]).astype(np.intp)
+
+
+def _joined(parts: Sequence[_Index]) -> _Index:
+    return np.concatenate([np.empty(0, dtype=np.intp), *parts])

@@ -1,0 +1,133 @@
+"""The page as one text: template, styles, scripts and data, under a policy that allows these and nothing else.
+
+The policy names the hash of every script and style, so nothing runs that was not put here, whatever names the data
+hold.  There is no address that the page could load from or send to.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from doxa.report.assets import Library, libraries, own_text
+from doxa.report.layouts import LAYOUTS, Layout
+from doxa.report.numbers import json_block
+
+__all__ = ["document", "filled", "hash_source"]
+
+_STYLE_MARKS = {
+    # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
+    "cytoscape.css": ' id="__________cytoscape_stylesheet"',
+}
+
+
+def document(data: dict[str, Any]) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    data : dict
+        What the page shows, see `doxa.report.writing`; ``kind`` is a key of `LAYOUTS`, and ``title`` the title of the
+        window, too.
+
+    Raises
+    ------
+    AssetsMissingError
+        If the page needs libraries that were not fetched.
+    """
+    layout = LAYOUTS[data["kind"]]
+    bundled = [library for library in libraries() if library.name in layout.libraries] if layout.libraries else []
+    scripts = [library.script for library in bundled] + [_own_script(layout)]
+    styles = {"": [library.style for library in bundled if library.style]} | {
+        name: [own_text(name)] for name in layout.styles
+    }
+    head = {
+        "policy": _policy(scripts, [text for texts in styles.values() for text in texts]),
+        "title": html.escape(data["title"]),
+        "styles": "\n".join(
+            _element("style", text, _STYLE_MARKS.get(name, "")) for name, texts in styles.items() for text in texts
+        ),
+    }
+    parts = {
+        "head": filled("head.html", head).rstrip(),
+        "links": "\n".join(f'<a href="#{name}">{html.escape(title)}</a>' for name, title in layout.links),
+        "sections": _sections(layout),
+        "data": json_block(data),
+        "licences": _licences(bundled),
+        "scripts": "\n".join(_element("script", text) for text in scripts),
+    }
+    return filled("page.html", parts)
+
+
+def filled(name: str, parts: Mapping[str, str]) -> str:
+    """One of our own files, its ``{{ names }}`` replaced by the parts."""
+    pieces = own_text(name).split("{{")
+    made = [pieces[0]]
+    for piece in pieces[1:]:  # one pass: what is put in is not looked at again
+        part, rest = piece.split("}}", 1)
+        made += [parts[part.strip()], rest]
+    return "".join(made)
+
+
+def hash_source(text: str) -> str:
+    """The source expression that allows an inline script or style of this text.
+
+    Examples
+    --------
+    >>> hash_source("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _policy(scripts: list[str], styles: list[str]) -> str:
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "script-src " + " ".join(map(hash_source, scripts)),
+            "style-src " + " ".join(map(hash_source, styles)),
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _sections(layout: Layout) -> str:
+    """Sections of a page; those that scripts fill altogether are a frame and no more."""
+    frames = {
+        name: filled("section.html", {"id": name, "title": html.escape(title)}).rstrip() for name, title in layout.links
+    }
+    return filled(layout.sections, frames)
+
+
+def _element(tag: str, text: str, attributes: str = "") -> str:
+    if f"</{tag}" in text.lower() or "<!--" in text:
+        raise ValueError(f"a {tag} of the page holds text that ends it early")
+    return f"<{tag}{attributes}>{text}</{tag}>"
+
+
+def _own_script(layout: Layout) -> str:
+    """Our modules in one function, which leaves no names behind."""
+    return "(() => {\n" + '"use strict";\n\n' + "\n".join(map(own_text, layout.modules)) + "\n})();\n"
+
+
+def _licences(bundled: list[Library]) -> str:
+    """What a page with libraries ends with."""
+    if not bundled:
+        return ""
+    texts = "\n".join(map(_licence, bundled))
+    summary = "<summary>Licences of the libraries in this page</summary>"
+    return f"<footer>\n<details>\n{summary}\n{texts}\n</details>\n</footer>"
+
+
+def _licence(library: Library) -> str:
+    name = html.escape(f"{library.name} {library.version}")
+    text = html.escape(library.licence.strip())
+    return (
+        f'<h3>{name}</h3>\n<pre class="licence" role="region" tabindex="0" aria-label="Licence of {name}">{text}</pre>'
+    )

@@ -1,0 +1,168 @@
+"""The network of the page: nodes with places; edges, pairs and classes with probabilities; knowledge; sampled graphs.
+
+Edges are columns of equal length, most probable first; nodes are meant by their position.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.models.bits import unpack_rows
+from doxa.report.numbers import decimals, significant
+from doxa.report.places import bend, places
+from doxa.structure.posterior.relations import bit_totals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.indicators import IndicatorDiagnostics
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
+
+__all__ = ["MOST_EDGES", "MOST_SAMPLES", "graphs"]
+
+MOST_EDGES = 600  # of each kind: directed, pairs, classes; or, where that is more,
+_EDGES_A_NODE = 4
+MOST_SAMPLES = 40  # sampled graphs to step through
+_MOST_KNOWN = 2000  # required or forbidden edges
+_MOST_SAMPLED_EDGES = 15_000  # of all sampled graphs together
+_NORMAL_95 = 1.96
+
+Floats = NDArray[np.float64]
+
+
+def graphs(posterior: StructurePosterior) -> dict[str, Any]:
+    """All that the network is drawn from."""
+    layout = places(posterior)
+    names = posterior.names
+    shown = _probable(posterior.edge_diagnostics.probability)
+    edges = _edge_columns(posterior, shown)
+    edges["chains"] = [decimals(p[tuple(shown.T)], 4) for p in _by_chain(posterior)]
+    edges["bends"] = [
+        [k, bend(layout.nodes[names[i]], layout.nodes[names[j]], points)]
+        for k, (i, j) in enumerate(shown.tolist())
+        if (points := layout.bends.get((names[i], names[j])))
+    ]
+    n = len(names)
+    return {
+        "names": list(names),
+        "places": [list(layout.nodes[name]) for name in names],
+        "edges": edges,
+        "pairs": _pair_columns(posterior),
+        "class": _class_columns(posterior),
+        "required": _known(posterior, posterior.options.required),
+        "forbidden": _known(posterior, posterior.options.forbidden),
+        "n_forbidden": len(posterior.options.forbidden),
+        "samples": _samples(posterior),
+        "n_samples": int(posterior.n_edges.size),
+        "exact": posterior.sampler.name == "exact" and not np.any(posterior.edge_diagnostics.mcse),
+        "unseen": _unseen(posterior, len(shown)),
+        "expected_edges": str(posterior.expected_edges),
+        "n_possible": n * (n - 1),
+    }
+
+
+def _probable(probability: Floats) -> NDArray[np.intp]:
+    """Positions (k, 2) of what has a probability above 0, most probable first."""
+    found = np.argwhere(probability > 0)
+    return found[np.argsort(-probability[tuple(found.T)], kind="stable")][: _most(len(probability))]
+
+
+def _most(n_nodes: int) -> int:
+    return max(MOST_EDGES, _EDGES_A_NODE * n_nodes)
+
+
+def _interval_columns(diagnostics: IndicatorDiagnostics, shown: NDArray[np.intp]) -> dict[str, Any]:
+    at = tuple(shown.T)
+    lower, upper = diagnostics.interval()
+    return {
+        "source": shown[:, 0].tolist(),
+        "target": shown[:, 1].tolist(),
+        "p": decimals(diagnostics.probability[at], 4),
+        "low": decimals(lower[at], 4),
+        "high": decimals(upper[at], 4),
+    }
+
+
+def _edge_columns(posterior: StructurePosterior, shown: NDArray[np.intp]) -> dict[str, Any]:
+    diagnostics = posterior.edge_diagnostics
+    at = tuple(shown.T)
+    return _interval_columns(diagnostics, shown) | {
+        "mcse": significant(diagnostics.mcse[at], 2),
+        "ess": decimals(diagnostics.ess[at], 0),
+        "r_hat": decimals(diagnostics.r_hat[at], 3),
+    }
+
+
+def _pair_columns(posterior: StructurePosterior) -> dict[str, Any]:
+    """Pairs that are joined in either direction."""
+    diagnostics = posterior.adjacency_diagnostics
+    return _interval_columns(diagnostics, _probable(np.triu(diagnostics.probability, 1)))
+
+
+def _class_columns(posterior: StructurePosterior) -> dict[str, Any]:
+    """Edges of equivalence classes: compelled ones have a direction, the others none."""
+    frame: pd.DataFrame = posterior.cpdag_edges()
+    frame = frame[frame["probability"] > 0].head(_most(len(posterior.names)))
+    position = {name: k for k, name in enumerate(posterior.names)}
+    p, spread = frame["probability"].to_numpy(), _NORMAL_95 * frame["mcse"].to_numpy()
+    return {
+        "source": [position[name] for name in frame["source"]],
+        "target": [position[name] for name in frame["target"]],
+        "directed": [int(kind == "directed") for kind in frame["kind"]],
+        "p": decimals(p, 4),
+        "low": decimals(np.maximum(p - spread, 0.0), 4),
+        "high": decimals(np.minimum(p + spread, 1.0), 4),
+    }
+
+
+def _by_chain(posterior: StructurePosterior) -> list[Floats]:
+    """Share of the draws of each chain that have each edge."""
+    rows = posterior.trace["rows"]
+    ones = np.ones(rows.shape[1], dtype=np.int64)
+    return [bit_totals(chain, ones) / rows.shape[1] for chain in rows]
+
+
+def _known(posterior: StructurePosterior, edges: tuple[tuple[str, str], ...]) -> list[list[int]]:
+    position = {name: k for k, name in enumerate(posterior.names)}
+    return [[position[i], position[j]] for i, j in edges[:_MOST_KNOWN]]
+
+
+def _samples(posterior: StructurePosterior) -> list[dict[str, Any]]:
+    """Graphs at even distances along the chains: ``edges`` are source * n_nodes + target."""
+    rows, n = posterior.trace["rows"], len(posterior.names)
+    n_chains, n_draws = rows.shape[:2]
+    room = _MOST_SAMPLED_EDGES / (1 + float(posterior.n_edges.mean()))
+    each = max(1, min(n_draws, int(min(MOST_SAMPLES, room) / n_chains)))
+    found = []
+    for chain in range(n_chains):
+        for draw in ((2 * np.arange(each) + 1) * n_draws // (2 * each)).tolist():
+            adjacency = unpack_rows(rows[chain, draw], n)
+            found.append(
+                {
+                    "chain": chain,
+                    "draw": draw,
+                    "score": round(float(posterior.log_score[chain, draw]), 2),
+                    "edges": np.flatnonzero(adjacency).tolist(),
+                }
+            )
+    return found
+
+
+def _unseen(posterior: StructurePosterior, n_listed: int) -> str:
+    """In words, what the list of edges leaves out."""
+    n = len(posterior.names)
+    probability = posterior.edge_diagnostics.probability
+    never = (probability == 0) & ~np.eye(n, dtype=np.bool_)
+    parts = []
+    rarer = np.sort(probability[probability > 0])[::-1][n_listed:]
+    if rarer.size:
+        parts.append(f"{rarer.size} rarer edges, of probability {rarer[0]:.2g} and less, are left out of this page.")
+    if never.any():
+        _, upper = posterior.edge_diagnostics.interval()
+        count = int(never.sum())
+        seen = "edge is in no draw" if count == 1 else "edges are in no draw"
+        parts.append(f"{count} possible {seen}: probability below {upper[never].max():.2g}, with 95% confidence.")
+    return " ".join(parts)

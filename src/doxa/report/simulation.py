@@ -1,0 +1,150 @@
+r"""Answers to try on the page: P(y = s | x = t) and P(y = s | do(x = t)) for all pairs of columns, by simulation.
+
+Exact inference in every network for every pair would take minutes; rows simulated from drawn networks answer all pairs
+at once.  Networks count as much as they make x = t probable, so that the shares estimate the probability of y in one
+new case of which x has been seen, as `doxa.structure.averaging.query.predictive`:
+
+.. math:: p(y \mid x, D) = \frac{\sum_m p(y, x \mid \theta_m, G_m)}{\sum_m p(x \mid \theta_m, G_m)}.
+
+For interventions, each simulated row has one column, chosen at random, set to a random state.  Networks are cut into
+batches along their chains, and errors come from the scatter of batches (ratio estimates, by their residuals): they hold
+both the error of the simulation and that of the chains.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from doxa.structure.averaging.draws import NetworkDraws
+
+__all__ = ["PairAnswers", "simulate_pairs"]
+
+_ROWS = 250_000  # simulated, at most
+_OPERATIONS = 30_000_000_000  # of counting pairs of states: rows times states squared
+_MOST_TABLES = 20_000  # looked up: networks times nodes
+_BATCHES = 20
+_LEAST_ROWS = 100  # with x = t, below which no answer is given
+_STREAM = 20_012  # keeps this apart from the streams of chains and tables
+
+Floats = NDArray[np.float64]
+
+
+class PairAnswers(NamedTuple):
+    """Answers for all pairs of states; states of all columns are numbered one after the other."""
+
+    starts: NDArray[np.intp]  # (n_nodes + 1,): the first state of each column
+    probability: Floats  # [y, x]: P(y | x); nan where too few rows have x
+    mcse: Floats
+    joint: Floats  # [y, x]: share of the rows with x, times that of y among them
+    n_networks: int
+    n_rows: int
+
+
+def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = _ROWS) -> PairAnswers:
+    """Simulate rows from drawn networks, and count pairs of states.
+
+    Parameters
+    ----------
+    draws : NetworkDraws
+    intervene : bool, default=False
+        Whether x is set and not seen.
+    rows : int
+        About how many to simulate.
+
+    Returns
+    -------
+    PairAnswers
+
+    Notes
+    -----
+    The same networks give the same numbers: the stream is that of the run.
+    """
+    n = len(draws.names)
+    chosen = _chosen(draws)
+    starts = np.concatenate([[0], np.cumsum(draws.n_states)])
+    each = max(1, min(rows, _OPERATIONS // int(starts[-1]) ** 2) // len(chosen))
+    rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM, int(intervene))))
+    both = np.zeros((_BATCHES, starts[-1], starts[-1]), dtype=np.float32)  # exact up to 16 million
+    for batch, members in enumerate(np.array_split(chosen, _BATCHES)):
+        for t in members.tolist():
+            set_column = rng.integers(n, size=each) if intervene else np.full(each, -1)
+            codes = _simulate(draws, t, set_column, rng)
+            one_hot = np.zeros((each, starts[-1]), dtype=np.float32)
+            one_hot[np.arange(each)[:, None], codes + starts[:-1]] = 1
+            given = one_hot
+            if intervene:
+                given = np.zeros_like(one_hot)
+                at = starts[set_column] + codes[np.arange(each), set_column]
+                given[np.arange(each), at] = 1
+            both[batch] += one_hot.T @ given
+    probability, mcse = _ratios(both)
+    joint = both.sum(axis=0, dtype=np.float64) / (each * len(chosen))
+    return PairAnswers(starts, probability, mcse, joint, len(chosen), each * len(chosen))
+
+
+def _ratios(both: NDArray[np.float32]) -> tuple[Floats, Floats]:
+    """Shares and their errors, of counts [batch, y, x]."""
+    with_x = np.stack([np.diagonal(batch) for batch in both])  # (batch, x): x is itself in every row that has it
+    total = with_x.sum(axis=0, dtype=np.float64)
+    enough = total >= _LEAST_ROWS
+    safe = np.where(enough, total, 1.0)
+    probability = both.sum(axis=0, dtype=np.float64) / safe
+    squares = np.zeros_like(probability)
+    for batch, own in zip(both, with_x, strict=True):
+        squares += (batch - probability * own) ** 2
+    n = len(both)
+    mcse = np.sqrt(squares * n / (n - 1)) / safe
+    # What no row shows, or every row, has been looked for in `total` rows only.
+    mcse = np.maximum(mcse, 1.0 / safe)
+    probability[:, ~enough] = np.nan
+    mcse[:, ~enough] = np.nan
+    return probability, mcse
+
+
+def _simulate(draws: NetworkDraws, t: int, set_column: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows from one network, parents first; in each, one column may be set to a random state."""
+    parents = draws.parents[t]
+    n_rows = len(set_column)
+    codes = np.zeros((n_rows, len(parents)), dtype=np.int64)
+    for node in _parents_first(parents):
+        uniform = rng.random(n_rows)
+        table = np.exp(draws.log_table(t, node, False))
+        below = np.cumsum(table, axis=-1)[..., :-1]  # the last state takes what is left
+        own = below[tuple(codes[:, j] for j in parents[node])] if parents[node] else below
+        codes[:, node] = (uniform[:, None] >= own).sum(axis=1)
+        is_set = set_column == node
+        codes[is_set, node] = (uniform[is_set] * table.shape[-1]).astype(np.int64)
+    return codes
+
+
+def _parents_first(parents: list[tuple[int, ...]]) -> list[int]:
+    order: list[int] = []
+    placed: set[int] = set()
+
+    for root in range(len(parents)):
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            rest = [j for j in parents[node] if j not in placed]
+            if rest:
+                waiting += rest
+                continue
+            waiting.pop()
+            if node not in placed:
+                placed.add(node)
+                order.append(node)
+    return order
+
+
+def _chosen(draws: NetworkDraws) -> NDArray[np.intp]:
+    """Networks at even distances along each chain, chain by chain."""
+    n_chains, each = draws.shape
+    most = max(_BATCHES, min(len(draws), _MOST_TABLES // len(draws.names)))
+    kept = max(1, min(each, most // n_chains))
+    along = (2 * np.arange(kept) + 1) * each // (2 * kept)
+    found: NDArray[np.intp] = (np.arange(n_chains)[:, None] * each + along).ravel()
+    return found

@@ -1,0 +1,1 @@
+"""Engines that all questions share: the driver and its chains, Metropolis-Hastings, importance sampling."""

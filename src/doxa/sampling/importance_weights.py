@@ -1,0 +1,345 @@
+r"""What importance weights can tell: effective sample size, running variance and Pareto k.
+
+Weights come as logarithms, up to a constant; a weight of 0 is -inf.  Riggelsen (chapter 4, section 1.1.1) asks to watch
+their running variance; Kish's effective sample size is the same number in other words.  Both see only weights that were
+drawn.  Pareto k (Vehtari et al. 2024) fits their tail and so judges what was not: above 1/2 the variance of the weights
+is infinite, above 1 their mean.  What follows for an estimate is in `doxa.sampling.importance_estimate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+
+__all__ = [
+    "FEWEST_DRAWS",
+    "Removal",
+    "check_log_weights",
+    "find_removal",
+    "kish_ess",
+    "log_mean_exp",
+    "normalised_weights",
+    "pareto_k",
+    "running_variance",
+    "variance_jumps",
+]
+
+FEWEST_DRAWS = 25  # a tail of a fifth is then 5 weights, the fewest a generalised Pareto fit takes
+TIE = 1e-10  # log weights closer than this are equal but for rounding
+LOW = 0.05  # a target density no higher than 95% of the other draws have is a tail
+UNDERFLOW = -300.0  # a tail this far (nats) below the largest weight has no shape left: k is infinite
+
+
+def check_log_weights(log_weights: ArrayLike) -> NDArray[np.float64]:
+    """Return log weights as an array, or raise if no estimate can be made from them.
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        Logarithms (nats) of the weights, up to a constant.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The same numbers.
+
+    Raises
+    ------
+    ArgumentError
+        If there are fewer than 2, one is nan or +inf, or all are -inf.
+
+    Examples
+    --------
+    >>> check_log_weights([-np.inf, -np.inf])
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: all 2 log_weights are -inf, so every weight is 0: the draws never meet the target
+    """
+    checked = np.asarray(log_weights, dtype=np.float64)
+    if checked.ndim != 1 or checked.size < 2:
+        message = f"log_weights has shape {checked.shape}; it must be one axis of at least 2 draws"
+        raise ArgumentError(message)
+    bad = np.isnan(checked) | (checked == np.inf)
+    if bad.any():
+        i = int(bad.argmax())
+        message = f"log_weights[{i}] is {checked[i]}; each must be a finite number, or -inf for a weight of 0"
+        raise ArgumentError(message)
+    if (checked == -np.inf).all():
+        message = f"all {checked.size} log_weights are -inf, so every weight is 0: the draws never meet the target"
+        raise ArgumentError(message)
+    return checked
+
+
+def log_mean_exp(log_weights: ArrayLike) -> float:
+    r"""Logarithm of the mean weight, without overflow: an estimate of a log normalising constant (slides, eq. 8).
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `check_log_weights`.
+
+    Returns
+    -------
+    float
+        :math:`\ln \frac{1}{n} \sum_t w_t`, nats.
+
+    Examples
+    --------
+    >>> log_mean_exp([1000.0, 1000.0])
+    1000.0
+    """
+    checked = check_log_weights(log_weights)
+    largest = checked.max()
+    return float(largest + np.log(np.exp(checked - largest).mean()))
+
+
+def normalised_weights(log_weights: ArrayLike) -> NDArray[np.float64]:
+    """Weights that sum to 1 (Riggelsen, eqs. 4.4-4.5).
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `check_log_weights`.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Not negative, sum 1.
+
+    Examples
+    --------
+    >>> normalised_weights(np.log([1.0, 3.0]))
+    array([0.25, 0.75])
+    """
+    checked = check_log_weights(log_weights)
+    weights = np.exp(checked - checked.max())
+    normalised: NDArray[np.float64] = weights / weights.sum()
+    return normalised
+
+
+def kish_ess(log_weights: ArrayLike) -> float:
+    r"""Effective sample size of weights: how many equal ones would have as small a relative variance.
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `check_log_weights`.
+
+    Returns
+    -------
+    float
+        :math:`(\sum w)^2 / \sum w^2`, between 1 and n (Kish 1965).
+
+    Examples
+    --------
+    >>> kish_ess([0.0, 0.0, 0.0, -np.inf])
+    3.0
+    """
+    weights = normalised_weights(log_weights)
+    return float(1 / (weights @ weights))
+
+
+def running_variance(log_weights: ArrayLike) -> NDArray[np.float64]:
+    """Variance of the first 1, 2, ..., n weights (Riggelsen, section 1.1.1), in units of the mean weight squared.
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `check_log_weights`, in the order drawn.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        Sample variance (divisor t - 1) of the first t weights over the squared mean of *all*; the first is nan.
+        Where weights are stable the curve settles; a jump is a draw from an area that the proposal neglects.
+
+    Examples
+    --------
+    >>> running_variance(np.log([1.0, 1.0, 4.0])).round(3)
+    array([ nan, 0.  , 0.75])
+    """
+    weights = normalised_weights(log_weights)
+    n = weights.size
+    apart = weights * n - 1  # centred before squaring: sums of raw squares would cancel
+    t = np.arange(1, n + 1)
+    sums = np.cumsum(apart)
+    variance = np.full(n, np.nan)
+    variance[1:] = (np.cumsum(apart**2) - sums**2 / t)[1:] / (t[1:] - 1)
+    return np.asarray(np.maximum(variance, 0.0))
+
+
+def variance_jumps(log_weights: ArrayLike, factor: float = 2.0) -> NDArray[np.intp]:
+    """Draws at which the running variance of the weights rises suddenly.
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `running_variance`.
+    factor : float, default=2.0
+        A jump multiplies the variance by more than this; above 1.
+
+    Returns
+    -------
+    ndarray of int
+        Positions, counted from 0. The first tenth of the draws, where the variance must find its level, is left out.
+
+    Raises
+    ------
+    ArgumentError
+        If ``factor`` is not above 1.
+
+    Examples
+    --------
+    >>> log_weights = np.zeros(100)
+    >>> log_weights[::2] = 0.5
+    >>> log_weights[70] = 3.0
+    >>> variance_jumps(log_weights)
+    array([70])
+    """
+    if not factor > 1:
+        message = f"factor is {factor}; a jump multiplies the variance by more than 1, such as 2.0"
+        raise ArgumentError(message)
+    variance = running_variance(log_weights)
+    first = max(2, variance.size // 10)
+    floor = 1e-20  # rounding of equal weights is no jump
+    jumped = (variance[first:] > factor * variance[first - 1 : -1]) & (variance[first:] > floor)
+    return np.flatnonzero(jumped) + first
+
+
+def pareto_k(log_weights: ArrayLike) -> float:
+    r"""Shape of the tail of the weights: a generalised Pareto distribution is fitted to the largest of them.
+
+    Parameters
+    ----------
+    log_weights : array_like of float, shape (n,)
+        As in `check_log_weights`.
+
+    Returns
+    -------
+    float
+        Weights have finite moments of order below 1/k. nan where no tail can be fitted: fewer than 25 draws, or tied
+        weights at its foot or throughout, as on targets with few states. inf where the weights differ so much
+        that no shape is left.
+
+    Notes
+    -----
+    The tail is the largest :math:`\min(n / 5, 3 \sqrt{n})` weights; the estimate, by arviz-stats, is that of Zhang &
+    Stephens (2009), drawn towards 1/2 with the weight of 10 observations (Vehtari et al. 2024).
+
+    Examples
+    --------
+    >>> u = np.random.default_rng(1).random(4000)
+    >>> bool(abs(pareto_k(-0.8 * np.log(u)) - 0.8) < 0.15)  # u ** -0.8 has a Pareto tail with k = 0.8
+    True
+    >>> pareto_k(np.zeros(1000))
+    nan
+    """
+    checked = check_log_weights(log_weights)
+    n = checked.size
+    if n < FEWEST_DRAWS:
+        return np.nan
+    n_tail = int(3 * np.sqrt(n)) if n > 225 else n // 5
+    ordered = np.sort(checked) - checked.max()
+    foot, lowest, quartile = ordered[n - n_tail - 1], ordered[n - n_tail], ordered[n - n_tail + (n_tail + 2) // 4 - 1]
+    if quartile == -np.inf or quartile - foot < TIE or -lowest < TIE:
+        return np.nan  # the fit divides by the first quartile of what exceeds the foot
+    if quartile < UNDERFLOW:
+        return np.inf
+    # Weights, not their logarithms: `psislw` takes *negative* log weights, and `pareto_khat(log_weights=True)` of
+    # arviz-stats 0.8 fits the logarithms themselves.
+    from arviz_stats import base
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        k = base.array_stats.pareto_khat(np.exp(ordered), chain_axis=None, r_eff=1.0, tail="right")  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
+    return float(k)
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """Draws left out by `doxa.sampling.importance.ImportanceSample.without_outliers`, and why their weights were large.
+
+    Parameters
+    ----------
+    indices : ndarray of int
+        Their positions in the original sample.
+    shares : ndarray of float
+        Normalised weight of each there.
+    target_ranks, proposal_ranks : ndarray of float
+        Share of the kept draws at which the target (the numerator of the weight) and the proposal (its denominator)
+        are no higher than at this one.
+    causes : tuple of str
+        ``"numerator"`` where the target is not among its lowest 5%: the draw may come from a part of the target that
+        the proposal misses, and should be kept. ``"denominator"`` otherwise: a tail, where the proposal is smaller
+        still.
+    """
+
+    indices: NDArray[np.intp]
+    shares: NDArray[np.float64]
+    target_ranks: NDArray[np.float64]
+    proposal_ranks: NDArray[np.float64]
+    causes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """How many, how much, and why."""
+        n = len(self.causes)
+        if not n:
+            return "no draw removed"
+        high = self.causes.count("numerator")
+        parts = [
+            f"{count} by the {text}"
+            for count, text in (
+                (high, "numerator: the target is high there, perhaps a part that the proposal misses"),
+                (n - high, "denominator: a tail, where the proposal is smaller still"),
+            )
+            if count
+        ]
+        draws = "1 draw" if n == 1 else f"{n} draws"
+        return f"{draws} with {self.shares.sum():.1%} of the weight removed ({'; '.join(parts)})"
+
+
+def find_removal(
+    out: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    log_target: NDArray[np.float64],
+    log_proposal: NDArray[np.float64],
+) -> Removal:
+    """Describe the removal of draws: how much weight they had, and which side of the fraction made it large.
+
+    Parameters
+    ----------
+    out : ndarray of bool, shape (n,)
+        Which draws are removed; not all.
+    weights : ndarray of float, shape (n,)
+        Normalised weights.
+    log_target, log_proposal : ndarray of float, shape (n,)
+        Numerator and denominator of each weight, as logarithms.
+
+    Returns
+    -------
+    Removal
+        Each compared with the draws that are kept.
+
+    Notes
+    -----
+    Riggelsen (section 1.1.1) compares numerator and denominator with those "of the other weights". Far out the
+    denominator is small, also at a mode that the proposal misses; what tells the two apart is the numerator, so it
+    decides.
+
+    Examples
+    --------
+    >>> out = np.array([False, False, True])
+    >>> find_removal(out, np.array([0.1, 0.1, 0.8]), np.zeros(3), np.array([0.0, 0.0, -2.1])).causes
+    ('numerator',)
+    """
+    target, proposal = (_ranks(values[out], values[~out]) for values in (log_target, log_proposal))
+    causes = tuple("denominator" if rank < LOW else "numerator" for rank in target)
+    return Removal(np.flatnonzero(out), weights[out], target, proposal, causes)
+
+
+def _ranks(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of ``others`` that are no higher than each value."""
+    return np.asarray(np.searchsorted(np.sort(others), values, side="right") / others.size)

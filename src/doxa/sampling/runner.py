@@ -1,0 +1,357 @@
+"""`Fleet`: all chains of one run, moved on in rounds, with the draws that they keep.
+
+The fleet knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  How
+many workers there are and where they run is the business of `doxa.sampling.workers`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates import store as run_store
+from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
+from doxa.estimates.trace import Trace
+from doxa.progress import Status
+from doxa.sampling.workers import single_threaded_products
+
+__all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "is_compiled", "run_block"]
+
+State = TypeVar("State")
+Draws = dict[str, NDArray[Any]]
+
+STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
+_FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
+_LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
+_SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
+_MOST_STARTS = 4  # of one run: chains that an audit sends elsewhere start over
+_LEAST_DRAWS = 4  # with fewer there is no error to give
+
+
+class Sampler(Protocol[State]):
+    """What the driver asks of a sampler (a frozen dataclass of settings).
+
+    One that has a ``start(chain, rng)`` chooses each chain's start by its number.  One that has a ``revise(states,
+    trace, *, settled, epoch)`` is asked after each epoch of a warm-up that goes on until the chains agree; where it
+    returns other states, the chains go on from those, for another epoch at least.
+    """
+
+    @property
+    def thin(self) -> int:
+        """Steps between kept draws."""
+
+    def init(self, rng: np.random.Generator) -> State:
+        """An over-dispersed starting state."""
+
+    def run(self, state: State, n_steps: int, rng: np.random.Generator) -> tuple[State, Draws, dict[str, int]]:
+        """Run ``n_steps`` (a multiple of ``thin``); keep every ``thin``-th as draws of shape (n_kept, ...)."""
+
+
+class _Pending:
+    """What one chain did since the last commit."""
+
+    def __init__(self) -> None:
+        self.n_steps = 0
+        self.parts: list[Draws] = []
+        self.info: dict[str, int] = {}
+
+    def add(self, n_steps: int, draws: Draws | None, info: dict[str, int]) -> None:
+        """One more block; warm-up blocks bring no draws and are not counted."""
+        self.n_steps += n_steps
+        if draws is not None:
+            self.parts.append(draws)
+            _add(self.info, info)
+
+
+class _Chain(NamedTuple):
+    """A chain between two rounds."""
+
+    state: Any
+    rng: np.random.Generator
+    rng_state: Mapping[str, Any]  # of this moment: the generator itself runs ahead while a block is under way
+
+
+class Fleet:
+    """All chains of one run: moves them on in rounds and keeps their draws."""
+
+    def __init__(
+        self,
+        sampler: Sampler[Any],
+        chains: int,
+        entropy: int,
+        block: int,
+        run_all: Callable[..., list[Any]],
+        report: Status,
+        max_seconds: float | None,
+        store: run_store.RunWriter | None,
+    ) -> None:
+        self.sampler, self.entropy, self.block = sampler, entropy, block
+        self.run_all, self.report = run_all, report
+        self.streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
+        self.begin = time.monotonic()
+        self.deadline = math.inf if max_seconds is None else self.begin + max_seconds
+        self.chains: list[_Chain] = []
+        self.kept: list[list[Draws]] = [[] for _ in range(chains)]
+        self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.n_kept = self.n_warmup = 0
+        self.n_starts = 1  # more if the chains started over (`start_over`)
+        self.plan = ""  # in words, for an interruption
+        self.end: float | None = None  # draws of a chain when this phase ends, roughly; None: not known
+        self.held_back = ""  # what is not accurate enough yet, in words
+        self._steps = _FIRST_STEPS
+        self.store = store
+        self.warmed_up = self.in_epoch = False
+        self.last_epoch: Trace | None = None  # whole one of the warm-up, where the time is limited
+        self.pending = [_Pending() for _ in range(chains)]  # not yet committed
+        self.is_whole = True
+        self.last_commit = time.monotonic()
+
+    def start(self) -> None:
+        """Put every chain at its start, or where the stored part of the run ends; compile what is needed."""
+        self.chains = [_start(self.sampler, number, stream) for number, stream in enumerate(self.streams)]
+        if self.store is not None and self.store.states():
+            self._restore(self.store)
+        self.report.tell("preparing to sample")
+        _compile(self.sampler, self.chains[0])
+
+    def _restore(self, store: run_store.RunWriter) -> None:
+        """Go on where the stored part of the run ends."""
+        for number, (fields, rng_state) in enumerate(store.states()):
+            self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
+            rng = np.random.default_rng(self.streams[number])
+            rng.bit_generator.state = rng_state
+            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng, rng.bit_generator.state)
+        self.n_warmup = store.n_warmup_steps // self.sampler.thin
+        if store.n_draws:
+            trace = store.trace()
+            self.n_kept = trace.n_draws
+            for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
+                parts.append({name: trace[name][number] for name in trace.names})
+                count.update({name: int(values[number]) for name, values in trace.info.items()})
+
+    def commit(self) -> None:
+        """Keep what was done since the last time, with the states after it, in one transaction."""
+        self.last_commit = time.monotonic()
+        if self.store is None or self.in_epoch or not self.is_whole or not self.pending[0].n_steps:
+            return
+        phase: Literal["warmup", "sampling"] = "sampling" if self.pending[0].parts else "warmup"
+        chains = []
+        for chain, pending in zip(self.chains, self.pending, strict=True):
+            names = pending.parts[0] if pending.parts else ()
+            draws = {name: np.concatenate([part[name] for part in pending.parts]) for name in names}
+            chains.append(self._to_store(chain, draws, pending.info))
+        with self._in_one_piece():
+            self.store.commit(run_store.Round(phase, self.pending[0].n_steps, chains))
+            self.pending = [_Pending() for _ in self.chains]
+
+    def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> run_store.ChainRound:
+        state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
+        return run_store.ChainRound(draws, info, state, chain.rng_state)
+
+    @contextmanager
+    def _in_one_piece(self) -> Iterator[None]:
+        """Mark what must not be half done when the states are stored: an interruption can come between any two lines.
+
+        After one that came in here nothing more is committed, so the run goes on from the commit before.
+        """
+        self.is_whole = False
+        yield
+        self.is_whole = True
+
+    def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
+        """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
+        if not self.warmed_up:
+            if warmup is not None:
+                self.plan, self.end = f" of {warmup}", warmup
+                self._advance(warmup - self.n_warmup, "warm-up", keep=False)
+                self.warmed_up = self.n_warmup >= warmup
+            else:
+                self._warm_up_by_epochs(settled)
+            self.commit()
+        if not self.warmed_up:
+            error = TimeUpError(
+                f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
+                "warmup to fewer draws"
+            )
+            error.warmup = self._longest_epoch()
+            raise error
+
+    def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
+        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed.
+
+        After a new start the first is longer than all that was drawn before.
+        """
+        self.plan, self.end = "", None
+        epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
+        revise = getattr(self.sampler, "revise", None)
+        while not self.warmed_up:
+            self.in_epoch = True
+            if not self._advance(epoch, "warm-up", keep=True):
+                return  # time is up
+            agree = settled is None or settled(self.trace())
+            self.warmed_up = agree or epoch >= _LONGEST_EPOCH
+            if revise is not None and epoch < _LONGEST_EPOCH:
+                number = (epoch // FIRST_LOOK).bit_length() - 1
+                self.warmed_up = not self._revised(revise, settled=agree, epoch=number) and self.warmed_up
+            if not self.warmed_up and self.deadline < math.inf:
+                self.last_epoch = self._epoch()
+            self._forget()
+            self.in_epoch = False  # only now, when it is known what the epoch says, may an interruption store it
+            self.commit()
+            epoch *= 2
+
+    def _longest_epoch(self) -> Trace | None:
+        """The epoch that the time has cut, or the one before it if that is longer; None if there are no draws."""
+        now = self._epoch() if self.in_epoch and self.kept[0] else None
+        epochs = [epoch for epoch in (now, self.last_epoch) if epoch is not None]
+        return max(epochs, key=lambda epoch: epoch.n_draws, default=None)
+
+    def _epoch(self) -> Trace:
+        """The draws of the epoch of the warm-up so far, as if they were kept."""
+        trace = self.trace()
+        return replace(trace, n_warmup=trace.n_warmup - trace.n_draws * trace.thin)
+
+    def _revised(self, revise: Callable[..., list[Any] | None], **what: Any) -> bool:
+        """Let the sampler put chains elsewhere after an epoch of the warm-up; whether it did."""
+        states = revise([chain.state for chain in self.chains], self.trace(), **what)
+        if states is None:
+            return False
+        self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
+        return True
+
+    @property
+    def may_start_over(self) -> bool:
+        """Whether there may be another start, and is time for it: the new warm-up is as long as all before it."""
+        now = time.monotonic()
+        return self.n_starts < _MOST_STARTS and self.deadline - now >= now - self.begin
+
+    def start_over(self, states: Sequence[Any]) -> None:
+        """Count all that was drawn as warm-up, and let the chains go on from other states."""
+        self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
+        self.n_starts += 1
+        self.n_warmup, self.n_kept, self.warmed_up = self.n_warmup + self.n_kept, 0, False
+        self._forget()
+        with self._in_one_piece():
+            self.pending = [_Pending() for _ in self.chains]
+            if self.store is not None:
+                self.store.start_over([self._to_store(chain, {}, {}) for chain in self.chains])
+
+    def draw(self, draws: int | None, until: Until, assess: Assess | None) -> StopReport:
+        """Run draws to be kept: so many, or as many as it takes."""
+        begin = time.monotonic()
+        if draws is not None:
+            self.plan, self.end = f" of {draws}", draws
+            self._advance(draws - self.n_kept, "sampling", keep=True)
+            reason = "draws" if self.n_kept >= draws else "max_seconds"
+            return StopReport(reason, None, time.monotonic() - begin)
+        self.plan, self.end = "", None
+        missing = None
+        for point in decision_points(until.max_draws):
+            if point < self.n_kept:
+                continue  # a stored run has passed it
+            self._advance(point - self.n_kept, "sampling", keep=True)
+            missing = None if assess is None else assess(self.trace())
+            seconds = time.monotonic() - begin
+            if self.n_kept < point:
+                return StopReport("max_seconds", missing, seconds)
+            if missing is None:
+                return StopReport("reached", None, seconds)
+            self.held_back, self.end = str(missing), self.n_kept * missing.factor
+        return StopReport("max_draws", missing, seconds)
+
+    def _advance(self, draws: int, phase: str, *, keep: bool) -> bool:
+        """Run every chain for ``draws`` draws, in rounds; fewer, and return False, when the time is up."""
+        done = 0
+        while done < draws:
+            if time.monotonic() >= self.deadline and (phase == "warm-up" or self.n_kept >= _LEAST_DRAWS):
+                return False
+            size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
+            self._steps *= 2
+            results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
+            with self._in_one_piece():
+                self._take(results, size, phase, keep=keep)
+            done += size
+            self.report.draws(phase, self.n_warmup if phase == "warm-up" else self.n_kept, self.end, self.held_back)
+            if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
+                self.commit()
+        return True
+
+    def _take(self, results: list[Any], size: int, phase: str, *, keep: bool) -> None:
+        """What a round brought."""
+        self.chains = [chain for chain, _, _ in results]
+        if keep:
+            for number, (_, block_draws, info) in enumerate(results):
+                self.kept[number].append(block_draws)
+                _add(self.counts[number], info)
+        for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
+            pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
+        if phase == "warm-up":
+            self.n_warmup += size
+        else:
+            self.n_kept += size
+
+    def _forget(self) -> None:
+        """Discard what was kept: a warm-up epoch."""
+        for parts, count in zip(self.kept, self.counts, strict=True):
+            parts.clear()
+            count.clear()
+
+    def trace(self) -> Trace:
+        """What is kept so far."""
+        for parts in self.kept:  # join the blocks once; later calls find one part
+            if len(parts) > 1:
+                parts[:] = [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}]
+        arrays = {name: np.stack([parts[0][name] for parts in self.kept]) for name in self.kept[0][0]}
+        info = {name: np.array([count[name] for count in self.counts]) for name in self.counts[0]}
+        return Trace(
+            arrays, thin=self.sampler.thin, n_warmup=self.n_warmup * self.sampler.thin, entropy=self.entropy, info=info
+        )
+
+    @property
+    def how_far(self) -> str:
+        """What was done when the run was interrupted."""
+        chains = f"draws of each of the {len(self.streams)} chains"
+        if self.n_kept == 0:
+            return f"interrupted in the warm-up, after {self.n_warmup}{self.plan} {chains}"
+        return f"interrupted after {self.n_kept}{self.plan} {chains}; warm-up was done"
+
+
+def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -> _Chain:
+    """Where chain ``number`` begins: a sampler that has a ``start(number, rng)`` chooses by the number."""
+    rng = np.random.default_rng(stream)
+    start = getattr(sampler, "start", None)
+    state = sampler.init(rng) if start is None else start(number, rng)
+    return _Chain(state, rng, rng.bit_generator.state)
+
+
+def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
+    """Compile what the sampler needs before threads start, on a throw-away stream; `doxa._jit` says so."""
+    if not is_compiled(sampler):
+        return
+    from doxa import _jit  # noqa: F401 (a sampler of a user's own may compile without it)
+
+    sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
+
+
+def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
+    """One block of one chain: the task of a worker."""
+    with nullcontext() if is_compiled(sampler) else single_threaded_products():
+        state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
+    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info
+
+
+def is_compiled(sampler: Sampler[Any]) -> bool:
+    """Whether a sampler is a compiled loop; one of arrays and matrix products says ``is_compiled = False``."""
+    return bool(getattr(sampler, "is_compiled", True))
+
+
+def _add(totals: dict[str, int], info: dict[str, int]) -> None:
+    for name, value in info.items():
+        totals[name] = totals.get(name, 0) + value

@@ -1,0 +1,16 @@
+from doxa.structure.families.scores import BIC as BIC
+from doxa.structure.families.scores import K2 as K2
+from doxa.structure.families.scores import BDeu as BDeu
+from doxa.structure.families.scores import log_bdeu as log_bdeu
+from doxa.structure.moves.auto import Auto as Auto
+from doxa.structure.moves.combined import Cycle as Cycle
+from doxa.structure.moves.edge_gibbs import EdgeGibbs as EdgeGibbs
+from doxa.structure.moves.edge_reversal import EdgeReversal as EdgeReversal
+from doxa.structure.moves.emc3 import EMC3 as EMC3
+from doxa.structure.moves.markov_blanket import MarkovBlanket as MarkovBlanket
+from doxa.structure.moves.parent_set_gibbs import ParentSetGibbs as ParentSetGibbs
+from doxa.structure.moves.single_edge import SingleEdge as SingleEdge
+from doxa.structure.moves.tempered import Tempered as Tempered
+from doxa.structure.posterior.loss import EdgeLoss as EdgeLoss
+from doxa.structure.posterior.structure_posterior import SampledGraph as SampledGraph
+from doxa.structure.posterior.structure_posterior import StructurePosterior as StructurePosterior

@@ -1,0 +1,200 @@
+"""Coefficients of logistic families, averaged over graphs: 0 where a column is no parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate, check_prob
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.means import mean_over_draws
+from doxa.structure.averaging.priors import ParameterPrior
+from doxa.structure.averaging.words import column_of
+from doxa.structure.families.logistic import FamilyMixture
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Coefficients", "coefficients", "coefficients_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Bias and coefficients of a node in every drawn network; made by `coefficients`.
+
+    Attributes
+    ----------
+    node : str
+        P(node = ``state``) is g(bias + sum of coefficients times parents), g(h) = 1 / (1 + exp(-h)).
+    state : str
+        The second state of the node.
+    labels : tuple of str
+        ``"bias"``, then all other columns.  A parent counts as -1 in its first state and +1 in its second.
+    draws : ndarray of float, shape (chain, draw, coefficient)
+        0 where the column is no parent; nan in networks where the node's family is a table.
+    is_parent : ndarray of bool, shape (chain, draw, coefficient)
+        Of the bias True.
+    """
+
+    node: str
+    state: str
+    labels: tuple[str, ...]
+    draws: Floats = field(repr=False)
+    is_parent: NDArray[np.bool_] = field(repr=False)
+    type_probability: Floats = field(repr=False)  # (chain, draw): that the family is logistic, given the graph
+    is_mixed: bool  # whether families are summed over types
+    excess: float  # draws are off by at most this in probability, as measured: `CoefficientPosterior`
+    worth: float = field(repr=False)  # effective draws of the slowest quantity of the run over graphs
+
+    @cached_property
+    def is_logistic(self) -> NDArray[np.bool_]:
+        """Whether the node's family is logistic, shape (chain, draw)."""
+        found: NDArray[np.bool_] = ~np.isnan(self.draws[..., 0])
+        return found
+
+    @property
+    def logistic_probability(self) -> Estimate:
+        """Posterior probability that the node's family is logistic: 1 unless families were summed over types."""
+        if (self.type_probability == 1.0).all() and not self.is_mixed:
+            return Estimate.exactly(1.0)
+        return mean_over_draws(self.type_probability[..., None], self.worth).estimate(0)
+
+    def summary(self, prob: float = 0.95) -> pd.DataFrame:
+        """A row for each coefficient.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Of the credible intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``coefficient, probability, mean, sd, lower, upper, mcse``: the probability that the column is a
+            parent; mean, standard deviation and equal-tailed credible interval of the coefficient, which is 0 where it
+            is none; the Monte Carlo standard error of the mean, nan where the column was a parent in no network.  All
+            of them given that the family is logistic.
+        """
+        import pandas as pd
+
+        tail = (1 - check_prob(prob)) / 2
+        own = self.draws[self.is_logistic]
+        lower, upper = np.quantile(own, [tail, 1 - tail], axis=0)
+        return pd.DataFrame(
+            {
+                "coefficient": list(self.labels),
+                "probability": self.is_parent[self.is_logistic].mean(axis=0),
+                "mean": own.mean(axis=0),
+                "sd": own.std(axis=0, ddof=1) if len(own) > 1 else np.nan,
+                "lower": lower,
+                "upper": upper,
+                "mcse": self._errors(own.mean(axis=0)),
+            }
+        )
+
+    def _errors(self, means: Floats) -> Floats:
+        """Of means over the logistic networks, a ratio where there are others."""
+        share = self.is_logistic[..., None] / self.is_logistic.mean()
+        series = means + share * (np.nan_to_num(self.draws, nan=0.0) - means)
+        errors: Floats = mean_over_draws(series, self.worth).mcse[:-1]
+        return errors
+
+
+def coefficients(
+    posterior: SampledGraphs,
+    table: Table,
+    node: str,
+    *,
+    networks: int | None = N_NETWORKS,
+    prior: ParameterPrior | None = None,
+) -> Coefficients:
+    """Coefficients of a node's logistic regression on its parents, over graphs.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    table : Table
+        The table that it was learned from.
+    node : str
+        A column of two states.
+    networks : int, optional
+        About how many networks to average over; None for one of each draw of a graph.
+    prior : Logistic or FamilyMixture, optional
+        Of the parameters; that of the score when left out.
+
+    Raises
+    ------
+    ArgumentError
+        If the prior has no logistic families, the column is unknown or has another number of states than two, or none
+        of the networks has a logistic family there.
+
+    Notes
+    -----
+    Where families were summed over types, a family of one parent that varies, or none, is a table and a regression at
+    once: it counts as logistic, and its coefficients are those of its table.  A column with a single state says
+    nothing, and has a coefficient of 0 where it is a parent.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("reinis")
+    >>> found = coefficients(doxa.learn(table, family="logistic", seed=1), table, "systol")
+    >>> found.labels
+    ('bias', 'smoke', 'mental', 'phys', 'protein', 'family')
+    >>> found.summary().set_index("coefficient")["mean"].round(2)[["bias", "protein"]].tolist()
+    [-0.29, 0.03]
+    """
+    return coefficients_of(draw_networks(posterior, table, networks, prior=prior), node)
+
+
+def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
+    """`coefficients` in networks that are drawn already."""
+    child = column_of("node", node, draws.names)
+    if draws.is_of_tables:
+        raise ArgumentError(
+            "families are tables, which have no coefficients; learn with family='logistic' or family='auto', or name "
+            "a prior, as in prior=Logistic() from doxa.structure.families.logistic"
+        )
+    if draws.n_states[child] != 2:
+        raise ArgumentError(f"{node!r} has {draws.n_states[child]} states; a logistic family has a node of two")
+    others = [j for j in range(len(draws.names)) if j != child]
+    place = {j: 1 + k for k, j in enumerate(others)}
+    found = np.zeros((len(draws), 1 + len(others)))
+    is_parent = np.zeros(found.shape, dtype=np.bool_)
+    is_parent[:, 0] = True
+    of_type, excess = np.empty(len(draws)), 0.0
+    for family, members in draws.users.items():
+        if family[0] == child:
+            columns = np.array([0, *(place[j] for j in family[1])])
+            drawn = draws.drawn_coefficients(family)
+            found[members[np.isnan(drawn[:, 0])]] = np.nan
+            found[members[:, None], columns] = drawn
+            is_parent[members[:, None], columns] = True
+            own = draws.logistic_family(family)
+            of_type[members] = own.logistic_probabilities
+            excess += len(members) * own.excess
+    if np.isnan(found[:, 0]).all():
+        raise ArgumentError(
+            f"{node!r} has a logistic family in none of the {len(draws)} networks, but tables: see parent_tables"
+        )
+    labels = ("bias", *(draws.names[j] for j in others))
+    shape = (*draws.shape, len(labels))
+    return Coefficients(
+        node,
+        draws.states[child][1],
+        labels,
+        found.reshape(shape),
+        is_parent.reshape(shape),
+        of_type.reshape(draws.shape),
+        isinstance(draws.prior, FamilyMixture),
+        excess / len(draws),
+        draws.reference_ess,
+    )

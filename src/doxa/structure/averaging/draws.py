@@ -1,0 +1,371 @@
+r"""`NetworkDraws`: draws from the posterior of networks, graph and parameters together.
+
+Given a graph G and a complete table, the parameters of all families and configurations are independent Dirichlet with
+the cases added to the prior, so that a draw of a network is a draw of a graph and then of its tables.  Where cells are
+missing, each draw has a completed table of its own, and the same holds given that one.  Logistic families are in
+`doxa.structure.averaging.logistic_families`; here they are the tables that their coefficients stand for.
+
+Tables are drawn when they are first asked for, from a stream of their own for each family: the networks of a posterior
+are the same whatever is asked of them, and in whatever order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import copy
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.models import CategoricalNetwork, Dag
+from doxa.models.bits import unpack_rows
+from doxa.structure.averaging.counts import CompletedTable, Family
+from doxa.structure.averaging.priors import ParameterPrior, cell_prior, check_prior, log_dirichlet, parameter_prior
+from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.families.scores import K2, BDeu
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior
+
+if TYPE_CHECKING:
+    from doxa.structure.averaging.incomplete_families import IncompleteLogisticFamily
+    from doxa.structure.averaging.logistic_families import LogisticFamily
+
+__all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
+
+N_NETWORKS = 1000  # of all chains together
+_STREAM, _OTHER_STREAM = 20_011, 20_012  # keep the streams of tables, and of types and coefficients, apart from others
+_MOST_LISTED = 15  # parents of a logistic family of which a table is made
+_MOST_NUMBERS = 2**26  # in the drawn tables of one family: 512 MB
+
+Floats = NDArray[np.float64]
+
+
+class SampledGraphs(Protocol):
+    """What is needed of a posterior over graphs: `StructurePosterior` and its kin offer it.
+
+    ``trace["rows"]`` is (chain, draw, node, word); a posterior of a table with missing cells has ``trace["cells"]``,
+    (chain, draw, n_missing), too.
+    """
+
+    names: tuple[str, ...]
+    trace: Any
+    options: Any
+
+    @property
+    def reference_ess(self) -> float:
+        """Effective draws of the slowest quantity."""
+
+
+class NetworkDraws:
+    """Draws of networks, in (chain, draw); made by `draw_networks`.
+
+    Attributes
+    ----------
+    names, states : tuple
+        Nodes and the labels of their states.
+    shape : tuple of int
+        Chains, and networks of each.
+    draws : ndarray of int, shape (n_networks,)
+        The posterior's draw of each network, counted over chains.
+    parents : list of list of tuple of int
+        ``parents[network][node]``.
+    completed : CompletedTable
+    prior : BDeu, K2, Logistic or FamilyMixture
+    reference_ess : float
+        Effective draws of the slowest quantity of the run over graphs.
+    """
+
+    def __init__(
+        self,
+        graphs: NDArray[np.uint64],
+        chosen: NDArray[np.intp],
+        completed: CompletedTable,
+        prior: ParameterPrior,
+        entropy: tuple[int, ...],
+        reference_ess: float,
+    ) -> None:
+        """Take (chain, draw, node, word) graphs and the draws (n,) chosen of each chain."""
+        n_chains, n_draws = graphs.shape[:2]
+        self.names = completed.table.names
+        self.states = completed.table.states
+        self.n_states = tuple(map(len, self.states))
+        self.shape = (n_chains, len(chosen))
+        self.draws = (np.arange(n_chains)[:, None] * n_draws + chosen).ravel()
+        self.rows = graphs[:, chosen].reshape(-1, *graphs.shape[2:])
+        self.completed = completed
+        self.prior = prior
+        self.entropy = entropy
+        self.reference_ess = reference_ess
+        self._drawn: dict[Family, Floats] = {}
+        self._means: dict[Family, Floats] = {}
+        self._logistic: dict[Family, LogisticFamily | IncompleteLogisticFamily] = {}
+
+    def __len__(self) -> int:
+        """Number of networks."""
+        return len(self.draws)
+
+    def __repr__(self) -> str:
+        return f"NetworkDraws({len(self)} networks of {len(self.names)} nodes)"
+
+    @cached_property
+    def parents(self) -> list[list[tuple[int, ...]]]:
+        """``parents[network][node]``: positions, increasing; equal ones are one object."""
+        n = len(self.names)
+        same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        found = []
+        for rows in self.rows:
+            own: list[list[int]] = [[] for _ in range(n)]
+            for parent, child in np.argwhere(unpack_rows(rows, n)).tolist():  # by parent: increasing
+                own[child].append(parent)
+            sets = [tuple(group) for group in own]
+            found.append([same.setdefault(group, group) for group in sets])
+        return found
+
+    @cached_property
+    def users(self) -> dict[Family, NDArray[np.intp]]:
+        """The networks that have each family, increasing."""
+        lists: dict[Family, list[int]] = {}
+        for t, sets in enumerate(self.parents):
+            for child, group in enumerate(sets):
+                lists.setdefault((child, group), []).append(t)
+        return {family: np.array(members) for family, members in lists.items()}
+
+    @cached_property
+    def place(self) -> list[list[int]]:
+        """``place[network][node]``: which of the users of the node's family the network is."""
+        places = [[0] * len(self.names) for _ in range(len(self))]
+        for (child, _), members in self.users.items():
+            for k, t in enumerate(members.tolist()):
+                places[t][child] = k
+        return places
+
+    def drawn_tables(self, family: Family) -> Floats:
+        """Log P(child | parents), drawn: shape (n_users, n_states of parents..., n_states), read-only."""
+        if family not in self._drawn:
+            self._check_size(family)
+            n = len(self.users[family])
+            if self.is_of_tables:
+                weights = self.posterior_counts(family)
+                tables = log_dirichlet(np.broadcast_to(weights, (n, *weights.shape[1:])), self._stream(family, 0, 0))
+            else:
+                tables = self.logistic_family(family).log_tables(n)
+            self._drawn[family] = self._shaped(family, tables)
+        return self._drawn[family]
+
+    def mean_tables(self, family: Family) -> Floats:
+        """Log of the posterior mean of P(child | parents), shape (1 or n_users, as above), read-only."""
+        if family not in self._means:
+            if self.is_of_tables:
+                weights = self.posterior_counts(family)
+                means = np.log(weights) - np.log(weights.sum(axis=-1, keepdims=True))
+            else:
+                self._check_size(family)
+                means = self.logistic_family(family).log_mean_tables()
+            self._means[family] = self._shaped(family, means)
+        return self._means[family]
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether all families are tables, each configuration of parents with a Dirichlet distribution of its own."""
+        return isinstance(self.prior, (BDeu, K2))
+
+    def logistic_family(self, family: Family) -> LogisticFamily | IncompleteLogisticFamily:
+        """The posterior of a family under a prior that knows logistic regressions."""
+        if family not in self._logistic:
+            from doxa.structure.averaging.incomplete_families import IncompleteLogisticFamily
+            from doxa.structure.averaging.logistic_families import LogisticFamily
+
+            assert isinstance(self.prior, (Logistic, FamilyMixture))
+            sizes = [self.n_states[j] for j in (family[0], *family[1])]
+            stream = partial(self._stream, family)
+            if self.completed.has_holes(family):
+                drawn = self.completed.occurring_in(family, self.draws[self.users[family]])
+                self._logistic[family] = IncompleteLogisticFamily(self.prior, drawn, sizes, stream)
+            else:
+                self._logistic[family] = LogisticFamily(self.prior, *self.completed.occurring(family), sizes, stream)
+        return self._logistic[family]
+
+    def drawn_coefficients(self, family: Family) -> Floats:
+        """Bias and coefficients of the same draws, nan where they are tables: shape (n_users, 1 + n_parents)."""
+        return self.logistic_family(family).coefficients(len(self.users[family]))
+
+    def counts(self, family: Family) -> Floats:
+        """Cases of every cell in the table of every network that has the family, shape as `posterior_counts`."""
+        return self.completed.counts(family, self.draws[self.users[family]])
+
+    def posterior_counts(self, family: Family) -> Floats:
+        """Cases and prior weight of every cell of a table, shape (1 or n_users, n_configurations, n_states)."""
+        assert isinstance(self.prior, (BDeu, K2)), "families that may be logistic have no such counts"
+        counts = self.counts(family)
+        return counts + cell_prior(self.prior, *counts.shape[1:])
+
+    def log_table(self, t: int, node: int, mean: bool) -> Floats:
+        """Log P(node | parents) of one network: drawn, or the posterior mean given its graph."""
+        family = (node, self.parents[t][node])
+        if not mean:
+            return self.drawn_tables(family)[self.place[t][node]]  # type: ignore[no-any-return]
+        means = self.mean_tables(family)
+        return means[self.place[t][node] if len(means) > 1 else 0]  # type: ignore[no-any-return]
+
+    def dag(self, t: int) -> Dag:
+        """The graph of one of the networks."""
+        return Dag.from_rows(self.rows[t], self.names)
+
+    def network(self, t: int, mean: bool = False) -> CategoricalNetwork:
+        """One of the networks: with the parameters drawn, or with their posterior mean given its graph.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> table = doxa.datasets.load("reinis")
+        >>> draws = draw_networks(doxa.learn(table, seed=1), table, 100)
+        >>> draws.network(0)
+        CategoricalNetwork(6 nodes, 4 edges, 11 free probabilities)
+        """
+        tables = {name: np.exp(self.log_table(t, node, mean)) for node, name in enumerate(self.names)}
+        return CategoricalNetwork(self.dag(t), tables, dict(zip(self.names, self.states, strict=True)))
+
+    def with_table(self, table: Table) -> NetworkDraws:
+        """The same graphs, with the parameters of another table of the same cells, such as one with more states."""
+        made = copy(self)
+        made.completed = CompletedTable(table, self.completed.cells)
+        made.states = table.states
+        made.n_states = tuple(map(len, table.states))
+        made._drawn, made._means, made._logistic = {}, {}, {}
+        if isinstance(self.prior, Logistic) and max(made.n_states) > 2:
+            many = [name for name, states in zip(made.names, made.states, strict=True) if len(states) > 2]
+            raise ArgumentError(
+                f"rows has a state that the table does not have in {_listed(tuple(many))}, and logistic families have "
+                "two states; leave the cell missing, or give a prior of tables, as in prior=BDeu(1.0)"
+            )
+        return made
+
+    def _stream(self, family: Family, kind: int, number: int) -> np.random.Generator:
+        """A generator of its own for a family: 0 for tables; others for types and coefficients, in rounds."""
+        key = (_OTHER_STREAM, kind, number) if kind else (_STREAM,)
+        return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(*key, family[0], *family[1])))
+
+    def _check_size(self, family: Family) -> None:
+        if (
+            not self.is_of_tables
+            and (own := self.logistic_family(family)).is_binary
+            and len(own.varying) > _MOST_LISTED
+        ):
+            raise ArgumentError(
+                f"{self.names[family[0]]!r} has {len(family[1])} parents in some network; answers list the states of "
+                f"the parents of a logistic family, at most {_MOST_LISTED} of them: learn with max_parents="
+                f"{_MOST_LISTED} or fewer; its coefficients are in posterior.coefficients"
+            )
+        size = len(self.users[family]) * math.prod(self.n_states[j] for j in (*family[1], family[0]))
+        if size > _MOST_NUMBERS:
+            raise ArgumentError(
+                f"the family of {self.names[family[0]]!r} with {len(family[1])} parents has tables of {size:.2e} "
+                f"numbers in {len(self.users[family])} networks together; at most {_MOST_NUMBERS:.1e} are held: ask "
+                "with fewer networks, or learn with fewer max_parents"
+            )
+
+    def _shaped(self, family: Family, tables: Floats) -> Floats:
+        shaped = tables.reshape(-1, *(self.n_states[j] for j in (*family[1], family[0])))
+        shaped.setflags(write=False)
+        return shaped
+
+
+def draw_networks(
+    posterior: SampledGraphs,
+    table: Table,
+    n: int | None = N_NETWORKS,
+    *,
+    prior: ParameterPrior | None = None,
+    seed: int | None = None,
+) -> NetworkDraws:
+    """Draw networks from the posterior, from graphs at even distances along the chains.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    table : Table
+        The table that it was learned from.
+    n : int, optional
+        About how many, over all chains; one for each draw of a graph when None or larger than that.  At least 4 of
+        each chain.
+    prior : BDeu, K2, Logistic or FamilyMixture, optional
+        Of the parameters; that of the score when left out.
+    seed : int, optional
+        Of the parameters; that of the run over graphs when left out, so that networks are the same at every call.
+
+    Raises
+    ------
+    ArgumentError
+        If the table is another one or one that the prior cannot have, ``n`` is too small, or the score has no prior
+        and none is given.
+    """
+    if table.names != posterior.names:
+        raise ArgumentError(
+            f"the table has the columns {_listed(table.names)}, the posterior the nodes {_listed(posterior.names)}; "
+            "give the table that it was learned from"
+        )
+    digest = posterior.options.data_digest
+    if digest and digest != table.digest:
+        raise ArgumentError("the table is not the one that the posterior was learned from; its contents differ")
+    graphs = posterior.trace["rows"]
+    n_chains, n_draws = graphs.shape[:2]
+    if n_draws < 4:
+        raise ArgumentError(f"the posterior has {n_draws} draws of each chain; errors need at least 4")
+    each = n_draws if n is None else min(n_draws, -(-check_whole("networks", n, 1) // n_chains))
+    if each < 4:
+        raise ArgumentError(f"networks is {n}; it must be at least {4 * n_chains}, 4 of each of {n_chains} chains")
+    chosen = (2 * np.arange(each) + 1) * n_draws // (2 * each)
+    cells = posterior.trace["cells"] if table.n_missing and "cells" in posterior.trace.names else None
+    completed = CompletedTable(table, None if cells is None else cells.reshape(n_chains * n_draws, -1))
+    own = posterior.trace.entropy if seed is None else check_whole("seed", seed, 0)
+    entropy = (0,) if own is None else own if isinstance(own, tuple) else (own,)
+    made = parameter_prior(posterior.options.score, prior)
+    check_prior(made, table)
+    is_exact = isinstance(posterior, ExactStructurePosterior)  # then draws are independent, even if none differs
+    worth = float(n_chains * n_draws) if is_exact else posterior.reference_ess
+    return NetworkDraws(graphs, chosen, completed, made, entropy, worth)
+
+
+def networks(
+    posterior: SampledGraphs,
+    table: Table,
+    n: int = 100,
+    *,
+    mean: bool = False,
+    prior: ParameterPrior | None = None,
+    seed: int | None = None,
+) -> Iterable[CategoricalNetwork]:
+    """Networks drawn from the posterior, graph and parameters together.
+
+    Parameters
+    ----------
+    posterior, table, n, prior, seed
+        As for `draw_networks`; exactly ``n`` are yielded, or one for each draw of a graph where these are fewer.
+    mean : bool, default=False
+        Whether parameters are not drawn, but their posterior mean given the graph.
+
+    Returns
+    -------
+    iterator of CategoricalNetwork
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("reinis")
+    >>> drawn = list(networks(doxa.learn(table, seed=1), table, 20))
+    >>> len(drawn), drawn[0].names == table.names
+    (20, True)
+    """
+    n_chains = posterior.trace["rows"].shape[0]
+    made = draw_networks(posterior, table, max(check_whole("n", n, 1), 4 * n_chains), prior=prior, seed=seed)
+    chosen = np.unique((2 * np.arange(min(n, len(made))) + 1) * len(made) // (2 * min(n, len(made))))
+    return (made.network(t, mean) for t in chosen.tolist())
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names[:8])) + (f", ... {len(names) - 8} more" if len(names) > 8 else "")

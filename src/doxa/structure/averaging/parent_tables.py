@@ -1,0 +1,179 @@
+"""Tables of a node over structures: probable parent sets with their conditional probabilities and their spread."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import check_prob
+from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.priors import ParameterPrior
+from doxa.structure.averaging.words import column_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FamilyTable", "family_table", "parent_tables"]
+
+Floats = NDArray[np.float64]
+
+_DRAWS = 2000  # of the parameters of a family whose quantiles have no formula
+
+
+class FamilyTable(NamedTuple):
+    """P(node | parents) with its posterior spread; configurations in order, the last parent varying fastest."""
+
+    mean: Floats  # (n_configurations, n_states)
+    lower: Floats
+    upper: Floats
+    cases: Floats  # (n_configurations,): rows of each, averaged over what missing cells may hold
+
+
+def parent_tables(
+    posterior: SampledGraphs,
+    table: Table,
+    node: str,
+    most: int = 5,
+    *,
+    prob: float = 0.95,
+    prior: ParameterPrior | None = None,
+) -> pd.DataFrame:
+    """The probable parent sets of a node, each with its table: posterior means and credible intervals of the entries.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    table : Table
+        The table that it was learned from.
+    node : str
+    most : int, default=5
+        Parent sets.
+    prob : float, default=0.95
+        Of the credible intervals.
+    prior : BDeu, K2, Logistic or FamilyMixture, optional
+        Of the parameters; that of the score when left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``parents`` (a tuple), ``probability, mcse`` (of the parent set, as `StructurePosterior.parent_sets`),
+        ``given`` (states of the parents, a tuple), ``state, mean, lower, upper``: P(node = state | parents) given that
+        these are its parents, with the spread of the posterior; ``cases``: rows of this configuration of the parents.
+
+    Notes
+    -----
+    Each table is that of `family_table`.  P(node = state | columns) *over* structures is
+    `doxa.structure.averaging.query.query`.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("reinis")
+    >>> found = parent_tables(doxa.learn(table, seed=1), table, "smoke", most=1)
+    >>> list(found.columns)
+    ['parents', 'probability', 'mcse', 'given', 'state', 'mean', 'lower', 'upper', 'cases']
+    """
+    import pandas as pd
+
+    child = column_of("node", node, table.names)
+    check_prob(prob)
+    draws = draw_networks(posterior, table, None, prior=prior)
+    asked: Any = posterior
+    sets = asked.parent_sets(node, check_whole("most", most, 1))
+    frames = []
+    for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
+        parents = tuple(table.names.index(name) for name in names)
+        if (child, parents) not in draws.users:
+            continue  # of an exact posterior: probable, and yet never drawn
+        found = family_table(draws, child, parents, prob=prob)
+        q, r = found.mean.shape
+        labels = list(product(*(table.states[p] for p in parents)))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "parents": pd.Series([names] * (q * r), dtype=object),
+                    "probability": probability,
+                    "mcse": mcse,
+                    "given": pd.Series([given for given in labels for _ in range(r)], dtype=object),
+                    "state": list(table.states[child]) * q,
+                    "mean": found.mean.ravel(),
+                    "lower": found.lower.ravel(),
+                    "upper": found.upper.ravel(),
+                    "cases": np.repeat(found.cases, r),
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, prob: float = 0.95) -> FamilyTable:
+    """The table of one family: posterior means and credible intervals of its entries.
+
+    Parameters
+    ----------
+    draws : NetworkDraws
+        Of which at least one has the family.
+    node : int
+        Position.
+    parents : tuple of int
+        Positions, increasing.
+    prob : float, default=0.95
+        Of the credible intervals.
+
+    Raises
+    ------
+    ArgumentError
+        If none of the networks has the family.
+
+    Notes
+    -----
+    Given a complete table an entry has a beta distribution, whose quantiles are exact.  With missing cells it is a
+    mixture over draws of these: mean and cases are averages over the draws, the interval that of one draw of the
+    parameters for each.  Of families that may be logistic the interval is that of 2000 draws, whatever the graphs.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> draws = doxa.learn(doxa.datasets.load("reinis"), seed=1).network_draws()
+    >>> found = family_table(draws, 0, draws.parents[0][0])
+    >>> bool((found.lower < found.mean).all() and (found.mean < found.upper).all())
+    True
+    """
+    family = (node, parents)
+    if family not in draws.users:
+        names = ", ".join(repr(draws.names[j]) for j in parents) or "none"
+        raise ArgumentError(
+            f"none of the {len(draws)} networks gives {draws.names[node]!r} the parents {names}; draw more networks, "
+            "or ask for parents that are likelier"
+        )
+    tail = (1 - check_prob(prob)) / 2
+    cases = draws.counts(family).sum(axis=-1).mean(axis=0)
+    if not draws.is_of_tables:
+        mixed = draws.logistic_family(family)
+        lower, upper = np.quantile(np.exp(mixed.log_tables(_DRAWS)), [tail, 1 - tail], axis=0)
+        return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases)
+    weights = draws.posterior_counts(family)
+    means = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
+    if len(weights) == 1:
+        lower, upper = _beta_quantiles(weights[0], tail), _beta_quantiles(weights[0], 1 - tail)
+    else:
+        drawn = np.exp(draws.drawn_tables(family)).reshape(len(draws.users[family]), *weights.shape[1:])
+        lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    return FamilyTable(means, lower, upper, cases)
+
+
+def _beta_quantiles(weights: Floats, level: float) -> Floats:
+    """Quantiles of the entries of Dirichlet distributions, one a row."""
+    from scipy.special import betaincinv
+
+    rest = weights.sum(axis=-1, keepdims=True) - weights
+    if weights.shape[-1] == 1:
+        return np.ones_like(weights)
+    found: Floats = betaincinv(weights, rest, level)
+    return found

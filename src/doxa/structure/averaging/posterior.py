@@ -1,0 +1,348 @@
+"""`Posterior`: what `doxa.learn` returns, the posterior over graphs, parameters and missing cells together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from doxa.data import Table
+from doxa.data.declared import declared
+from doxa.data.read import read_without_empty
+from doxa.errors import ArgumentError
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
+from doxa.structure.averaging.priors import ParameterPrior
+from doxa.structure.averaging.questions import read_question
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior
+from doxa.structure.posterior.structure_posterior import StructurePosterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.estimate import Estimate
+    from doxa.models import CategoricalNetwork
+    from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
+    from doxa.structure.averaging.coefficients import Coefficients
+    from doxa.structure.averaging.predict import LogScore
+    from doxa.structure.runs.baseline import GraphBaseline
+
+__all__ = ["ExactGraphsPosterior", "Posterior", "with_table"]
+
+
+class Posterior(StructurePosterior):
+    """The posterior over graphs, parameters and missing cells, as `doxa.learn` samples it.
+
+    All of `StructurePosterior`, and answers averaged over networks: graphs with the parameters of their tables, and the
+    values of what is missing.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> answer = posterior.query({"smoke": "yes"}, given={"phys": "no"})
+    >>> low, high = answer.credible_interval()
+    >>> low < answer.value < high
+    True
+    """
+
+    _table: Table | None = None
+
+    @property
+    def table(self) -> Table:
+        """The table that it was learned from, with the columns that were declared.
+
+        A posterior that was loaded reads it again when it is first asked for.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not known where the table is, or its contents have changed.
+        """
+        if self._table is None:
+            self._table = self._read_again()
+        return self._table
+
+    @cached_property
+    def log_marginal_likelihood(self) -> Estimate:
+        r"""Log P(data), nats: :math:`\log \sum_G P(G) P(D \mid G)`, with its Monte Carlo error.
+
+        Of a sampled posterior by bridge sampling between its draws and graphs of many orders, which have exact sums
+        (`doxa.structure.exact.order_sums`); it is as trustworthy as the verdict.  Missing cells are summed out.  Of a
+        summed one it is exact.
+        Differences between scores, sample sizes, priors or limits for the same columns are log Bayes factors.
+
+        Raises
+        ------
+        ArgumentError
+            If cells are missing and families may be logistic, or it is not known where the table is.
+        """
+        from doxa.structure.runs.evidence import log_marginal_likelihood
+
+        return log_marginal_likelihood(self, self.table)
+
+    def baseline(self, n: int = 4000, seed: int = 1) -> GraphBaseline:
+        """Hold the edges against importance sampling from graphs of many orders, which no chain has drawn.
+
+        The comparison that ends the algorithm of Antal & Sarkozy (slides, steps 0 and 6).  Agreement is no proof: the
+        orders are those of sampled graphs, so both may miss the same mode.
+
+        Parameters
+        ----------
+        n : int, default=4000
+            Weighted draws, at least 100.
+        seed : int, default=1
+
+        Returns
+        -------
+        GraphBaseline
+            ``edges`` with both probabilities and their errors, ``agrees``, ``text``, and the weighted graphs.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If cells are missing and families may be logistic, a number is out of range, or it is not known where the
+            table is.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+        >>> posterior.baseline().agrees
+        True
+        """
+        from doxa.structure.runs.baseline import graph_baseline
+
+        return graph_baseline(self, self.table, n, seed)
+
+    def query(
+        self,
+        target: str | Mapping[str, str | int],
+        given: Mapping[str, str | int] | None = None,
+        do: Mapping[str, str | int] | None = None,
+        *,
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
+    ) -> AveragedProbability | QueryAnswer:
+        """How probable something is among cases where something else was seen, or was set by intervention.
+
+        The posterior of the conditional probability p(target | given, do), averaged over graphs, parameters and missing
+        cells; see `doxa.structure.averaging.query.query`, and `predictive` for the probability in one new case.
+
+        Parameters
+        ----------
+        target : str or mapping of str to str
+            A column, for all its states; or columns and their states, for the one event that all of these hold.
+        given : mapping of str to str, optional
+            What was seen.
+        do : mapping of str to str, optional
+            What was set by intervention: edges into these columns are cut.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+        prior : BDeu, K2, Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
+
+        Returns
+        -------
+        AveragedProbability or QueryAnswer
+            ``.value`` with its Monte Carlo error ``.mcse``, and ``.credible_interval()``, what the data leave open.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a column or state is unknown, the target is empty, or target, given and do contradict each other.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> list(posterior.query("smoke", given={"phys": "no"}))
+        ['no', 'yes']
+        """
+        from doxa.structure.averaging.query import query_of
+
+        question = read_question(self.table.names, self.table.states, target, given, do)
+        return query_of(self.network_draws(networks, prior), question)
+
+    def predictive(
+        self,
+        target: str | Mapping[str, str | int],
+        given: Mapping[str, str | int] | None = None,
+        do: Mapping[str, str | int] | None = None,
+        *,
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
+    ) -> Estimate | QueryAnswer:
+        """The probability of the target in one new case of which something was seen, p(target | given, data).
+
+        Networks count as much as they make what was seen probable; see `doxa.structure.averaging.query.predictive`.
+        Parameters, returns and errors as `query`, without a posterior spread.
+        """
+        from doxa.structure.averaging.query import predictive_of
+
+        question = read_question(self.table.names, self.table.states, target, given, do)
+        return predictive_of(self.network_draws(networks, prior), question)
+
+    def impute(self, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> pd.DataFrame:
+        """Probability of every state of every missing cell, given all that was observed.
+
+        Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``; see
+        `doxa.structure.averaging.impute`.
+        """
+        from doxa.structure.averaging.impute import impute
+
+        return impute(self, self.table, networks=networks, prior=prior)
+
+    def completed_tables(self, n: int = 10) -> list[pd.DataFrame]:
+        """The table with every missing cell filled in, ``n`` times, by draws from the posterior."""
+        from doxa.structure.averaging.impute import completed_tables
+
+        return completed_tables(self, self.table, n)
+
+    def predict(
+        self,
+        rows: Any,
+        target: str | None = None,
+        *,
+        unseen: str = "error",
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
+    ) -> pd.DataFrame:
+        """Predictive probabilities of one column, or of all missing cells, of every row.
+
+        Columns ``row, column, state, probability, mcse``; see `doxa.structure.averaging.predict.predict`.
+
+        Parameters
+        ----------
+        rows : Table, data frame or path
+            Any cells may be missing; a column that is not there is missing in every row.
+        target : str, optional
+            A column to predict from the others; all missing cells when left out.
+        unseen : {"error", "prior"}
+            What to do with a state that the table does not have: refuse it, or give it the prior's share.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+        prior : BDeu, K2, Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
+        """
+        from doxa.structure.averaging.predict import predict_of
+
+        return predict_of(self.network_draws(networks, prior), rows, target, unseen)
+
+    def log_predictive(
+        self,
+        rows: Any,
+        *,
+        unseen: str = "error",
+        networks: int | None = N_NETWORKS,
+        prior: ParameterPrior | None = None,
+    ) -> LogScore:
+        """Log predictive probability of new rows, nats; see `doxa.structure.averaging.predict.log_score`."""
+        from doxa.structure.averaging.predict import log_score_of
+
+        return log_score_of(self.network_draws(networks, prior), rows, unseen)
+
+    def networks(
+        self, n: int = 100, *, mean: bool = False, prior: ParameterPrior | None = None
+    ) -> Iterable[CategoricalNetwork]:
+        """Networks drawn from the posterior, graph and parameters together; see
+        `doxa.structure.averaging.draws.networks`.
+
+        Logistic families come as the tables that their coefficients stand for.
+        """
+        from doxa.structure.averaging.draws import networks
+
+        return networks(self, self.table, n, mean=mean, prior=prior)
+
+    def parent_tables(
+        self, node: str, most: int = 5, *, prob: float = 0.95, prior: ParameterPrior | None = None
+    ) -> pd.DataFrame:
+        """The probable parent sets of a node, each with its table; see `doxa.structure.averaging.parent_tables`."""
+        from doxa.structure.averaging.parent_tables import parent_tables
+
+        return parent_tables(self, self.table, node, most, prob=prob, prior=prior)
+
+    def coefficients(
+        self, node: str, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
+    ) -> Coefficients:
+        """Bias and coefficients of a node's logistic regression on its parents, averaged over graphs.
+
+        A coefficient is 0 where the column is no parent; see `doxa.structure.averaging.coefficients`.
+
+        Parameters
+        ----------
+        node : str
+            A column of two states.
+        networks : int, optional
+            About how many networks to average over; None for one of each draw.
+        prior : Logistic or FamilyMixture, optional
+            Of the parameters; that of the score when left out.
+
+        Returns
+        -------
+        Coefficients
+            ``.summary()``, a row for each; ``.draws``, (chain, draw, coefficient); ``.logistic_probability``.
+        """
+        from doxa.structure.averaging.coefficients import coefficients_of
+
+        return coefficients_of(self.network_draws(networks, prior), node)
+
+    def predictive_checks(self, *, replicas: int | None = 400, prior: ParameterPrior | None = None) -> pd.DataFrame:
+        """The table's counts and mutual informations against those of tables that the posterior makes.
+
+        See `doxa.structure.averaging.checks.predictive_checks`.
+        """
+        from doxa.structure.averaging.checks import predictive_checks
+
+        return predictive_checks(self, self.table, replicas=replicas, prior=prior)
+
+    def network_draws(self, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> NetworkDraws:
+        """The networks that answers average over; the usual number of them, with the score's own prior, is kept."""
+        if networks == N_NETWORKS and prior is None:
+            return self._usual_draws
+        return draw_networks(self, self.table, networks, prior=prior)
+
+    @cached_property
+    def _usual_draws(self) -> NetworkDraws:
+        return draw_networks(self, self.table)
+
+    def _read_again(self) -> Table:
+        if self.source is None:
+            raise ArgumentError(
+                "the posterior does not know its table, which was not read from a file; load it with the table: "
+                "doxa.load(path, table=...)"
+            )
+        options = self.options
+        table = read_without_empty(allowed=[name for name, _ in options.hidden], **self.source)
+        return check_table(self, declared(table, options.indicator, dict(options.hidden)))
+
+
+class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
+    """`Posterior` where graphs were summed and not sampled: what concerns graphs alone is exact."""
+
+    def __repr__(self) -> str:
+        return f"ExactGraphsPosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
+
+    log_marginal_likelihood = ExactStructurePosterior.log_marginal_likelihood
+
+
+def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
+    """A posterior over graphs together with its table; None to read that when it is asked for."""
+    kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    made: Posterior = object.__new__(kind)
+    made.__dict__.update(posterior.__dict__)
+    made._table = None if table is None else check_table(posterior, table)
+    return made
+
+
+def check_table(posterior: StructurePosterior, table: Table) -> Table:
+    """The table, if it is the one that a posterior was learned from.
+
+    Raises
+    ------
+    ArgumentError
+        If it is another.
+    """
+    known = posterior.options.data_digest
+    if known and table.digest != known:
+        raise ArgumentError("the table is not the one that the posterior was learned from; its contents differ")
+    return table

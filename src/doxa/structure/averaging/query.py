@@ -1,0 +1,175 @@
+r"""Questions answered by averaging over graphs, parameters and unobserved values.
+
+Two questions look alike, and must not be confused.
+
+`query` asks for the *posterior of a conditional probability*: how probable y is among cases with x, in the world that
+made the data, about which graph and parameters are uncertain,
+
+.. math:: E[p(y \mid x, \theta, G) \mid D]
+          = \sum_G P(G \mid D) \int p(y \mid x, \theta, G)\, p(\theta \mid G, D)\, d\theta.
+
+It has a mean and a posterior spread.  `predictive` asks for the *probability of y in one new case of which x has been
+seen*,
+
+.. math:: p(y \mid x, D) = \frac{p(y, x \mid D)}{p(x \mid D)}
+          = \frac{\sum_G P(G \mid D)\, p(y, x \mid G, D)}{\sum_G P(G \mid D)\, p(x \mid G, D)},
+
+in which x, too, is evidence about the network: networks count as much as they make x probable.  It is one number and
+has no spread.  The two agree where x says nothing about graph and parameters, and differ by little on much data.
+
+A new row uses every family once.  p(row | theta, G) is a product of one entry of each family's table, parameters of
+different families are independent given G and the (completed) table, so its mean is the product of the means:
+p(row | G, D) is the probability in the network of posterior mean parameters.  Sums over unobserved cells keep this, so
+p(y, x | G, D) and p(x | G, D) are exact there.  Their ratio for one G is the conditional probability in that network,
+which is *not* the mean of p(y | x, theta, G) over theta, unless no requisite node is an observed child.
+
+Interventions ``do`` cut the edges into a node and set it (truncated factorisation); in `predictive` a case that is
+intervened upon says nothing about the families that were cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from doxa.data import Table
+from doxa.estimates.estimate import Estimate
+from doxa.inference.exact import Budget
+from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
+from doxa.structure.averaging.conditional import conditional_draws, read_budget, weighted_conditionals
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.means import mean_over_draws, weighted_mean
+from doxa.structure.averaging.priors import ParameterPrior
+from doxa.structure.averaging.questions import Question, read_question
+
+__all__ = ["predictive", "predictive_of", "query", "query_of"]
+
+
+def query(
+    posterior: SampledGraphs,
+    table: Table,
+    target: str | Mapping[str, str | int],
+    given: Mapping[str, str | int] | None = None,
+    do: Mapping[str, str | int] | None = None,
+    *,
+    networks: int | None = N_NETWORKS,
+    prior: ParameterPrior | None = None,
+    exact_budget: Budget | int | None = None,
+    seed: int | None = None,
+) -> AveragedProbability | QueryAnswer:
+    """Posterior of the conditional probability p(target | given, do(do)), over graphs and parameters.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    table : Table
+        The table that it was learned from.
+    target, given, do, networks, prior
+        As for `doxa.structure.averaging.posterior.Posterior.query`, which asks this of its own table.
+    exact_budget : Budget or int, optional
+        Most that one network may cost.
+    seed : int, optional
+        Of the parameters that are drawn; the same networks at every call when left out.
+
+    Returns
+    -------
+    AveragedProbability or QueryAnswer
+        Of a column, one for each state.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        As there.
+    BudgetError
+        If a network is too wide for exact inference even when it is pruned.
+
+    Notes
+    -----
+    Where the mean over parameters is known exactly (`doxa.structure.averaging.requisite.is_linear`), the mean uses it,
+    and its error is that of the graphs alone; the spread is always that of drawn parameters.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("reinis")
+    >>> posterior = doxa.learn(table, seed=1)
+    >>> answer = query(posterior, table, {"smoke": "yes"}, given={"phys": "no"})
+    >>> low, high = answer.credible_interval()
+    >>> low < answer.value < high and high - low > 5 * answer.mcse
+    True
+    """
+    question = read_question(table.names, table.states, target, given, do)
+    draws = draw_networks(posterior, table, networks, prior=prior, seed=seed)
+    return query_of(draws, question, exact_budget)
+
+
+def query_of(
+    draws: NetworkDraws, question: Question, exact_budget: Budget | int | None = None
+) -> AveragedProbability | QueryAnswer:
+    """`query` of networks that are drawn already."""
+    drawn, smooth = conditional_draws(draws, question, read_budget(exact_budget, len(draws)))
+    means = mean_over_draws(smooth.reshape(*draws.shape, -1), draws.reference_ess)
+    made = [AveragedProbability.of(means.estimate(k), drawn[:, k].reshape(draws.shape)) for k in range(drawn.shape[1])]
+    if question.event is not None:
+        return made[0]
+    return _answer(draws, question, made, float(len(draws)))
+
+
+def predictive(
+    posterior: SampledGraphs,
+    table: Table,
+    target: str | Mapping[str, str | int],
+    given: Mapping[str, str | int] | None = None,
+    do: Mapping[str, str | int] | None = None,
+    *,
+    networks: int | None = N_NETWORKS,
+    prior: ParameterPrior | None = None,
+    exact_budget: Budget | int | None = None,
+) -> Estimate | QueryAnswer:
+    """Probability of the target in one new case, p(target | given, do(do), D).
+
+    Parameters
+    ----------
+    posterior, table, target, given, do, networks, prior, exact_budget
+        As for `query`; no parameters are drawn.
+
+    Returns
+    -------
+    Estimate or QueryAnswer
+        With its Monte Carlo error, of a ratio of means over graphs; a predictive probability has no posterior spread.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("reinis")
+    >>> answer = predictive(doxa.learn(table, seed=1), table, "smoke", given={"phys": "no", "family": "positive"})
+    >>> round(sum(e.value for e in answer.values()), 9), answer.effective_networks > 900
+    (1.0, True)
+    """
+    question = read_question(table.names, table.states, target, given, do)
+    return predictive_of(draw_networks(posterior, table, networks, prior=prior), question, exact_budget)
+
+
+def predictive_of(
+    draws: NetworkDraws, question: Question, exact_budget: Budget | int | None = None
+) -> Estimate | QueryAnswer:
+    """`predictive` of graphs that are chosen already."""
+    found = weighted_conditionals(draws, question, read_budget(exact_budget, len(draws)))
+    mean = weighted_mean(found.conditional, found.log_evidence, draws.shape, draws.reference_ess)
+    made = [mean.means.estimate(k) for k in range(found.conditional.shape[1])]
+    return made[0] if question.event is not None else _answer(draws, question, made, mean.effective_networks)
+
+
+def _answer(draws: NetworkDraws, question: Question, made: Sequence[Estimate], effective: float) -> QueryAnswer:
+    def named(positions: Mapping[int, int]) -> dict[str, str]:
+        return {draws.names[j]: draws.states[j][k] for j, k in positions.items()}
+
+    return QueryAnswer(
+        draws.names[question.target[0]],
+        dict(zip(question.labels, made, strict=True)),
+        named(question.given),
+        named(question.do),
+        len(draws),
+        float(np.round(effective, 6)),
+    )

@@ -1,0 +1,203 @@
+r"""Changes of the graph that take their cells along, proposed by a posterior that does not know the cells.
+
+The *frozen* posterior f has for score of each listed family its mean over a few reference completions, so it stays the
+same while cells change.  One step of `Auto`, which is reversible for f, proposes G' from G; the graph and new values of
+the cells concerned are then offered together (`doxa.structure.cases.incomplete.joint`) and accepted with probability
+
+.. math:: \min\Big\{1, \frac{\hat\pi(G')\, f(G)}{\hat\pi(G)\, f(G')}\Big\}.
+
+An offer costs a thousand steps, and cells matter to few pairs of graphs: to those of which one completion says what
+another denies.  Where the log ratio of the two graphs' scores differs by less than ``least_spread`` over the reference
+completions, nothing is offered.  That rule treats the two graphs alike, so it changes no answer.
+
+At an inverse temperature below 1 the chain has the posterior to that power for target, and proposes from f to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cache, weigh_lists
+from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
+from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.joint import offer
+from doxa.structure.cases.incomplete.joint_counts import joint_work
+from doxa.structure.cases.incomplete.missing_cells import Completion, completion_of, put_cells
+from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.graph import WorkingGraph, count_bits, working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto, auto_step
+from doxa.structure.moves.changes import cache_is_full, local_scores
+from doxa.structure.moves.parent_sets import ParentSets, find_set
+from doxa.structure.moves.single_edge import log_proposals
+
+__all__ = ["Excursions", "frozen_lists", "is_worth_it"]
+
+
+class Excursions:
+    """One chain's work space; see the module's notes.
+
+    Parameters
+    ----------
+    data : IncompleteData
+    limits : Limits
+    lists : FamilyLists
+    references : list of ndarray of int, each of shape (n_missing,)
+        Completions; families that are not listed are scored on the first.
+    least_spread : float
+        Nats; see the module's notes.
+    beta : float, default=1.0
+        Inverse temperature.
+    """
+
+    def __init__(
+        self,
+        data: IncompleteData,
+        limits: Limits,
+        lists: FamilyLists,
+        references: list[NDArray[np.int16]],
+        least_spread: float,
+        beta: float = 1.0,
+    ) -> None:
+        n = data.n_nodes
+        self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
+        self.beta = beta
+        completion = completion_of(data.holes, references[0])
+        self.scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
+        self.cache = ScoreCache(n, 512 * 2**20)
+        while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
+            self.cache.grow()
+        parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
+        self.table, weights = frozen_lists(data, limits, lists, references, beta)
+        mean = weights.mean(axis=0)
+        self.number = np.lexsort((-mean, lists.node))  # in the lists, of each set in the order of the table
+        self.weights = weights
+        fill_cache(lists, mean, parents, self.cache.arrays)
+        self.local = np.zeros(n)
+        self.work = joint_work(data, beta)
+        self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
+
+    def run(
+        self, number: int, rows: NDArray[np.uint64], completion: Completion, rng: np.random.Generator
+    ) -> WorkingGraph:
+        """So many steps from a graph, given by its adjacency rows, and a completion, which is changed in place."""
+        graph = working_graph(rows)
+        auto = Auto()
+        shares = auto.shares
+        log_q = log_proposals(len(self.local))
+        standing = (graph[0].copy(), graph[1].copy(), np.zeros(len(self.local)), self.table.where.copy())
+        places = (np.zeros(len(self.local), dtype=np.int64), np.zeros(len(self.local), dtype=np.int64))
+        n_done = 0
+        local_scores(graph, self.cache.arrays, self.scoring, self.local)
+        while n_done < number:
+            while self.cache.wants_to_grow and self.cache.can_grow:
+                self.cache.grow()
+            n_done = _run(
+                n_done, number, graph, self.local, self.limits, self.cache.arrays, self.scoring, self.table, shares,
+                log_q, self.beta, self.number, self.weights, self.least_spread, standing, places, completion,
+                self.lists, self.data.rule, self.data.prior.arrays, self.work, self.done, np.empty(2), rng,
+            )  # fmt: skip
+        return working_graph(graph[1])
+
+
+def frozen_lists(
+    data: IncompleteData,
+    limits: Limits,
+    lists: FamilyLists,
+    references: list[NDArray[np.int16]],
+    beta: float = 1.0,
+) -> tuple[ParentSets, NDArray[np.float64]]:
+    """The lists of the frozen posterior to a power, and each set's log weight on each reference completion."""
+    weights, table = _weights_on(references, data, limits, lists), list_layout(lists)
+    arrange(table, lists, beta * weights.mean(axis=0))
+    return table, weights
+
+
+def _weights_on(
+    references: list[NDArray[np.int16]], data: IncompleteData, limits: Limits, lists: FamilyLists
+) -> NDArray[np.float64]:
+    """Log weights of the listed families on each completion, shape (n_references, n_sets); made once a process."""
+
+    def weigh() -> NDArray[np.float64]:
+        completion = completion_of(data.holes, references[0])
+        scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
+        weights = np.zeros((len(references), lists.n_sets))
+        for weight, cells in zip(weights, references, strict=True):
+            put_cells(completion, data.holes, cells)
+            weigh_lists(completion, scoring, lists, np.zeros(lists.sets.shape[1], dtype=np.uint64), weight)
+        return weights
+
+    arrays: list[NDArray[Any]] = [lists.node, lists.sets, *references]
+    digest = hashlib.blake2b(b"".join(array.tobytes() for array in arrays))
+    found: NDArray[np.float64] = data.remember(f"weights of lists {digest.hexdigest()}", limits, weigh)
+    return found
+
+
+@hot
+def _run(
+    first: int, number: int, graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, table: Any, shares: Any,
+    log_q: Any, beta: float, number_of: Any, weights: Any, least_spread: float, standing: Any, places: Any,
+    completion: Any, lists: Any, rule: Any, prior: Any, work: Any, done: Any, proposed: Any, rng: np.random.Generator,
+) -> int:  # fmt: skip
+    n_edges = 0
+    for node in range(local.size):
+        table.where[node] = find_set(table, node, graph[0][node])
+        n_edges += count_bits(graph[0], node)
+    _go_to((graph[0], graph[1], local, table.where), standing)
+    for step in range(first, number):
+        if cache_is_full(cache):
+            return step
+        done[0] += 1
+        after = auto_step(graph, local, beta, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
+        if after < 0:
+            continue
+        taken = False
+        log_frozen = 0.0  # of f to the power
+        for node in range(local.size):
+            log_frozen += beta * (local[node] - standing[2][node])
+            places[0][node] = number_of[standing[3][node]] if standing[3][node] >= 0 else -1
+            places[1][node] = number_of[table.where[node]] if table.where[node] >= 0 else -1
+        here, there = (standing[0], places[0]), (graph[0], places[1])
+        if is_worth_it(here, there, weights, least_spread):
+            done[1] += 1
+            taken = offer(here, there, log_frozen, completion, lists, rule, prior, work, rng)
+        if taken:
+            done[2] += 1
+            n_edges = after
+            _go_to((graph[0], graph[1], local, table.where), standing)
+        else:
+            _go_to(standing, (graph[0], graph[1], local, table.where))
+    return number
+
+
+@hot
+def _go_to(source: Any, target: Any) -> None:
+    """Copy parents, children, scores and places in the lists."""
+    for node in range(source[2].size):
+        for w in range(source[0].shape[1]):
+            target[0][node, w], target[1][node, w] = source[0][node, w], source[1][node, w]
+        target[2][node], target[3][node] = source[2][node], source[3][node]
+
+
+@hot
+def is_worth_it(before: Any, after: Any, weights: Any, least_spread: float) -> bool:
+    """Whether completions differ about the two graphs; also where the change involves a set that is not listed."""
+    least, most = np.inf, -np.inf
+    for r in range(weights.shape[0]):
+        total = 0.0
+        for node in range(before[1].size):
+            differs = False
+            for w in range(before[0].shape[1]):
+                differs = differs or before[0][node, w] != after[0][node, w]
+            if differs:
+                if before[1][node] < 0 or after[1][node] < 0:
+                    return True
+                total += weights[r, after[1][node]] - weights[r, before[1][node]]
+        least, most = min(least, total), max(most, total)
+    return bool(most - least >= least_spread)

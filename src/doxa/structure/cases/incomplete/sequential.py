@@ -1,0 +1,165 @@
+r"""All missing cells drawn under one graph, row by row: sequential imputation (Kong, Liu & Wong 1994).
+
+The complete rows are counted first.  Then each incomplete row is put in, its missing cells drawn given the rows that
+are in already, and known by q(z | G), the product of the probabilities of all these draws.  The ratio
+
+.. math:: \hat w(G, z) = \frac{p(D, z \mid G)}{q(z \mid G)}, \qquad E_q \hat w(G, z) = p(D \mid G),
+
+is an unbiased estimate of the probability of the data under the graph, all missing cells summed out; the more of the
+table is known, the less it varies.
+
+Components of a row (`doxa.structure.cases.incomplete.blocks`) of few joint values are drawn from their exact
+distribution; larger ones a cell at a time along the graph, from predictive probabilities.  The order of the rows is
+that of the table, which knows nothing of the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.structure.cases.incomplete.blocks import (
+    MOST_JOINT,
+    gather,
+    n_joint,
+    row_work,
+    set_cell,
+    tie_cells,
+    weigh_block,
+)
+from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.families import add_case, case_probability, config_of, families_of, log_of_counts
+from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
+from doxa.structure.cases.incomplete.sweep import draw_place
+from doxa.structure.priors import family_log_prior
+
+__all__ = ["log_summed"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def log_summed(
+    data: IncompleteData,
+    parents: NDArray[np.uint64],
+    rng: np.random.Generator,
+    cells: NDArray[np.integer[Any]] | None = None,
+) -> Floats:
+    """Log of p(G) times the estimate of p(D | G), nats, for each of some graphs, with fresh cells or given ones.
+
+    Parameters
+    ----------
+    data : IncompleteData
+    parents : ndarray of uint64, shape (n, n_nodes, n_words)
+        Sets of parents.
+    rng : numpy.random.Generator
+        Advanced where cells are drawn.
+    cells : array of int, shape (n, n_missing), optional
+        The missing cells that go with each graph; drawn when left out.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The log of p(G, D, z) / q(z | G), p(G) up to its constant.
+    """
+    holes, n_nodes = data.holes, data.n_nodes
+    completion = completion_of(holes, np.zeros(holes.n_missing, dtype=np.int16))
+    work, prior = row_work(holes.n_states), data.prior.arrays
+    found = np.empty(len(parents))
+    for k, graph in enumerate(parents):
+        if cells is not None:
+            put_cells(completion, holes, cells[k])
+        families = families_of(np.ascontiguousarray(graph), completion, data.rule)
+        found[k] = _put_in(completion, families, work, cells is None, rng)
+        found[k] += sum(family_log_prior(node, graph[node], prior) for node in range(n_nodes))
+    return found
+
+
+@hot
+def _put_in(completion: Any, families: Any, work: Any, fresh: bool, rng: np.random.Generator) -> float:
+    """Log of p(D, z | G) / q(z | G); ``families`` hold all rows at first, and again in the end."""
+    n_incomplete = completion.rows.shape[0]
+    for i in range(n_incomplete):
+        _add_row(i, -1, completion, families)
+    total = 0.0
+    for node in range(completion.n_states.size):
+        begin, r = families.first_count[node], completion.n_states[node]
+        end = begin + families.slots[node] * (r + 1)
+        total += log_of_counts(families.counts, begin, end, r, families.prior_cell[node], families.prior_config[node])
+    for i in range(n_incomplete):
+        m = tie_cells(i, completion, families, work)
+        for a in range(m):
+            if work.root[a] == a:
+                size, _ = gather(a, m, families, work)
+                if n_joint(0, size, completion, work) <= MOST_JOINT or size == 1:
+                    total -= _take_block(i, size, fresh, completion, families, work, rng)
+                else:
+                    total -= _take_along(i, size, fresh, completion, families, work, rng)
+        total += _log_row(i, completion, families)
+        _add_row(i, 1, completion, families)
+    return total
+
+
+@hot
+def _add_row(i: int, weight: int, completion: Any, families: Any) -> None:
+    codes = completion.rows[i]
+    for node in range(codes.size):
+        add_case(node, config_of(node, codes, families), codes[node], weight, completion.n_states[node], families)
+
+
+@hot
+def _log_row(i: int, completion: Any, families: Any) -> float:
+    """Log predictive probability of a row that is out of the counts."""
+    codes, total = completion.rows[i], 0.0
+    for node in range(codes.size):
+        config = config_of(node, codes, families)
+        total += np.log(case_probability(node, config, codes[node], completion.n_states[node], families))
+    return total
+
+
+@hot
+def _take_block(
+    i: int, size: int, fresh: bool, completion: Any, families: Any, work: Any, rng: np.random.Generator
+) -> float:
+    """A component from its exact distribution given the rows that are in; the log probability of what it takes."""
+    joint = weigh_block(i, 0, size, completion, families, work)
+    chosen = draw_place(work.weights, joint, rng) if fresh else _standing(i, size, joint, completion, work)
+    if chosen < 0:  # every value has probability 0, and so has the row
+        return 0.0
+    mass = 0.0
+    for c in range(joint):
+        mass += work.weights[c]
+    for k in range(size):
+        set_cell(i, work.members[k], work.digits[k, chosen], completion)
+    return float(np.log(work.weights[chosen] / mass))
+
+
+@hot
+def _standing(i: int, size: int, joint: int, completion: Any, work: Any) -> int:
+    """The joint value that stands in a component."""
+    for c in range(joint):
+        same = True
+        for k in range(size):
+            same = same and work.digits[k, c] == completion.rows[i, work.members[k]]
+        if same:
+            return c
+    return -1
+
+
+@hot
+def _take_along(
+    i: int, size: int, fresh: bool, completion: Any, families: Any, work: Any, rng: np.random.Generator
+) -> float:
+    """A component a cell at a time, parents first; the log probability of what it takes."""
+    total = 0.0
+    for k in range(size):
+        node = work.members[k]
+        r, config = completion.n_states[node], config_of(node, completion.rows[i], families)
+        for state in range(r):
+            work.weights[state] = case_probability(node, config, state, r, families)
+        if fresh:
+            set_cell(i, node, draw_place(work.weights, r, rng), completion)
+        total += np.log(work.weights[completion.rows[i, node]])
+    return total

@@ -1,0 +1,143 @@
+"""One chain's work space: a completion, a graph, and the turns in which cells and graph are redrawn.
+
+A turn redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+(`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
+on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
+are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
+when a move asks for them; both are forgotten when cells change.
+
+At an inverse temperature below 1 each of the three parts keeps the joint posterior to that power.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.structure.cases.incomplete.blocks import row_work
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cache, weigh_lists
+from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
+from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.families import families_of
+from doxa.structure.cases.incomplete.joint_proposals import Excursions
+from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
+from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.graph import working_graph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets
+from doxa.structure.moves.sampler import StructureMove, Work
+
+__all__ = ["Turns"]
+
+_no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
+
+
+class Turns:
+    """See the module's notes.
+
+    Parameters
+    ----------
+    data : IncompleteData
+    limits : Limits
+    move : StructureMove
+    lists : FamilyLists or None
+        For moves that draw from lists, and for excursions.
+    rows : ndarray of uint64, shape (n_nodes, n_words)
+        Adjacency rows of the graph.
+    cells : ndarray of int, shape (n_missing,)
+        The completion.
+    place : tuple
+        Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
+    excursions : Excursions, optional
+        None for none; at the same inverse temperature.
+    beta : float, default=1.0
+        Inverse temperature.
+    """
+
+    def __init__(
+        self,
+        data: IncompleteData,
+        limits: Limits,
+        move: StructureMove,
+        lists: FamilyLists | None,
+        rows: NDArray[np.uint64],
+        cells: NDArray[np.integer[Any]],
+        place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
+        excursions: Excursions | None = None,
+        beta: float = 1.0,
+    ) -> None:
+        n, words = rows.shape
+        self.data, self.limits, self.move, self.lists, self.excursions = data, limits, move, lists, excursions
+        self.beta = beta
+        self.graph = working_graph(rows)
+        self.completion = completion_of(data.holes, cells)
+        self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
+        self.local = np.zeros(n)
+        self.work = row_work(data.holes.n_states, beta)
+        self.scoring = data.scoring(self.completion, counting_scratch(data.holes.base.shape[1]))
+        self.cache = ScoreCache(n, 512 * 2**20)
+        self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
+        self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
+        self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+        self._layout = _no_lists(n, words) if lists is None else list_layout(lists)
+        self._weight = np.zeros(0 if lists is None else lists.n_sets)
+        if lists is not None:
+            while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
+                self.cache.grow()
+
+    @property
+    def cells(self) -> NDArray[np.int16]:
+        """The completion, in the order of the missing cells."""
+        holes = self.data.holes
+        return self.completion.rows[holes.row, holes.column]
+
+    def redraw_cells(self, sweeps: int, rng: np.random.Generator) -> None:
+        """Redraw every missing cell ``sweeps`` times, and exchange labels of hidden columns."""
+        families = families_of(self.graph[0], self.completion, self.data.rule)
+        for _ in range(sweeps):
+            sweep_cells(self.completion, families, self.work, self.rows_done, rng)
+        for column in self.data.holes.hidden.tolist():
+            r = int(self.data.holes.n_states[column])
+            a, b = int(rng.random() * r), int(rng.random() * r)
+            swap_labels(column, a, b, self.completion, families)
+
+    def score_afresh(self) -> None:
+        """Forget the scores of older completions; weigh the lists, and score the graph's families."""
+        self.cache.scores[:] = np.nan
+        self.cache.used[:] = 0
+        self.cache.statistics[:] = 0
+        if self.lists is not None:
+            weigh_lists(self.completion, self.scoring, self.lists, self._spare[1], self._weight)
+            arrange(self._layout, self.lists, self.beta * self._weight)
+            fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
+        local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
+
+    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
+        """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
+        nothing = (np.zeros((0, *self.graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
+        done = 0
+        while True:
+            work = Work(
+                self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position,
+                self.cache.arrays, self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2),
+                self._spare,
+            )  # fmt: skip
+            done = self.move.advance(work, done, steps, rng)
+            if done == steps:
+                break
+            self.cache.grow()
+        self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
+
+    def turn(self, sweeps: int, excursions: int, steps: int, rng: np.random.Generator) -> None:
+        """Redraw the cells, cells and graph together, then the graph."""
+        self.redraw_cells(sweeps, rng)
+        if self.excursions is not None:
+            self.graph = self.excursions.run(excursions, self.graph[1], self.completion, rng)
+        self.score_afresh()
+        self.move_graph(steps, rng)

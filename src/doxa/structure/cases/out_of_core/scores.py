@@ -1,0 +1,123 @@
+"""`CountedScores`: scores of all families within the limits, made beforehand from counts of sets of columns.
+
+Samplers look scores up in a cache.  Here it holds every family that is possible, shared by all chains and never written
+again, so that samplers, starts and exact sums run on it unchanged.  Each set of columns is scored as a table of its
+own, by the code that scores families of tables in memory: up to 4096 cells the scores are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.data.large.table import CountedTable, SizedCounts
+from doxa.models.bits import n_words
+from doxa.structure.cases.out_of_core.families import predicted_cost
+from doxa.structure.cases.out_of_core.sums import CountedSums
+from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
+from doxa.structure.families.counting import CountingScratch, counting_scratch
+from doxa.structure.families.rules import Rule
+from doxa.structure.families.scores import family_log_marginal
+from doxa.structure.families.shared_counts import SharedCounts
+from doxa.structure.limits import Limits, is_legal_family
+from doxa.structure.priors import family_log_prior
+
+__all__ = ["CountedScores"]
+
+_SPACE = 4  # slots for each family: a window of 16 is then hardly ever full
+
+
+@dataclass(eq=False)
+class CountedScores(FamilyScores):
+    """`FamilyScores` of a `CountedTable`: every family within the limits, and no other.
+
+    Parameters
+    ----------
+    table : CountedTable
+        With the counts of all sets that `doxa.structure.cases.out_of_core.families.needed_sets` lists for the limits.
+    score, prior
+        As for `FamilyScores`.
+    limits : Limits
+    """
+
+    table: CountedTable
+    limits: Limits = field(kw_only=True)
+    _ready: ScoreCache = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        families = predicted_cost(self.limits, self.table.n_states, self.table.n_rows).n_families
+        capacity = 1 << max(8, int(_SPACE * families / self.n_nodes).bit_length())
+        self._ready = self._filled(capacity)
+        while self._ready.statistics[1]:  # a window was full: one node has more families than the others
+            capacity *= 2
+            self._ready = self._filled(capacity)
+        self._all = [self._ready]
+
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        # Of no use: one row for compiled loops to have something of the right type.
+        n = self.n_nodes
+        return np.zeros((n, 1), dtype=np.int16), np.array([self.table.n_rows]), self.table.n_states
+
+    @contextmanager
+    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+        """The one cache, which holds all that may be asked for; what it does not hold would be NaN."""
+        nothing = Rule(self.rule.kind, np.nan, np.nan)
+        yield self._ready, (self.data, nothing, self.prior.arrays, counting_scratch(1))
+        assert not self._ready.statistics[0], "a family beyond the limits was asked for"
+
+    def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
+        """Sums for score tables, from the counts."""
+        return CountedSums(self.table.sizes, self.data, self.rule, most_columns, pool)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_all": self._all}  # the cache cannot be made again from anything smaller
+
+    def _filled(self, capacity: int) -> ScoreCache:
+        cache = ScoreCache(self.n_nodes, 0)  # never grows
+        cache.allocate(capacity)
+        n_states, rule, prior = self.table.n_states, self.rule, self.prior.arrays
+        words, local = np.zeros(n_words(self.n_nodes), dtype=np.uint64), np.zeros(1, dtype=np.uint64)
+        for size, sized in self.table.sizes.items():
+            if size:
+                scratch = _scratch(sized)
+                radices, rules = n_states[sized.members], (self.limits, rule, prior)
+                _score_sets(sized, sized.codes.T, radices, rules, scratch, words, local, cache.arrays)
+        return cache
+
+
+def _scratch(sized: SizedCounts) -> CountingScratch:
+    """Work arrays for the largest set; as in memory, tables of up to 4096 cells are filled in their order."""
+    return counting_scratch(int(np.diff(sized.first).max(initial=1)))
+
+
+@hot
+def _score_sets(
+    sized: Any, columns: Any, radices: Any, rules: Any, scratch: Any, words: Any, local: Any, cache: Any
+) -> None:
+    """Store the scores of the families that have all columns of a set, for all sets of one size."""
+    limits, rule, prior = rules
+    config, cell, counts, keys, names, box = scratch
+    members, first, weights = sized.members, sized.first, sized.counts
+    size = members.shape[1]
+    for k in range(members.shape[0]):
+        begin, end = first[k], first[k + 1]
+        data = (columns[:, begin:end], weights[begin:end], radices[k])
+        own = (config[: end - begin], cell[: end - begin], counts, keys, names, box)
+        for c in range(size):
+            child = members[k, c]
+            words[:] = 0
+            for j in range(size):
+                if j != c:
+                    words[members[k, j] >> 6] |= np.uint64(1) << np.uint64(members[k, j] & 63)
+            if is_legal_family(limits, child, words):
+                local[0] = (np.uint64(1) << np.uint64(size)) - np.uint64(1) - (np.uint64(1) << np.uint64(c))
+                score = family_log_marginal(c, local, data, rule, own) + family_log_prior(child, words, prior)
+                store_score(child, words, score, cache)

@@ -1,0 +1,82 @@
+"""What sums over all graphs cost, before they are made: counted steps and bytes, never seconds.
+
+The counts depend on the number of nodes and of families alone.  They are upper bounds: peaked weights let
+`doxa.structure.exact.dag_sums` leave out most sets.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from doxa.errors import ArgumentError
+
+__all__ = ["ExactCost", "family_count", "fits", "predicted_cost"]
+
+_BYTES_PER_FAMILY = 144  # the list and its copies while it is checked and sorted, the posterior, the draws' tables
+
+
+class ExactCost(NamedTuple):
+    """Cost of an exact answer."""
+
+    n_operations: int  # pairs of disjoint sets and additions of numbers; a core does some 10^8 a second
+    n_bytes: int  # at the highest point
+
+    def __str__(self) -> str:
+        memory = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 5e7 else "little memory"
+        return f"{_short(self.n_operations)} operations and {memory}"
+
+
+def predicted_cost(n_nodes: int, max_parents: int | None = None) -> ExactCost:
+    """Cost of `doxa.structure.exact.dag_sums.sum_over_dags`, scoring the families not included.
+
+    Parameters
+    ----------
+    n_nodes : int
+    max_parents : int, optional
+        Cap of the number of parents; no cap when left out.
+
+    Examples
+    --------
+    >>> print(predicted_cost(20, max_parents=3))
+    7.2e9 operations and 0.8 GB
+    """
+    if n_nodes < 1:
+        raise ArgumentError(f"n_nodes is {n_nodes}; it must be 1 or more")
+    n_sets, n_families = 2**n_nodes, family_count(n_nodes, max_parents)
+    # every pair (R, T) is met once forward and once backward; every node's table is summed over subsets and supersets
+    n_operations = 2 * 3**n_nodes + n_nodes * (n_nodes - 1) * n_sets // 2
+    # alpha: two doubles and 4 bytes a node; its derivative: a double and 4 bytes; A and F: four doubles each
+    n_bytes = n_sets * (n_nodes * (20 + 12) + 2 * 32) + 2 * n_sets * 12 + n_families * _BYTES_PER_FAMILY
+    return ExactCost(n_operations, n_bytes)
+
+
+def family_count(n_nodes: int, max_parents: int | None = None) -> int:
+    """Number of families of all nodes together.
+
+    Examples
+    --------
+    >>> family_count(20, 3)
+    23200
+    """
+    cap = n_nodes - 1 if max_parents is None else min(max_parents, n_nodes - 1)
+    return n_nodes * sum(math.comb(n_nodes - 1, size) for size in range(cap + 1))
+
+
+def fits(cost: ExactCost, budget: ExactCost) -> bool:
+    """Whether neither the operations nor the bytes exceed the budget.
+
+    Examples
+    --------
+    >>> fits(predicted_cost(20, max_parents=3), budget=ExactCost(10**10, 4 * 10**9))
+    True
+    """
+    return cost.n_operations <= budget.n_operations and cost.n_bytes <= budget.n_bytes
+
+
+def _short(number: int) -> str:
+    """1234567 as '1.2e6'."""
+    if number < 10_000:
+        return str(number)
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"

@@ -1,0 +1,2 @@
+from doxa.structure.families.logistic.score import FamilyMixture as FamilyMixture
+from doxa.structure.families.logistic.score import Logistic as Logistic

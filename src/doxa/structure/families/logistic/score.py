@@ -1,0 +1,218 @@
+r"""`Logistic` and `FamilyMixture`: the settings of scores that know logistic families.
+
+**The prior's scale.**  States are coded -1 and +1, so at coefficients of 0 one case says about each of them what a
+normal observation of variance 4 says: the Fisher information is :math:`\tfrac14 E[x x^T]`, a quarter of the identity
+for balanced, unrelated parents.  The default scale of 2 is therefore the prior of one case (unit information; Kass &
+Wasserman 1995), as an equivalent sample size of 1 is for BDeu.  It is also mild: a node without parents gets nearly
+the uniform prior (whose logit has standard deviation 1.81), and a parent changes the logit by 4 at one standard
+deviation.  A scale that is far too wide, such as 10, is harmless where parameters are fitted, but every edge then pays
+about :math:`\ln 5` nats more, and rows of tables near 0 and 1 are what it expects.
+
+**Not score equivalent.**  x -> y and y -> x hold the same laws, with different priors: their scores differ by an amount
+that stays bounded as rows are added.  In a `FamilyMixture` both types are the same model where a family has at most
+one varying parent (every function of one binary parent is logistic), so no data tell them apart; there both take the
+table's prior, the type keeps its prior probability, and single edges stay score equivalent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.families.logistic.work import MOST_PARENTS
+from doxa.structure.families.rules import Rule
+
+if TYPE_CHECKING:
+    from doxa.structure.limits import Limits
+
+__all__ = [
+    "BOUND_RULE",
+    "LOGISTIC_RULE",
+    "METHODS",
+    "MIXTURE_RULE",
+    "OPTIMAL_RULE",
+    "FamilyMixture",
+    "Logistic",
+    "LogisticRule",
+]
+
+LOGISTIC_RULE, BOUND_RULE, OPTIMAL_RULE, MIXTURE_RULE = 3, 4, 5, 6
+METHODS = ("laplace", "jaakkola_jordan", "optimal")
+_KIND = dict(zip(METHODS, (LOGISTIC_RULE, BOUND_RULE, OPTIMAL_RULE), strict=True))
+_IN_WORDS = {
+    "laplace": "Laplace with importance weights",
+    "jaakkola_jordan": "Jaakkola-Jordan bound",
+    "optimal": "bound by the best Gaussian",
+}
+_SCALES = (1e-3, 1e3)
+
+
+class LogisticRule(NamedTuple):
+    """What the scorer takes; the first three fields are those of `doxa.structure.families.rules.Rule`."""
+
+    kind: int
+    log_weight: float
+    log_cases: float
+    scale: float
+    tolerance: float
+    log_table_share: float
+    log_logistic_share: float
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Log evidence of Bayesian logistic regression on the parents, main effects only; see the module's notes.
+
+    Parameters
+    ----------
+    prior_scale : float, default=2.0
+        Standard deviation of the normal prior of the bias and of every coefficient, from 0.001 to 1000.
+    method : str, default="laplace"
+        ``"laplace"`` corrected by importance weights, or a lower bound, with an error that is not known:
+        ``"jaakkola_jordan"`` or, far tighter, ``"optimal"``, the bound of the best Gaussian.
+    tolerance : float, default=0.01
+        Standard error (nats) to which a family's score is refined, from 1e-6 to 1; for ``"laplace"``.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a number is out of its range or the method unknown.
+
+    Examples
+    --------
+    >>> Logistic().text
+    'logistic score, prior scale 2, Laplace with importance weights'
+    """
+
+    prior_scale: float = 2.0
+    method: str = "laplace"
+    tolerance: float = 0.01
+
+    name: ClassVar[str] = "logistic"
+    is_logistic: ClassVar[bool] = True
+    is_score_equivalent: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prior_scale", _number("prior_scale", self.prior_scale, *_SCALES))
+        object.__setattr__(self, "tolerance", _number("tolerance", self.tolerance, 1e-6, 1.0))
+        if self.method not in METHODS:
+            raise ArgumentError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, METHODS))}")
+
+    def logistic_rule(self, n_cases: int) -> LogisticRule:
+        """What the logistic scorer takes."""
+        kind = _KIND[self.method]
+        return LogisticRule(kind, 0.0, math.log(max(1, n_cases)), self.prior_scale, self.tolerance, 0.0, 0.0)
+
+    def rule(self, n_cases: int) -> Rule:
+        """The score as compiled loops take it."""
+        return _rule(self.logistic_rule(n_cases))
+
+    def check_states(self, names: tuple[str, ...], n_states: NDArray[np.int64]) -> None:
+        """Raise `ArgumentError` unless every column has at most two states."""
+        many = [f"{name!r} ({count} states)" for name, count in zip(names, n_states.tolist(), strict=True) if count > 2]
+        if many:
+            raise ArgumentError(
+                f"the logistic score needs columns of two states, and the table has {', '.join(many[:6])}; merge "
+                "states (bins= of read_table), leave the columns out, or score families by tables"
+            )
+
+    def check_parents(self, names: tuple[str, ...], limits: Limits) -> None:
+        """Raise `ArgumentError` if a node may have more than 63 parents."""
+        most = limits.most_parents
+        node = int(most.argmax())
+        if most[node] > MOST_PARENTS:
+            raise ArgumentError(
+                f"{names[node]!r} may have {most[node]} parents, and a logistic family has at most {MOST_PARENTS}; "
+                f"give max_parents={MOST_PARENTS} or fewer"
+            )
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"logistic score, prior scale {self.prior_scale:g}, {_IN_WORDS[self.method]}"
+
+
+@dataclass(frozen=True)
+class FamilyMixture:
+    r"""Each family is a table or a logistic regression: the sum over both, :math:`\ln(w_t e^{s_t} + w_l e^{s_l})`.
+
+    Families with a column of more than two states are tables, and where both types are the same model the table's
+    score stands for both; see the module's notes.
+
+    Parameters
+    ----------
+    equivalent_sample_size : float, default=1.0
+        Of the table's BDeu prior, above 0.
+    prior_scale : float, default=2.0
+        Of the logistic families, as for `Logistic`.
+    logistic_share : float, default=0.5
+        Prior probability w_l that a family is logistic, between 0 and 1.
+    tolerance : float, default=0.01
+        As for `Logistic`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a number is out of its range.
+    """
+
+    equivalent_sample_size: float = 1.0
+    prior_scale: float = 2.0
+    logistic_share: float = 0.5
+    tolerance: float = 0.01
+
+    name: ClassVar[str] = "family_mixture"
+    is_logistic: ClassVar[bool] = True
+    is_score_equivalent: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "equivalent_sample_size": (1e-300, 1e300), "prior_scale": _SCALES, "logistic_share": (1e-9, 1 - 1e-9),
+            "tolerance": (1e-6, 1.0),
+        }  # fmt: skip
+        for name, (least, most) in bounds.items():
+            object.__setattr__(self, name, _number(name, getattr(self, name), least, most))
+
+    def logistic_rule(self, n_cases: int) -> LogisticRule:
+        """What the logistic scorer takes."""
+        return LogisticRule(
+            MIXTURE_RULE,
+            math.log(self.equivalent_sample_size),
+            math.log(max(1, n_cases)),
+            self.prior_scale,
+            self.tolerance,
+            math.log1p(-self.logistic_share),
+            math.log(self.logistic_share),
+        )
+
+    def rule(self, n_cases: int) -> Rule:
+        """The score as compiled loops take it."""
+        return _rule(self.logistic_rule(n_cases))
+
+    def check_states(self, names: tuple[str, ...], n_states: NDArray[np.int64]) -> None:
+        """Every table will do."""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return (
+            f"sum over tables (BDeu, equivalent sample size {self.equivalent_sample_size:g}) and logistic families "
+            f"(prior scale {self.prior_scale:g}, prior probability {self.logistic_share:g})"
+        )
+
+
+def _rule(rule: LogisticRule) -> Rule:
+    return Rule(rule.kind, rule.log_weight, rule.log_cases)
+
+
+def _number(name: str, value: Any, least: float, most: float) -> float:
+    if isinstance(value, (str, bytes, bool)) or not isinstance(value, (int, float, np.floating, np.integer)):
+        raise ArgumentTypeError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
+    if not least <= value <= most:
+        raise ArgumentError(f"{name} is {value!r}; it must be from {least:g} to {most:g}")
+    return float(value)

@@ -1,0 +1,240 @@
+"""`ExactStructurePosterior`: what `doxa.learn` returns when there are few enough graphs to sum over all of them.
+
+Edges, adjacencies, ancestors, parent sets, probabilities of single graphs and the log marginal likelihood are exact.
+All else is the mean of independent exact draws of graphs, with its Monte Carlo error.  Whether a sum is worth its cost
+is decided on counted operations and bytes (`doxa.structure.exact.dag_budget`), never on seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.indicators import Status
+from doxa.estimates.stopping import StopReport
+from doxa.estimates.trace import Trace
+from doxa.progress import tell
+from doxa.structure.exact.dag_budget import ExactCost, fits, predicted_cost
+from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.moves.exact import Exact
+from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
+from doxa.structure.posterior.verdict import Verdict, wide_families
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.structure.runs.options import RunOptions
+
+__all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs", "worth_it"]
+
+logger = logging.getLogger("doxa")
+
+BUDGET = ExactCost(300_000_000, 2_000_000_000)  # some seconds: up to 17 columns with any number of parents
+_MOST_LOGISTIC, _MOST_LOGISTIC_PARENTS = 10, 4
+DRAWS = 2500  # of each chain, for what has no exact sum
+
+
+@dataclass(frozen=True)
+class ExactProbabilities:
+    """Exact probabilities in the place of `doxa.estimates.indicators.IndicatorDiagnostics`."""
+
+    probability: NDArray[np.float64]
+
+    @property
+    def mcse(self) -> NDArray[np.float64]:
+        """Zero."""
+        return np.zeros_like(self.probability)
+
+    @property
+    def ess(self) -> NDArray[np.float64]:
+        """Infinite."""
+        return np.full_like(self.probability, np.inf)
+
+    @property
+    def r_hat(self) -> NDArray[np.float64]:
+        """Not a number: no chains are compared."""
+        return np.full_like(self.probability, np.nan)
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """All known."""
+        return np.full(self.probability.shape, Status.OK, dtype=np.int8)
+
+    def interval(self, prob: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: ARG002
+        """The probabilities themselves."""
+        return self.probability, self.probability
+
+    def estimate(self, index: tuple[int, ...] = ()) -> Estimate:
+        """One of them."""
+        return Estimate.exactly(float(self.probability[index]))
+
+
+class ExactStructurePosterior(StructurePosterior):
+    """The posterior over directed acyclic graphs, summed over all of them.
+
+    Everything that `StructurePosterior` offers is there.  ``trace`` holds independent draws of graphs.
+
+    Attributes
+    ----------
+    exact : ExactPosterior
+        The sums.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+    >>> print(posterior.edge("smoke", "protein"))
+    0.268793 (exact)
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        trace: Trace,
+        options: RunOptions,
+        exact: ExactPosterior,
+        seconds: float,
+        source: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(names, trace, Exact(), options, None, StopReport("exact", None, seconds), source)
+        self.exact = exact
+
+    def __repr__(self) -> str:
+        return f"ExactStructurePosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the sum over graphs of score times prior weight, nats; the weights need not sum to 1."""
+        return self.exact.log_evidence
+
+    @cached_property
+    def log_marginal_likelihood(self) -> Estimate:
+        """Log P(data), nats: the evidence divided by the sum of the prior weights over all possible graphs."""
+        from doxa.structure.exact.dag_sums import log_sum_over_dags
+        from doxa.structure.exact.enumeration import prior_weights
+
+        return Estimate.exactly(self.log_evidence - log_sum_over_dags(prior_weights(self.options)))
+
+    @cached_property
+    def edge_diagnostics(self) -> Any:
+        """Probabilities of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
+        return ExactProbabilities(self.exact.edge_probabilities)
+
+    @cached_property
+    def adjacency_diagnostics(self) -> Any:
+        """Probabilities of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
+        return ExactProbabilities(self.exact.edge_probabilities + self.exact.edge_probabilities.T)
+
+    @property
+    def expected_edges(self) -> Estimate:
+        """Posterior mean of the number of edges."""
+        return Estimate.exactly(float(self.exact.edge_probabilities.sum()))
+
+    def ancestors(self) -> pd.DataFrame:
+        """Posterior probability that there is a directed path from one node to another; exact."""
+        from doxa.structure.posterior.features import pair_frame
+
+        found: Any = ExactProbabilities(self.exact.ancestor_probabilities)
+        return pair_frame(self.names, ("ancestor", "descendant"), found)
+
+    def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
+        """Posterior probability of the parent sets of a node; exact."""
+        import pandas as pd
+
+        sets = self.exact.parent_sets(node)
+        masks = sets.masks[: check_whole("most", most, 1)].tolist()
+        parents = [tuple(name for j, name in enumerate(self.names) if mask >> j & 1) for mask in masks]
+        found = ExactProbabilities(sets.probability[: len(masks)])
+        return pd.DataFrame(
+            {
+                "parents": pd.Series(parents, dtype=object),
+                "probability": found.probability,
+                "mcse": found.mcse,
+                "ess": found.ess,
+                "r_hat": found.r_hat,
+            }
+        )
+
+    def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
+        """The most probable graphs among the draws, with their exact probabilities."""
+        return tuple(
+            graph._replace(frequency=Estimate.exactly(math.exp(graph.log_score - self.log_evidence)))
+            for graph in super().graphs(most)
+        )
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart: there is nothing to run longer."""
+        error = math.exp(self.exact.log_relative_error)
+        text = (
+            "Exact: a sum over all graphs within the limits, with an error below "
+            f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
+            f"over {self.n_edges.size} independent draws."
+        )
+        wide = wide_families(self)
+        return Verdict(True, f"{text} {wide}" if wide else text)
+
+
+def worth_it(options: RunOptions) -> bool:
+    """Whether the sum over all graphs is within the budget."""
+    n = len(options.names)
+    if options.score.is_logistic and n > _MOST_LOGISTIC and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS:
+        return False  # a family of many parents takes milliseconds
+    return n <= MOST_NODES and fits(_cost(options), BUDGET)
+
+
+def _cost(options: RunOptions) -> ExactCost:
+    return predicted_cost(len(options.names), int(options.limits.most_parents.max()))
+
+
+def sum_over_graphs(
+    scores: FamilyScores,
+    options: RunOptions,
+    chains: int,
+    entropy: int,
+    workers: int | None,
+    source: dict[str, Any] | None = None,
+) -> ExactStructurePosterior:
+    """Sum over all graphs, and draw some of them.
+
+    Raises
+    ------
+    ArgumentError
+        If there are more nodes than can be summed over.
+    PrecisionError
+        If the sums lose too many digits.
+    """
+    from doxa.structure.exact.enumeration import exact_posterior
+
+    if len(options.names) > MOST_NODES:
+        raise ArgumentError(
+            f"exact is True, but the table has {len(options.names)} columns, and all graphs are summed for at most "
+            f"{MOST_NODES}; leave exact out to sample, or select columns"
+        )
+    tell("summing over all graphs")
+    logger.info("summing over all graphs: at most %s", _cost(options))
+    begin = time.monotonic()
+    exact = exact_posterior(scores, options.limits, workers)
+    rows = [
+        exact.draw(DRAWS, np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain,))))
+        for chain in range(chains)
+    ]
+    graphs = np.stack(rows)
+    log_score = np.stack([local_weights(scores, chain).sum(axis=1) for chain in rows])
+    n_edges = np.bitwise_count(graphs).sum(axis=(2, 3)).astype(np.int32)
+    nothing = {"proposed": np.zeros(chains, dtype=np.int64), "accepted": np.zeros(chains, dtype=np.int64)}
+    trace = Trace(
+        {"rows": graphs, "log_score": log_score, "n_edges": n_edges}, thin=1, n_warmup=0, entropy=entropy, info=nothing
+    )
+    return ExactStructurePosterior(options.names, trace, options, exact, time.monotonic() - begin, source)

@@ -1,0 +1,298 @@
+"""Posterior probabilities of what graphs say: classes of edges, ancestors, Markov blankets, parent sets, any function.
+
+Each is a frequency over the draws (Riggelsen, ch. 4, eq. 4.12), worked out once for every different graph of the sample
+and then diagnosed as a 0/1 quantity of the chains, so every number has its Monte Carlo error.  The compiled reading of
+graphs is in `doxa.structure.posterior.relations`, the errors are in `doxa.estimates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa import estimates
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
+from doxa.models import Dag
+from doxa.models.bits import pack_rows, unpack_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.structure.posterior.sample import GraphSample
+
+__all__ = [
+    "ancestors",
+    "cpdag_edges",
+    "edge_position",
+    "feature_mean",
+    "frequency_of",
+    "listed",
+    "markov_blankets",
+    "mean_over_draws",
+    "pair_frame",
+    "parent_sets",
+]
+
+_AT_A_TIME = 64  # parent sets diagnosed together: 64 bytes a draw
+
+
+def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
+    """Posterior probability of every edge of the equivalence class: what data alone can tell of directions.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``source, target, kind, probability, mcse, ess, r_hat``, most probable first.  ``kind`` is
+        ``"directed"`` for a compelled edge source -> target, which all graphs of the class share (one row for each
+        ordered pair), and ``"undirected"`` for an edge that has either direction in some graph of the class (one row
+        for each pair, in the order of the nodes).  The three rows of a pair add up to the probability that the
+        two are joined.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> posterior.cpdag_edges().loc[0, ["source", "target", "kind"]].tolist()
+    ['mental', 'phys', 'undirected']
+    """
+    import pandas as pd
+
+    from doxa.structure.posterior.relations import class_rows
+
+    rows, _ = posterior._distinct
+    frames = []
+    for kind, found in zip(("directed", "undirected"), class_rows(rows), strict=True):
+        diagnostics = _relation_diagnostics(posterior, found)
+        frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once=kind == "undirected")
+        frame.insert(2, "kind", kind)
+        frames.append(frame)
+    return _most_probable_first(pd.concat(frames, ignore_index=True))
+
+
+def ancestors(posterior: GraphSample) -> pd.DataFrame:
+    """Posterior probability that there is a directed path from one node to another.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``ancestor, descendant, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes, most
+        probable first.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> paths = posterior.ancestors().set_index(["ancestor", "descendant"])["probability"]
+    >>> bool(paths["smoke", "systol"] > posterior.edge("smoke", "systol").value)
+    True
+    """
+    from doxa.structure.posterior.relations import descendant_rows
+
+    rows, _ = posterior._distinct
+    diagnostics = _relation_diagnostics(posterior, descendant_rows(rows))
+    return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics)
+
+
+def markov_blankets(posterior: GraphSample) -> pd.DataFrame:
+    """Posterior probability that one node belongs to the Markov blanket of another.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``node, member, probability, mcse, ess, r_hat``, most probable first.  Membership is mutual; each pair
+        stands in both orders, so that the rows with one ``node`` are its blanket.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> frame = posterior.markov_blankets()
+    >>> frame[frame["node"] == "smoke"]["member"].head(2).tolist()
+    ['phys', 'protein']
+    """
+    from doxa.structure.posterior.relations import blanket_rows
+
+    rows, _ = posterior._distinct
+    diagnostics = _relation_diagnostics(posterior, blanket_rows(rows))
+    return pair_frame(posterior.names, ("node", "member"), diagnostics)
+
+
+def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFrame:
+    """Posterior probability of the parent sets of a node.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    node : str
+        Name of the node.
+    most : int, default=10
+        How many to return; there may be fewer.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``parents, probability, mcse, ess, r_hat``, most probable first; ``parents`` is a tuple of names in the
+        order of the nodes.  Sets that no sampled graph has are not listed.
+
+    Raises
+    ------
+    ArgumentError
+        If ``node`` is not a node of the posterior, or ``most`` is below 1.
+    ArgumentTypeError
+        If ``most`` is not a whole number.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> posterior.parent_sets("family", most=1).loc[0, "parents"]
+    ()
+    """
+    import pandas as pd
+
+    from doxa.structure.posterior.relations import label_rows
+
+    if node not in posterior.names:
+        raise ArgumentError(
+            f"node is {node!r}, which is not in this posterior; its nodes are {listed(posterior.names)}"
+        )
+    most = check_whole("most", most, 1)
+    rows, which = posterior._distinct
+    n = len(posterior.names)
+    at = posterior.names.index(node)
+    is_parent = (rows[:, :, at >> 6] >> np.uint64(at & 63) & np.uint64(1)).astype(np.bool_)
+    sets = pack_rows(is_parent)
+    first, label = label_rows(sets)
+    counts = np.bincount(label, weights=np.bincount(which.ravel()))
+    best = np.argsort(-counts, kind="stable")[:most]
+    of_draws = label[which]
+    columns: dict[str, list[Any]] = {name: [] for name in ("probability", "mcse", "ess", "r_hat")}
+    for start in range(0, len(best), _AT_A_TIME):
+        chosen = best[start : start + _AT_A_TIME]
+        found = diagnose_indicators(IndicatorCounts.from_draws(of_draws[..., None] == chosen), posterior.reference_ess)
+        for name, values in columns.items():
+            values.extend(getattr(found, name))
+    members = unpack_rows(sets[first[best]], n)
+    parents = [tuple(posterior.names[i] for i in np.flatnonzero(member)) for member in members]
+    return pd.DataFrame({"parents": pd.Series(parents, dtype=object), **columns})
+
+
+def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
+    """Posterior mean of any function of the graph: see `StructurePosterior.feature`.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> feature_mean(posterior, lambda dag: dag.n_edges) == posterior.expected_edges
+    True
+    """
+    rows, _ = posterior._distinct
+    return mean_over_draws(posterior, [f(Dag.from_rows(graph, posterior.names)) for graph in rows], "f")
+
+
+def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: str) -> Estimate:
+    """Mean over the draws of what a function returned for every different graph of the sample.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    values : sequence
+        One value for each different graph, in the order of ``posterior._distinct``: numbers, or True and False.
+    function : str
+        Name of the argument that returned them, for messages.
+
+    Returns
+    -------
+    Estimate
+        With the error of an indicator when all values are True or False, else that of a real quantity.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is not a finite number.
+    """
+    _, which = posterior._distinct
+    if all(isinstance(value, (bool, np.bool_)) for value in values):
+        return frequency_of(posterior, np.array(values, dtype=np.bool_)[which])
+    numbers = []
+    for value in values:
+        try:
+            numbers.append(float(value))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{function} returned {value!r}; it must return a number, True or False") from None
+    draws = np.array(numbers)[which]
+    if not np.isfinite(draws).all():
+        raise ArgumentError(f"{function} returned a value that is not finite; its posterior mean would not be a number")
+    return estimates.diagnose_real(draws).estimate
+
+
+def frequency_of(posterior: GraphSample, holds: NDArray[np.bool_]) -> Estimate:
+    """Share of the draws for which something holds, shape (chain, draw), with its error."""
+    return diagnose_indicators(IndicatorCounts.from_draws(holds), posterior.reference_ess).estimate()
+
+
+def pair_frame(
+    names: Sequence[str], columns: tuple[str, str], diagnostics: IndicatorDiagnostics, once: bool = False
+) -> pd.DataFrame:
+    """A frame with a row for each ordered pair of nodes, or for each pair once, most probable first."""
+    import pandas as pd
+
+    here, there = np.arange(len(names))[:, None], np.arange(len(names))
+    i, j = np.nonzero(here < there if once else here != there)
+    data: dict[str, Any] = {
+        columns[0]: [names[k] for k in i.tolist()],
+        columns[1]: [names[k] for k in j.tolist()],
+        "probability": diagnostics.probability[i, j],
+        "mcse": diagnostics.mcse[i, j],
+        "ess": diagnostics.ess[i, j],
+        "r_hat": diagnostics.r_hat[i, j],
+    }
+    return _most_probable_first(pd.DataFrame(data))
+
+
+def edge_position(names: Sequence[str], source: str, target: str) -> tuple[int, int]:
+    """Positions of the ends of an edge; ArgumentError if a name is not a node, or both are the same."""
+    for node in (source, target):
+        if node not in names:
+            known = ", ".join(repr(name) for name in names)
+            raise ArgumentError(f"{node!r} is not a node of this posterior; its nodes are {known}")
+    if source == target:
+        raise ArgumentError(f"source and target are both {source!r}; an edge joins two different nodes")
+    return names.index(source), names.index(target)
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names in quotes, the first ``most`` of them."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
+
+
+def _relation_diagnostics(posterior: GraphSample, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
+    """Diagnostics of a relation between nodes, given as bit rows of every different graph."""
+    _, which = posterior._distinct
+    counts = IndicatorCounts.from_words(rows[which], len(posterior.names))
+    return diagnose_indicators(counts, posterior.reference_ess)
+
+
+def _most_probable_first(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.sort_values("probability", ascending=False, kind="stable", ignore_index=True)

@@ -1,0 +1,404 @@
+"""`StructurePosterior`: what a run over graphs says, every number with its Monte Carlo error.
+
+Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
+`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.posterior.verdict`.  What else can be
+asked is answered beside it, in `features`, `consensus`, `loss` and `compare`, whose functions are methods here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa import estimates
+from doxa.checks import check_whole
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
+from doxa.estimates.trace import Trace
+from doxa.models import Cpdag, Dag
+from doxa.structure.posterior import features
+from doxa.structure.posterior.adjacency import adjacency_counts
+from doxa.structure.posterior.compare import PosteriorComparison, compare_posteriors
+from doxa.structure.posterior.consensus import (
+    MedianGraph,
+    SampledClass,
+    SampledGraph,
+    consensus,
+    median_probability_graph,
+    most_probable_class,
+    most_probable_graphs,
+)
+from doxa.structure.posterior.distinct import distinct_graphs, of_each
+from doxa.structure.posterior.export import draws_frame, draws_to_arviz
+from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
+from doxa.structure.posterior.summary import summary_text
+from doxa.structure.posterior.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.diagnostics import RealDiagnosis
+    from doxa.estimates.stopping import StopReport
+    from doxa.structure.families.cache import CacheUse
+    from doxa.structure.moves.sampler import StructureMove
+    from doxa.structure.runs.options import RunOptions
+
+__all__ = ["SampledGraph", "StructurePosterior"]
+
+
+class StructurePosterior:
+    """The posterior over directed acyclic graphs, as sampled by `doxa.learn`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The nodes, in the order of the table's columns.
+    trace : Trace
+        The draws: ``rows`` (adjacency rows as bit sets), ``log_score`` (nats) and ``n_edges``, each (chain, draw, ...).
+    sampler : object
+        The move that made them, with its settings.
+    options : RunOptions
+        Score, limits and data of the run.
+    cache : CacheUse or None
+        Memory and work of the score caches; None if not known.
+    stop : StopReport or None
+        Why the run stopped; None if not known.
+    source : dict or None
+        How the table was read, if from a file.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+    >>> posterior.stop.reason, posterior.converged
+    ('reached', True)
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        trace: Trace,
+        sampler: StructureMove,
+        options: RunOptions,
+        cache: CacheUse | None = None,
+        stop: StopReport | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> None:
+        self.names = names
+        self.trace = trace
+        self.sampler = sampler
+        self.options = options
+        self.cache = cache
+        self.stop = stop
+        self.source = source
+
+    def __repr__(self) -> str:
+        n_chains, n_draws = self.n_edges.shape
+        return f"StructurePosterior({len(self.names)} nodes, {n_chains} chains of {n_draws} draws, {self.sampler.name})"
+
+    @property
+    def n_edges(self) -> NDArray[np.int32]:
+        """Number of edges of every sampled graph, shape (chain, draw)."""
+        return self.trace["n_edges"]
+
+    @property
+    def log_score(self) -> NDArray[np.float64]:
+        """Log P(data | graph) of every sampled graph, nats, shape (chain, draw)."""
+        return self.trace["log_score"]
+
+    def edges(self) -> pd.DataFrame:
+        """Posterior probability of every directed edge.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``source, target, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes, most
+            probable first.  ``mcse`` is the Monte Carlo standard error of ``probability`` and never 0; ``ess`` the
+            effective number of draws; ``r_hat`` the split R-hat over the chains (nan where the edge never changed).
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> list(posterior.edges().columns)
+        ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
+        """
+        return features.pair_frame(self.names, ("source", "target"), self.edge_diagnostics)
+
+    def adjacencies(self) -> pd.DataFrame:
+        """Posterior probability that two nodes are joined, in either direction.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
+            the table's columns, most probable first.
+        """
+        return features.pair_frame(self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True)
+
+    def cpdag_edges(self) -> pd.DataFrame:
+        """Probability of every directed and undirected edge of the equivalence class.
+
+        Columns ``source, target, kind, probability, mcse, ess, r_hat``; see
+        `doxa.structure.posterior.features.cpdag_edges`.
+        """
+        return features.cpdag_edges(self)
+
+    def ancestors(self) -> pd.DataFrame:
+        """Probability of a directed path from one node to another.
+
+        Columns ``ancestor, descendant, probability, mcse, ess, r_hat``; see
+        `doxa.structure.posterior.features.ancestors`.
+        """
+        return features.ancestors(self)
+
+    def markov_blankets(self) -> pd.DataFrame:
+        """Probability that one node belongs to the Markov blanket of another.
+
+        Columns ``node, member, probability, mcse, ess, r_hat``; see
+        `doxa.structure.posterior.features.markov_blankets`.
+        """
+        return features.markov_blankets(self)
+
+    def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
+        """The ``most`` probable parent sets of a node.
+
+        Columns ``parents, probability, mcse, ess, r_hat``; see `doxa.structure.posterior.features.parent_sets`.
+        """
+        return features.parent_sets(self, node, most)
+
+    def edge(self, source: str, target: str) -> Estimate:
+        """Posterior probability of the edge source -> target.
+
+        Raises
+        ------
+        ArgumentError
+            If a name is not a node, or both are the same.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+        >>> low, high = posterior.edge("smoke", "protein").interval()
+        >>> bool(0 < low < high < 1)
+        True
+        """
+        return self.edge_diagnostics.estimate(features.edge_position(self.names, source, target))
+
+    def feature(self, f: Callable[[Dag], float]) -> Estimate:
+        """Posterior mean of any function of the graph (eq. 4.12).
+
+        Parameters
+        ----------
+        f : callable
+            From a `Dag` to a number, or to True or False for the probability of a property.  Called once for
+            every different graph of the sample.
+
+        Returns
+        -------
+        Estimate
+            With the error of an indicator when ``f`` returns True or False, else that of a real quantity.
+
+        Raises
+        ------
+        ArgumentError
+            If ``f`` returns something that is not a finite number.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> estimate = posterior.feature(lambda dag: "smoke" in dag.markov_blanket("phys"))
+        >>> estimate.value > 0.99
+        True
+        """
+        return features.feature_mean(self, f)
+
+    @property
+    def expected_edges(self) -> Estimate:
+        """Posterior mean of the number of edges."""
+        return self.n_edges_diagnosis.estimate
+
+    def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
+        """The most probable graphs of the sample, by their exact relative posterior, with their frequencies.
+
+        Parameters
+        ----------
+        most : int, default=10
+            How many to return; there may be fewer.
+
+        Returns
+        -------
+        tuple of SampledGraph
+            By log score, highest first (the prior included); equal scores in order of appearance.
+        """
+        return most_probable_graphs(self, most)
+
+    def most_probable_class(self) -> SampledClass:
+        """The most probable equivalence class, by frequency, then score; see `doxa.structure.posterior.consensus`."""
+        return most_probable_class(self)
+
+    def median_probability_graph(self) -> MedianGraph:
+        """All edges with a probability above 1/2, which may have a cycle; see `doxa.structure.posterior.consensus`."""
+        return median_probability_graph(self)
+
+    def consensus(self, threshold: float = 0.5) -> Dag:
+        """The edges above a threshold, most probable first, without cycles: `doxa.structure.posterior.consensus`."""
+        return consensus(self, threshold)
+
+    def expected_loss(self, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
+        """Posterior expected loss of reporting ``graph``; see `doxa.structure.posterior.loss.expected_loss`."""
+        return expected_loss(self, graph, loss)
+
+    def least_loss_graph(
+        self, loss: Loss = "shd", candidates: Iterable[Dag] | None = None, max_evaluations: int = MOST_EVALUATIONS
+    ) -> Dag:
+        """The sampled graph with the smallest expected loss; see `doxa.structure.posterior.loss.least_loss_graph`."""
+        return least_loss_graph(self, loss, candidates, max_evaluations)
+
+    def compare(self, other: StructurePosterior) -> PosteriorComparison:
+        """Edge probabilities beside another posterior's; see `doxa.structure.posterior.compare`."""
+        return compare_posteriors(self, other)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior to a new file, which `doxa.load` reads.
+
+        Parameters
+        ----------
+        path : path
+            A name that is not taken.
+
+        Raises
+        ------
+        RunFileError
+            If the name is taken or the file cannot be written; nothing is then left behind.
+
+        Notes
+        -----
+        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
+        exact posterior the independent draws are kept, and the sums are not.
+        """
+        from doxa.structure.runs.saving import save_run
+
+        save_run(self, path)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All draws as a frame, one row for each draw of each chain; write it with ``to_csv`` or ``to_parquet``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``chain, draw, log_score, n_edges``, then one 0/1 column (int8) ``"source -> target"`` for each
+            ordered pair of nodes.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=10, seed=1)
+        >>> posterior.to_frame().shape
+        (40, 34)
+        """
+        return draws_frame(self)
+
+    def to_arviz(self) -> Any:
+        """All draws as an ArviZ ``DataTree``; needs ``pip install 'doxa[arviz]'``.
+
+        Returns
+        -------
+        xarray.DataTree
+            Group ``posterior`` with ``edge`` (chain, draw, source, target) as int8, ``log_score`` and ``n_edges``.
+
+        Raises
+        ------
+        MissingExtraError
+            If arviz-base is not installed.
+
+        Notes
+        -----
+        ArviZ gives an edge that never changed an error of 0; `edges` does not.
+        """
+        return draws_to_arviz(self)
+
+    @property
+    def verdict(self) -> str:
+        """In words: has the run converged, why, and what to do."""
+        return self.judgement.text
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the chains agree well enough to trust; None when the run cannot tell."""
+        return self.judgement.converged
+
+    def summary(self, most: int = 12) -> str:
+        """A page of text: the run, its most probable edges with errors, and the verdict.
+
+        Parameters
+        ----------
+        most : int, default=12
+            Edges listed.
+        """
+        return summary_text(self, check_whole("most", most, 0))
+
+    @cached_property
+    def edge_diagnostics(self) -> IndicatorDiagnostics:
+        """Diagnostics of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
+        return self._edges_alone.judged_by(self.reference_ess)
+
+    @cached_property
+    def adjacency_diagnostics(self) -> IndicatorDiagnostics:
+        """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
+        return diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
+
+    @cached_property
+    def log_score_diagnosis(self) -> RealDiagnosis:
+        """Mean, error and R-hat of the log score: the quantity that shows a chain in another mode."""
+        return estimates.diagnose_real(self.log_score)
+
+    @cached_property
+    def n_edges_diagnosis(self) -> RealDiagnosis:
+        """Mean, error and R-hat of the number of edges (the chapter's own convergence diagnostic)."""
+        return estimates.diagnose_real(self.n_edges.astype(np.float64))
+
+    @cached_property
+    def _edges_alone(self) -> IndicatorDiagnostics:
+        """Diagnostics of the edges that see no other quantity."""
+        return diagnose_indicators(IndicatorCounts.from_words(self.trace["rows"], len(self.names)))
+
+    @cached_property
+    def reference_ess(self) -> float:
+        """Effective draws of the slowest quantity that changed; 0 if nothing did, and no chain had to come there.
+
+        What never changed is judged by it: a bound of 3 / ess, not an error of 0.  Three chains or more start at
+        different graphs: where all of them came to one and never left it in all their draws, each of which had every
+        pair of nodes look for something better, these count as so many draws of it.
+        """
+        if self.n_edges.shape[0] > 2 and (self.trace["rows"] == self.trace["rows"][:1, :1]).all():
+            return float(self.n_edges.size)
+        slowest = [
+            self._edges_alone.reference_ess,
+            self.log_score_diagnosis.bulk_ess,
+            self.n_edges_diagnosis.bulk_ess,
+        ]
+        return min((ess for ess in slowest if np.isfinite(ess) and ess > 0), default=0.0)
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
+        return judge(self)
+
+    @cached_property
+    def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+        """The different graphs of the sample in order of appearance, and for each draw which of them it is."""
+        return distinct_graphs(self.trace["rows"])
+
+    @cached_property
+    def _distinct_score(self) -> NDArray[np.float64]:
+        """Log score of each different graph."""
+        rows, which = self._distinct
+        return of_each(self.log_score, which, len(rows))

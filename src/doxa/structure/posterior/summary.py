@@ -1,0 +1,122 @@
+"""The page of text that `StructurePosterior.summary` returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from doxa.text import printable
+
+if TYPE_CHECKING:
+    from doxa.estimates.estimate import Estimate
+    from doxa.structure.posterior.sample import GraphSample
+
+__all__ = ["RankedEdge", "cache_text", "cap_text", "prior_text", "ranked_edges", "run_text", "summary_text"]
+
+
+class RankedEdge(NamedTuple):
+    """One line of an edge table."""
+
+    source: str
+    target: str
+    estimate: Estimate
+    r_hat: float  # nan where the edge never changed
+    joined: Estimate  # of an edge in either direction
+
+
+def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
+    """The ``most`` probable directed edges, most probable first; ties in the order of the columns."""
+    diagnostics, pairs = posterior.edge_diagnostics, posterior.adjacency_diagnostics
+    off_diagonal = np.argwhere(~np.eye(len(posterior.names), dtype=np.bool_))
+    order = np.argsort(-diagnostics.probability[tuple(off_diagonal.T)], kind="stable")[:most]
+    return [
+        RankedEdge(
+            posterior.names[i],
+            posterior.names[j],
+            diagnostics.estimate((i, j)),
+            float(diagnostics.r_hat[i, j]),
+            pairs.estimate((i, j)),
+        )
+        for i, j in off_diagonal[order].tolist()
+    ]
+
+
+def summary_text(posterior: GraphSample, most: int) -> str:
+    """The run, the ``most`` probable edges with their errors, and the verdict."""
+    rows = [("edge", "probability")]
+    ranked = ranked_edges(posterior, most)
+    rows += [(printable(f"{edge.source} -> {edge.target}"), str(edge.estimate)) for edge in ranked]
+    width = max(len(name) for name, _ in rows)
+    lines = [run_text(posterior), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
+    n = len(posterior.names)
+    if n * (n - 1) > most:
+        lines.append(f"... {n * (n - 1) - most} more: see edges()")
+    return "\n".join([*lines, "", f"edges in a graph: {posterior.expected_edges}", posterior.verdict])
+
+
+def run_text(posterior: GraphSample) -> str:
+    """What was run, in two lines: data and sampler."""
+    options, trace = posterior.options, posterior.trace
+    n_chains, n_draws = posterior.n_edges.shape
+    if posterior.sampler.name == "exact":
+        how = f"summed over all graphs; {n_chains} x {n_draws} independent draws of graphs; seed {trace.entropy}"
+    else:
+        accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
+        how = (
+            f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
+            f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
+            f"seed {trace.entropy}"
+        )
+    return "\n".join(
+        [
+            f"{options.n_rows} rows x {len(posterior.names)} columns; {options.score.text}; {prior_text(posterior)}; "
+            f"{cap_text(posterior)}",
+            how,
+        ]
+    )
+
+
+def cache_text(posterior: GraphSample) -> str:
+    """Memory and work of the score caches of this process; unlike the draws, it depends on the workers."""
+    use = posterior.cache
+    if use is None:
+        return ""
+    text = f"score cache: {use.n_scores} families in {use.n_bytes / 2**20:.1f} MiB, {use.n_misses} counted in the data"
+    return text + (f", {use.n_evictions} replaced" if use.n_evictions else "")
+
+
+PRIOR_TEXTS = {
+    "sparse": "sparse prior over graphs",
+    "uniform": "uniform prior over graphs",
+    "in_degree": "uniform prior over numbers of parents",
+}
+
+
+def prior_text(posterior: GraphSample) -> str:
+    """The prior over graphs, and hard knowledge, in words."""
+    options = posterior.options
+    parts = [PRIOR_TEXTS[options.prior]]
+    if options.edge_log_odds:
+        n_edges = len(options.edge_log_odds)
+        values = {value for _, _, value in options.edge_log_odds}
+        said = f"of {min(values):+g}" if len(values) == 1 else f"from {min(values):+g} to {max(values):+g}"
+        parts.append(f"log odds {said} on {n_edges} {'edge' if n_edges == 1 else 'edges'}")
+    for count, what in ((len(options.required), "required"), (len(options.forbidden), "forbidden")):
+        if count:
+            parts.append(f"{count} {what} {'edge' if count == 1 else 'edges'}")
+    return ", ".join(parts)
+
+
+def cap_text(posterior: GraphSample) -> str:
+    """The in-degree cap in force, in words."""
+    options = posterior.options
+    caps = np.array(options.max_parents)
+    if (caps >= len(posterior.names) - 1).all():
+        text = "any number of parents"
+    elif (caps == caps[0]).all():
+        text = f"at most {caps[0]} {'parent' if caps[0] == 1 else 'parents'}"
+    else:
+        text = f"at most {caps.min()} to {caps.max()} parents"
+    most = options.max_configurations
+    return text if most is None else f"{text} with at most {most} configurations"

@@ -1,0 +1,209 @@
+"""Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
+
+The chains start far apart: one at the empty graph, one at the best that a search finds, one at a dense graph, the
+others at random ones.  The verdict
+asks whether they have come to agree: in the log score (split, rank-normalised R-hat; it shows chains that sit in
+different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
+thousand has an R-hat that means little, and no influence.
+Last, the slowest of all quantities must have enough effective draws, and an audit with other moves must have found
+nothing that the chains have missed (`doxa.structure.runs.audit`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.estimates.indicators import IndicatorDiagnostics, Status
+from doxa.estimates.verdict import Verdict
+from doxa.models.bits import unpack_rows
+
+if TYPE_CHECKING:
+    from doxa.structure.posterior.sample import GraphSample
+
+__all__ = ["MCSE_THAT_MATTERS", "R_HAT_LIMIT", "Verdict", "judge", "wide_families"]
+
+R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
+MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
+_PROBABLE, _LOOKED_AT = 0.05, 2000  # of a family; sampled graphs that are looked at
+_LINKED, _LEAST_ARRIVALS = 0.02, 20  # of swaps that are accepted where rungs hang together; of graphs from the last
+LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
+STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
+
+
+def judge(posterior: GraphSample) -> Verdict:
+    """Judge a run; see the module docstring for the rules."""
+    converged, reason, advice = _judge(posterior)
+    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
+    text = f"{word}: {reason}."
+    if posterior.stop is not None and posterior.stop.text:
+        text = f"{text} {posterior.stop.text}"
+    wide = wide_families(posterior)
+    text = f"{text} {wide}" if wide else text
+    if posterior.sampler.bias is not None:
+        # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
+        agree = "The chains agree with each other. " if converged else ""
+        return Verdict(False, f"Biased: {posterior.sampler.bias}. {agree}{'' if converged else text}".rstrip())
+    return Verdict(converged, f"{text} {advice}" if advice else text, advice)
+
+
+def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
+    diagnostics = posterior.edge_diagnostics
+    adjacency = posterior.adjacency_diagnostics
+    score = posterior.log_score_diagnosis
+    n_chains, n_draws = posterior.n_edges.shape
+    if posterior.sampler.name == "exact":
+        reason = "independent draws from the exact posterior; the sums that it was made with were not kept with them"
+        return True, reason, "For exact probabilities, learn again from the table."
+    only = _only_graph(posterior)
+    if only:
+        return True, only, ""
+    if n_chains == 1:
+        return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+    off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
+    if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
+        advice = (
+            _longer(posterior) if n_chains > 2 else "Three chains or more from starts far apart can tell: chains=4."
+        )
+        return None, f"no edge changed in {n_draws} draws of {n_chains} chains", advice
+    unsettled = off_diagonal & _unsettled(diagnostics)
+    unsettled_pairs = np.triu(off_diagonal & _unsettled(adjacency))
+    if score.r_hat > R_HAT_LIMIT or unsettled.any() or unsettled_pairs.any():
+        return False, _disagreement(posterior, unsettled, unsettled_pairs), _longer(posterior)
+    # The slowest of all that changed; the log score says nothing when it is the same for every graph that was seen.
+    ess = posterior.reference_ess
+    if not ess >= LEAST_ESS:
+        reason = f"the slowest quantity has only {ess:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+        return False, reason, _more(posterior)
+    few = _few_arrivals(posterior)
+    if few:
+        return False, few, _more(posterior)
+    audit = None if posterior.stop is None else posterior.stop.audit
+    if audit is not None and audit.found:
+        return False, audit.found, _longer(posterior)
+    worst = float(np.where(off_diagonal, diagnostics.mcse, 0.0).max())
+    log_score = (
+        "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
+    )
+    reason = (
+        f"{n_chains} chains{_starts(posterior)} agree ({log_score}); "
+        f"no edge probability has a Monte Carlo error above {worst:.2g}"
+    )
+    if audit is None:
+        return True, reason, ""
+    again = "" if audit.n_starts == 1 else f", after chains had started {audit.n_starts} times, from what it found"
+    return True, f"{reason}; a search with other moves found no better mode{again}", ""
+
+
+def _few_arrivals(posterior: GraphSample) -> str:
+    """In words, that temperatures were of no use to chains that needed them; empty where they were, or there are none.
+
+    Of rungs that trade places at all, those are meant that hang together with the first.  Where hardly any graph came
+    from the hottest of them to the first, the chains are as good as alone in the modes where they began.
+    """
+    info, last = posterior.trace.info, 0
+    if posterior.sampler.name != "auto":  # which takes them where chains disagree; others are asked for
+        return ""
+    while f"swaps_{last}" in info and info[f"swapped_{last}"].sum() >= _LINKED * max(1, info[f"swaps_{last}"].sum()):
+        last += 1
+    arrivals = int(info[f"from_{last}"].sum()) if last and f"from_{last}" in info else _LEAST_ARRIVALS
+    if arrivals >= _LEAST_ARRIVALS:
+        return ""
+    return (
+        f"the chains needed temperatures, and only {arrivals} graphs came from the hottest of {last + 1} that trade "
+        f"places to the first (at least {_LEAST_ARRIVALS} are wanted): modes that are hard to reach may be missing"
+    )
+
+
+def wide_families(posterior: GraphSample) -> str:
+    """In words, that nodes have probable parents with more configurations than there are rows; empty if none has."""
+    options = posterior.options
+    if options.score.is_logistic or options.max_configurations is not None or not options.n_states:
+        return ""
+    rows = posterior.trace["rows"]
+    every = max(1, rows.shape[1] * rows.shape[0] // _LOOKED_AT)
+    graphs = unpack_rows(rows[:, ::every].reshape(-1, *rows.shape[2:]), len(posterior.names))
+    log_configs = np.einsum("gij,i->gj", graphs, np.log(np.array(options.n_states, dtype=np.float64)))
+    probability = (log_configs > np.log(options.n_rows) + 1e-9).mean(axis=0)
+    found = probability > _PROBABLE
+    if not found.any():
+        return ""
+    worst = int(probability.argmax())
+    many = f"{int(found.sum())} columns have" if found.sum() > 1 else f"{posterior.names[worst]!r} has"
+    return (
+        f"{many} probable parents with more configurations than the {options.n_rows} rows (most so "
+        f"{posterior.names[worst]!r}: probability {probability[worst]:.2g}), tables of which say almost nothing: take "
+        "prior='sparse', max_parents=3 or fewer bins."
+    )
+
+
+def _only_graph(posterior: GraphSample) -> str:
+    """In words, that the limits leave one graph; empty when they leave more."""
+    options = posterior.options
+    if not any(options.max_parents):
+        return "with max_parents=0 the empty graph is the only one"
+    n = len(posterior.names)
+    limits = options.limits
+    free = limits.allowed_edges & ~limits.required_edges
+    free[:, limits.required_edges.sum(axis=0) >= limits.max_parents] = False
+    return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
+
+
+def _starts(posterior: GraphSample) -> str:
+    """Where the chains began: `doxa.structure.moves.sampler`, `doxa.structure.cases.incomplete.cells_sampler`."""
+    n_chains, complete = len(posterior.n_edges), not posterior.options.n_missing
+    optimum = "the best graph of a search" if posterior.sampler.uses_table and complete else "a greedy optimum"
+    more = ["a dense graph", "a random graph" if n_chains == 4 else "random graphs"][: max(0, n_chains - 2)]
+    starts = ["the empty graph", optimum, *more]
+    return f" from {', '.join(starts[:-1])} and {starts[-1]}"
+
+
+def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:
+    """Quantities on which chains disagree, and whose error is large enough to matter."""
+    with np.errstate(invalid="ignore"):  # R-hat is nan where nothing ever changed
+        return np.asarray((diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS))
+
+
+def _disagreement(posterior: GraphSample, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
+    score = posterior.log_score_diagnosis
+    parts = []
+    if score.r_hat > R_HAT_LIMIT:
+        means = ", ".join(f"{mean:.1f}" for mean in posterior.log_score.mean(axis=1))
+        parts.append(f"the log score has R-hat {_shown(score.r_hat)} (limit {R_HAT_LIMIT}; mean by chain {means})")
+    for found, diagnostics, arrow, what in (
+        (edges, posterior.edge_diagnostics, "->", "edge"),
+        (pairs, posterior.adjacency_diagnostics, "--", "adjacency"),
+    ):
+        if found.any():
+            r_hat = np.where(found, diagnostics.r_hat, 0.0)
+            i, j = np.unravel_index(r_hat.argmax(), r_hat.shape)
+            name = f"{posterior.names[i]} {arrow} {posterior.names[j]}"
+            many = f"{int(found.sum())} {what} probabilities, most" if found.sum() > 1 else f"one {what} probability,"
+            limit = f"R-hat {_shown(float(r_hat.max()))} (limit {R_HAT_LIMIT})"
+            parts.append(f"chains disagree about {many} that of {name}: {limit}")
+    return "; ".join(parts)
+
+
+def _shown(r_hat: float) -> str:
+    """Two decimals are too few near the limit of 1.01, and too many far above it."""
+    return "infinite" if np.isinf(r_hat) else f"{r_hat:.4f}" if r_hat < 1.1 else f"{r_hat:.1f}"
+
+
+def _more(posterior: GraphSample) -> str:
+    """Advice where nothing is wrong but the length."""
+    n_draws = posterior.n_edges.shape[1]
+    return f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
+
+
+def _longer(posterior: GraphSample) -> str:
+    """Advice where chains disagree: run longer, unless they sit in different modes."""
+    score = posterior.log_score_diagnosis
+    means = posterior.log_score.mean(axis=1)
+    if score.r_hat > STUCK_R_HAT and np.ptp(means) > STUCK_NATS:
+        return (
+            f"The chains sit in different modes, {np.ptp(means):.0f} nats apart, which longer runs seldom mend: trust "
+            "none of the numbers. Try another sampler, or fewer columns."
+        )
+    return f"{_more(posterior)} If it stays so, the chains are caught in different modes: trust none of the numbers."

@@ -1,0 +1,1 @@
+"""Prove a move of your own: finite chains, transition matrices, sums over all states."""

@@ -1,0 +1,183 @@
+r"""Metropolis-Hastings kernels as matrices, made from what they propose and from their target.
+
+With the states listed, a Metropolis-Hastings kernel is a matrix (Antal & Sárközy, slides, eqs. 14 and 16)
+
+.. math:: P_{xy} = q_{xy}\,\min\{1, \frac{\pi_y}{\pi_x} e^{h_{xy}}\} \quad (y \ne x),
+
+where q is the law of the proposal and h the log Hastings term that the kernel uses, log q_yx - log q_xy when it is
+right.
+
+Errata of the slides: step 3b of the algorithm prints q_{x_t x*} twice, which is no Hastings ratio; the numerator needs
+q_{x* x_t}, as eq. 14 has it.  Eq. 15 lacks a factor: pi_i p_ij = pi_i q_ij (pi_j q_ji / (pi_i q_ij)).  Above eq. 14,
+"q_ij >= 0 iff q_ji >= 0" says nothing; both signs should be ">", and so should pi_i >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.errors import ArgumentError
+from doxa.testing.kernel_matrices.checks import ROUNDING, Array, as_distribution, as_numbers, check_not_negative
+
+__all__ = ["Proposal", "independence_rate", "metropolis_hastings_matrix", "proposal_matrices"]
+
+State = TypeVar("State")
+
+
+class Proposal(NamedTuple, Generic[State]):
+    """One outcome of a proposal: where to, how probably, and the log Hastings term that the kernel would use."""
+
+    state: State
+    probability: float
+    log_hastings: float  # log q(old | new) - log q(new | old)
+
+
+def proposal_matrices(
+    states: Sequence[State], proposals: Callable[[State], Iterable[Proposal[State]]], key: Callable[[State], Hashable]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """List a kernel's proposals over all states.
+
+    Parameters
+    ----------
+    states : sequence
+        All states of the chain.
+    proposals : callable
+        From a state to its `Proposal` outcomes; probabilities sum to at most 1, the rest stays.
+    key : callable
+        From a state to something hashable that tells states apart.
+
+    Returns
+    -------
+    proposal, log_hastings : ndarray of float, shape (n_states, n_states)
+        ``[x, y]``: probability of proposing y from x, and the kernel's log Hastings term (0 where never proposed).
+
+    Raises
+    ------
+    ArgumentError
+        If an outcome is not among ``states``, probabilities sum to more than 1, or two outcomes that lead to
+        the same state disagree about the Hastings term.
+
+    Examples
+    --------
+    >>> q, h = proposal_matrices([0, 1], lambda x: [Proposal(1 - x, 1.0, 0.0)], key=int)
+    >>> q
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    index = {key(state): number for number, state in enumerate(states)}
+    proposal = np.zeros((len(states), len(states)))
+    log_hastings = np.zeros_like(proposal)
+    for x, state in enumerate(states):
+        for outcome in proposals(state):
+            if key(outcome.state) not in index:
+                raise ArgumentError(f"state {x} proposes {outcome.state!r}, which is not among the states")
+            y = index[key(outcome.state)]
+            if proposal[x, y] > 0 and not np.isclose(log_hastings[x, y], outcome.log_hastings, atol=1e-12):
+                raise ArgumentError(f"state {x} proposes state {y} with two different Hastings terms")
+            proposal[x, y] += outcome.probability
+            log_hastings[x, y] = outcome.log_hastings
+    total = proposal.sum(axis=1)
+    if (total > 1 + 1e-12).any():
+        raise ArgumentError(f"the proposals of state {total.argmax()} have total probability {total.max()}, above 1")
+    return proposal, log_hastings
+
+
+def metropolis_hastings_matrix(
+    log_target: ArrayLike, proposal: ArrayLike, log_hastings: ArrayLike | None = None
+) -> Array:
+    """Transition matrix of the Metropolis-Hastings kernel with this target and proposal (eqs. 14 and 16).
+
+    Parameters
+    ----------
+    log_target : array of float, shape (n_states,)
+        Up to a constant; -inf where the target is 0.
+    proposal : array of float, shape (n_states, n_states)
+        Row x: probabilities of proposing y; what is missing to 1 stays at x.
+    log_hastings : array of float, shape (n_states, n_states), optional
+        The kernel's own log Hastings terms; the right ones, from ``proposal``, when left out.
+
+    Returns
+    -------
+    ndarray of float, shape (n_states, n_states)
+        Rows sum to 1.  0/0 is 0, as the slides have it: between two states of probability 0 nothing is accepted.
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes do not agree, or an argument is not as stated.
+
+    Examples
+    --------
+    >>> metropolis_hastings_matrix(np.log([0.2, 0.8]), [[0.0, 1.0], [1.0, 0.0]])
+    array([[0.  , 1.  ],
+           [0.25, 0.75]])
+    """
+    log_target = as_numbers(log_target, "log_target", finite=False)
+    q = as_numbers(proposal, "proposal")
+    if log_target.ndim != 1 or q.shape != (log_target.size, log_target.size):
+        raise ArgumentError(f"proposal has shape {q.shape} but log_target has {log_target.size} states")
+    if not (log_target < np.inf).all():
+        where = int(np.argmin(log_target < np.inf))
+        raise ArgumentError(f"log_target[{where}] is {log_target[where]}; log probabilities are below infinity")
+    if not (log_target > -np.inf).any():
+        raise ArgumentError("log_target is -inf everywhere; at least one state has a probability")
+    check_not_negative(q, "proposal")
+    if (total := q.sum(axis=1)).max() > 1 + ROUNDING:
+        raise ArgumentError(f"row {total.argmax()} of proposal sums to {total.max():.10g}, above 1")
+    if log_hastings is None:
+        with np.errstate(divide="ignore"):
+            log_q = np.log(q)
+        log_hastings = np.where(q > 0, log_q.T - np.where(q > 0, log_q, 0.0), 0.0)
+    h = as_numbers(log_hastings, "log_hastings", finite=False)
+    if h.shape != q.shape:
+        raise ArgumentError(f"log_hastings has shape {h.shape} but proposal has shape {q.shape}")
+    if np.isnan(h[q > 0]).any():
+        x, y = np.argwhere(np.isnan(h) & (q > 0))[0].tolist()
+        raise ArgumentError(f"log_hastings[{x}, {y}] is nan, though state {x} proposes state {y}")
+    with np.errstate(invalid="ignore"):
+        log_ratio = log_target[None, :] - log_target[:, None] + h
+    log_ratio[np.isnan(log_ratio)] = -np.inf  # 0/0 is 0
+    matrix = np.where(q > 0, q * np.exp(np.minimum(0.0, log_ratio)), 0.0)
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, np.maximum(0.0, 1.0 - matrix.sum(axis=1)))
+    return matrix
+
+
+def independence_rate(target: ArrayLike, proposal: ArrayLike) -> float:
+    r"""Rate of convergence of an independence sampler: 1 - min q(x) / pi(x).
+
+    Parameters
+    ----------
+    target, proposal : array of float, shape (n_states,)
+        Distributions pi and q; states where pi is 0 are left out of the minimum.
+
+    Returns
+    -------
+    float
+        0 when q is pi; 1, no convergence, when the proposal misses a state of the target.
+
+    Raises
+    ------
+    ArgumentError
+        If one of them is not a distribution, or their lengths differ.
+
+    Notes
+    -----
+    The slides, below eq. 16, have "determined by inf q(x)/pi(x)".  Mengersen & Tweedie (1996, theorem 2.1): from any
+    start the total variation distance after t steps is at most this rate to the power t, since each step is, with
+    probability min q/pi, a draw from pi.  Liu (1996): it is the second largest eigenvalue of the Metropolis-Hastings
+    matrix, so no better rate holds.  Indeed, let f indicate the state z where q/pi is least.  Moves to z are always
+    accepted and those from z to y with pi_y q_z / (pi_z q_y), so Pf = q_z + (1 - q_z/pi_z) f.
+
+    Examples
+    --------
+    >>> round(independence_rate([0.2, 0.8], [0.5, 0.5]), 12)
+    0.375
+    """
+    pi = as_distribution(target, "target")
+    q = as_distribution(proposal, "proposal", len(pi))
+    return max(0.0, 1.0 - float((q[pi > 0] / pi[pi > 0]).min()))

@@ -1,0 +1,321 @@
+"""Missing cells and families that may be logistic: kernels as matrices, long runs against sums over everything."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from incomplete_cases import blanked, deviations, number_of, states_of, with_holes
+
+import doxa
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.models.bits import unpack_rows
+from doxa.sampling.driver import Schedule, sample
+from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
+from doxa.structure.averaging.logistic_families import LogisticFamily
+from doxa.structure.averaging.posterior import with_table
+from doxa.structure.cases.incomplete import enumerate_joint, logistic_sweeps
+from doxa.structure.cases.incomplete.logistic_cells import cell_work, fit_column, redraw_column, weigh_rows
+from doxa.structure.cases.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
+from doxa.structure.cases.incomplete.logistic_sweeps import LogisticTurns
+from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.exact.enumeration import enumerate_posterior
+from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.graph import working_graph
+from doxa.structure.limits import capped, make_limits
+from doxa.structure.posterior.structure_posterior import StructurePosterior
+from doxa.structure.priors import make_prior
+from doxa.structure.runs.options import RunOptions
+from doxa.testing.chain_theory import invariance_residual
+from support.checks import SEED, compare_transitions, z_limit
+from support.kernels import Target, step_matrices
+from support.tables import skewed_table
+
+EXACT = 1e-10
+SEEN = 1e-4  # total variation that a broken kernel must miss by in one step
+LIMITED = {"required": [("x1", "x2")], "forbidden": [("x2", "x0")], "max_parents": {"x2": 1}}
+CASES = {
+    "logistic": {},
+    "types summed": {"score": FamilyMixture(2.0, logistic_share=0.3)},
+    "types summed, a column of three states": {"score": FamilyMixture(), "states": 3},
+    "bound, limits, odds": {
+        "score": Logistic(method="optimal"),
+        "limits": LIMITED,
+        "prior": {"edge_log_odds": {("x0", "x1"): 0.9}},
+    },
+}
+
+
+@cache
+def case(name):
+    """Three columns, ten rows, three holes, of which two in one column: 25 graphs times 8 or 18 completions."""
+    recipe = CASES[name]
+    table = skewed_table(3, 10, seed=3, n_states=recipe.get("states", 2))
+    table = with_holes(table, [(0, 1), (4, 1), (4, 2)])
+    prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
+    data = LogisticIncompleteData(table, recipe.get("score", Logistic()), prior)
+    limits = make_limits(table.names, **recipe.get("limits", {}))
+    return data, limits, enumerate_joint(data, limits)
+
+
+def residual(exact, matrix):
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+    return invariance_residual(exact.probability.ravel(), matrix)
+
+
+def missed(exact, matrix):
+    target = exact.probability.ravel()
+    return 0.5 * np.abs(target @ matrix - target).sum()
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def column_matrix(name, column, block, twin=""):
+    """Offers to the cells of a column, in blocks: the product of the blocks' matrices."""
+    data, _, exact = case(name)
+    work, n = cell_work(data.holes), exact.probability.size
+    r, first, end = int(data.holes.n_states[column]), int(work.first[column]), int(work.first[column + 1])
+    product = np.eye(n)
+    for begin in range(first, end, block):
+        matrix = np.zeros((n, n))
+        places = list(range(begin, min(begin + block, end)))
+        for here, (graph, number) in enumerate(states_of(exact)):
+            completion = completion_of(data.holes, exact.cells[number])
+            parents = working_graph(exact.rows[graph])[0]
+            fit_column(column, parents, completion, 2.0, work)
+            weigh_rows(column, parents, completion, work)
+            log_k = work.log_chance[: end - first].copy()
+            old = [int(completion.rows[work.row[p], column]) for p in places]
+            for new in np.ndindex(*[r] * len(places)):
+                cells = exact.cells[number].copy()
+                for p, state in zip(places, new, strict=True):
+                    cells[(data.holes.row == work.row[p]) & (data.holes.column == column)] = state
+                there = graph * len(exact.cells) + number_of(exact, cells)
+                forth = sum(log_k[p - first, s] for p, s in zip(places, new, strict=True))
+                back = sum(log_k[p - first, s] for p, s in zip(places, old, strict=True))
+                ratio = exact.log_score.ravel()[there] - exact.log_score.ravel()[here]
+                if twin == "not renewed":  # the child's score is that of the older completion
+                    ratio *= 0.5
+                if twin != "no ratio of offers":
+                    ratio += back - forth
+                chance = np.exp(forth) * min(1.0, np.exp(ratio))
+                matrix[here, there] += chance
+                matrix[here, here] += np.exp(forth) - chance
+        product = product @ matrix
+    return product
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("block", [1, 2])
+def test_offers_of_cells_keep_the_posterior(name, block):
+    _, _, exact = case(name)
+    for column in (1, 2):
+        matrix = column_matrix(name, column, block)
+        assert residual(exact, matrix) < EXACT
+        assert np.abs(matrix - np.eye(len(matrix))).max() > 0.1  # something moves
+    for twin in ("no ratio of offers", "not renewed"):
+        assert missed(exact, column_matrix(name, 1, block, twin)) > SEEN
+
+
+@pytest.mark.parametrize("name", ["logistic", "types summed, a column of three states"])
+def test_the_compiled_loop_moves_as_the_matrix_says(name):
+    data, limits, exact = case(name)
+    chain = LogisticTurns(data, limits, SingleEdge(), 1, exact.rows[7], exact.cells[1])
+    matrix, n = column_matrix(name, 1, 2), exact.probability.size
+    counts, rng, here = np.zeros((n, n), dtype=np.int64), np.random.default_rng(SEED), 0
+    before = 7 * len(exact.cells) + 1
+    for _ in range(4000):
+        redraw_column(1, chain.parents, chain.completion, chain.scoring, 2.0, chain.work, chain.local, 2,
+                      chain.blocks_done, rng)  # fmt: skip
+        here = 7 * len(exact.cells) + number_of(exact, chain.cells)
+        counts[before, here] += 1
+        before = here
+        assert abs(chain.local.sum() - exact.log_score.ravel()[here]) < 1e-9  # the scores kept are those of today
+    z, compared = compare_transitions(counts, matrix)
+    assert z < z_limit(compared)
+    assert compared >= 8
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def graph_matrix(name, steps, *, correct=True):
+    """An excursion on stale scores, and whether it is accepted."""
+    data, limits, exact = case(name)
+    stale = data.reference(limits)
+    posterior = enumerate_posterior(stale, limits)
+    assert np.array_equal(posterior.rows, exact.rows)
+    proposal = np.linalg.matrix_power(step_matrices(SingleEdge(), Target(stale, limits, posterior))[0], steps)
+    n_graphs, n_completions = exact.probability.shape
+    matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
+    parents = [working_graph(rows)[0] for rows in exact.rows]
+    for number, cells in enumerate(exact.cells):
+        for a in range(n_graphs):
+            chain = LogisticTurns(data, limits, SingleEdge(), steps, exact.rows[a], cells)
+            for b in np.flatnonzero(proposal[a]).tolist():
+                changed = np.flatnonzero((parents[a] != parents[b]).any(axis=1))
+                fresh = chain.local.copy()
+                chain._score(changed, parents[b], fresh)
+                ratio = chain.log_ratio(fresh, changed, float(posterior.log_score[b])) if correct else 0.0
+                chance = proposal[a, b] * min(1.0, np.exp(ratio))
+                matrix[a, number, b, number] += chance
+                matrix[a, number, a, number] += proposal[a, b] - chance
+    return matrix.reshape(exact.probability.size, -1)
+
+
+@pytest.mark.parametrize("name", ["logistic", "bound, limits, odds"])
+def test_excursions_on_stale_scores_keep_the_posterior(name):
+    _, _, exact = case(name)
+    assert residual(exact, graph_matrix(name, 3)) < EXACT
+    assert missed(exact, graph_matrix(name, 3, correct=False)) > SEEN
+
+
+# --- long runs -------------------------------------------------------------------------------------------------------
+
+
+def long_run(name, draws=500, **options):
+    data, limits, _ = case(name)
+    options = {"steps": 24, "excursion": 3, "block": 2, "fresh": 12, **options}
+    return sample(LogisticCellsSampler(data, limits, **options), Schedule(4, draws, 100), seed=SEED, workers=1)
+
+
+@pytest.mark.parametrize("name", ["logistic", "types summed, a column of three states"])
+def test_edges_and_cells_agree_with_the_exact_sum(name):
+    agrees(name, 900)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_edges_and_cells_agree_with_the_exact_sum_in_longer_runs(name):
+    agrees(name, 5000)
+
+
+def agrees(name, draws):
+    data, limits, exact = case(name)
+    trace = long_run(name, draws)
+    of_edges, of_cells, n = deviations(data, trace, exact)
+    assert max(of_edges, of_cells) < z_limit(n)
+    present = unpack_rows(trace["rows"], 3)
+    assert not present[..., exact.edge_probabilities == 0].any()
+    assert present[..., limits.required_edges].all()
+
+
+def test_excursions_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
+    right = logistic_sweeps.LogisticTurns.log_ratio
+    monkeypatch.setattr(logistic_sweeps.LogisticTurns, "log_ratio", lambda *given: -right(*given))
+    data, _, exact = case("logistic")
+    of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, fresh=1), exact, least_ess=0)
+    assert max(of_edges, of_cells) > z_limit(n)
+
+
+def posterior_of(name, draws):
+    data, limits, exact = case(name)
+    trace = long_run(name, draws)
+    options = RunOptions.of(data.table, data.score, data.prior, limits)
+    return with_table(StructurePosterior(data.table.names, trace, Auto(), options), data.table), exact
+
+
+def exact_chance(data, exact, node):
+    """P(node in its second state) in a new case: mean tables given graph and completion, over all of them."""
+    total = 0.0
+    for (graph, number), weight in zip(states_of(exact), exact.probability.ravel(), strict=True):
+        completion = completion_of(data.holes, exact.cells[number])
+        present = unpack_rows(exact.rows[graph], 3)
+        means = {}
+        for child in range(3):
+            columns = [child, *np.flatnonzero(present[:, child]).tolist()]
+            family = LogisticFamily(
+                data.score, completion.columns[columns].T, completion.weights, [2] * len(columns), None
+            )
+            means[child] = np.exp(family.log_means()).reshape([2] * len(columns))
+        for x in np.ndindex(2, 2, 2):
+            chance = np.prod([means[c][(*(x[p] for p in np.flatnonzero(present[:, c])), x[c])] for c in range(3)])
+            total += weight * chance * x[node]
+    return total
+
+
+@pytest.mark.parametrize("name", ["logistic", "types summed"])
+def test_averaged_answers_agree_with_the_exact_sum(name):
+    posterior, exact = posterior_of(name, 500)
+    data = case(name)[0]
+    for node, column in enumerate(data.table.names):
+        answer = posterior.query({column: data.table.states[node][1]}, networks=None)
+        right = exact_chance(data, exact, node)
+        assert abs(answer.value - right) < z_limit(3) * answer.mcse
+        assert answer.mcse < 0.02
+    found = posterior.impute()
+    second = found[found["state"].isin([states[1] for states in data.table.states])]
+    holes = data.holes
+    sources = holes.source_row[holes.row].tolist()
+    place = {(row, data.table.names[c]): k for k, (row, c) in enumerate(zip(sources, holes.column, strict=True))}
+    truth = np.array(
+        [exact.cell_probabilities[place[cell], 1] for cell in zip(second["row"], second["column"], strict=True)]
+    )
+    z = (second["probability"].to_numpy() - truth) / second["mcse"].to_numpy()
+    assert np.abs(z).max() < z_limit(len(z))
+
+
+def test_all_answers_are_given():
+    posterior, _ = posterior_of("logistic", 100)
+    table = posterior.table
+    assert len(posterior.completed_tables(2)) == 2
+    rows = posterior.predict(table, "x0", networks=40)
+    assert rows.groupby("row")["probability"].sum().to_numpy() == pytest.approx(1.0)
+    assert posterior.log_predictive(table, networks=40).total.value < 0
+    assert len(posterior.coefficients("x1", networks=40).summary()) == 3
+    tables = posterior.parent_tables("x1", 2)
+    assert ((tables["lower"] < tables["mean"]) & (tables["mean"] < tables["upper"])).all()
+    assert len(posterior.predictive_checks(replicas=40))
+    assert len(list(posterior.networks(8))) == 8
+    for sums in (lambda: posterior.log_marginal_likelihood, posterior.baseline):
+        with pytest.raises(ArgumentError, match="sums over graphs and cells are known for family='categorical'"):
+            sums()
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_in_parts_is_the_unbroken_run():
+    table = blanked(skewed_table(5, 60, seed=2), 0.15, seed=1)
+    data, limits = LogisticIncompleteData(table, Logistic()), capped([4] * 5)
+    sampler = LogisticCellsSampler(data, limits, steps=20, fresh=5)
+    whole_rng, parts_rng = np.random.default_rng(SEED), np.random.default_rng(SEED)
+    whole_end, whole, _ = sampler.run(sampler.start(2, whole_rng), 8 * 20, whole_rng)
+    state, parts = sampler.start(2, parts_rng), []
+    for n in (1, 4, 3):
+        state, draws, _ = sampler.run(state, n * 20, parts_rng)
+        parts.append(draws)
+    for key in whole:
+        np.testing.assert_array_equal(whole[key], np.concatenate([part[key] for part in parts]))
+    for a, b in zip(whole_end, state, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("family", ["logistic", "auto"])
+def test_learn_resumes_to_the_same_draws_and_takes_indicators(family, tmp_path):
+    table = blanked(skewed_table(3, 40, seed=2), 0.15, seed=1)
+    options = {"family": family, "indicator": ["x1"], "warmup": 4, "thin": 20, "seed": 1, "progress": False}
+    whole = doxa.learn(table, draws=12, workers=2, **options)
+    doxa.learn(table, draws=8, store=tmp_path / "r.doxa", workers=1, **options)
+    gone_on = doxa.resume(tmp_path / "r.doxa", table, draws=12, progress=False)
+    assert "x1 is missing" in whole.names
+    for key in ("rows", "cells", "log_score"):
+        np.testing.assert_array_equal(whole.trace[key], gone_on.trace[key])
+
+
+def test_refused():
+    table = blanked(skewed_table(3, 40, seed=2), 0.15, seed=1)
+    for move in (Tempered(), MarkovBlanket()):
+        with pytest.raises(ArgumentError, match="cannot be combined with missing cells and logistic families"):
+            doxa.learn(table, family="logistic", sampler=move, draws=4)
+    with pytest.raises(ArgumentError, match="which needs some values of every column"):
+        doxa.learn(table, family="logistic", hidden={"h": 2}, draws=4)
+    three = blanked(skewed_table(3, 40, seed=2, n_states=3), 0.15, seed=1)
+    with pytest.raises(ArgumentError, match="the logistic score needs columns of two states"):
+        doxa.learn(three, family="logistic", draws=4)
+    with pytest.raises(ArgumentError, match="block is 0; it must be at least 1"):
+        LogisticCellsSampler(LogisticIncompleteData(table, Logistic()), capped([2] * 3), block=0)
+    assert isinstance(table, Table)
