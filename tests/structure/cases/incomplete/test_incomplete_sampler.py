@@ -20,7 +20,7 @@ from doxa.structure.cases.incomplete import (
     IncompleteSampler,
     cell_probabilities,
     enumerate_joint,
-    turns,
+    sweeps,
 )
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
@@ -87,7 +87,7 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
 
 
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(turns, "sweep_cells", childless_sweep)
+    monkeypatch.setattr(sweeps, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     trace = run(data, limits, excursions=0)  # which draw cells of their own, and rightly
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=100)
@@ -95,7 +95,7 @@ def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkey
 
 
 def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
-    afresh = turns.Turns.score_afresh
+    afresh = sweeps.Turns.score_afresh
 
     def frozen(self):
         cells = self.cells
@@ -103,7 +103,7 @@ def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
         afresh(self)
         put_cells(self.completion, self.data.holes, cells)
 
-    monkeypatch.setattr(turns.Turns, "score_afresh", frozen)
+    monkeypatch.setattr(sweeps.Turns, "score_afresh", frozen)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     of_edges, of_cells, n = deviations(data, run(data, limits), enumerate_joint(data, limits), least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
