@@ -104,9 +104,9 @@ def cells() -> None:
     made_up = (rng.random((*posterior.n_edges.shape, len(column))) * holed.n_states[column]).astype(np.int8)
     trace = Trace(dict(posterior.trace.draws) | {"cells": made_up}, info=posterior.trace.info)
     options = dataclasses.replace(posterior.options, data_digest=holed.digest)
-    holes = StructurePosterior(posterior.names, trace, posterior.sampler, options)
-    timed(f"impute {len(column)} cells", lambda: impute(holes, holed))
-    timed("query over completions", lambda: query(holes, holed, *QUESTIONS[1]))
+    missing_cells = StructurePosterior(posterior.names, trace, posterior.sampler, options)
+    timed(f"impute {len(column)} cells", lambda: impute(missing_cells, holed))
+    timed("query over completions", lambda: query(missing_cells, holed, *QUESTIONS[1]))
 
 
 def checks() -> None:

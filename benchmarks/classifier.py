@@ -30,6 +30,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+from doxa.sklearn.class_probabilities import ClassProbabilities
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -43,7 +44,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import doxa
 from doxa.sklearn import BeliefNetworkClassifier
-from doxa.sklearn.class_chances import ClassChances
 from doxa.sklearn.coded_columns import learn_column
 from doxa.structure.averaging.draws import draw_networks
 
@@ -106,7 +106,7 @@ def best(model: BeliefNetworkClassifier, B: Any) -> Any:
         seed=1,
         workers=1,
     )
-    kept, model._chances = model._chances, ClassChances(draw_networks(alone, table, model.networks))
+    kept, model._chances = model._chances, ClassProbabilities(draw_networks(alone, table, model.networks))
     chances = model.predict_proba(B)
     model._chances = kept
     return chances

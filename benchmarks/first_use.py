@@ -24,7 +24,7 @@ import numpy as np
 QUESTIONS = {
     "learn8": "doxa learn, 8 columns, complete: summed",
     "learn20": "doxa learn, 20 columns, 1000 rows: sampled",
-    "holes8": "doxa learn, 8 columns, 10% missing",
+    "missing8": "doxa learn, 8 columns, 10% missing",
     "votes": "doxa learn, house_votes",
     "fit": "doxa fit, three parents",
     "infer": "doxa infer, the Asia network",
@@ -65,7 +65,7 @@ def ask(question: str) -> str:
     tables = {
         "learn8": lambda: random_table(8, 1000),
         "learn20": lambda: random_table(20, 1000),
-        "holes8": lambda: random_table(8, 1000, 0.1),
+        "missing8": lambda: random_table(8, 1000, 0.1),
         "votes": lambda: doxa.datasets.load("house_votes"),
     }
     return doxa.learn(tables[question](), seed=1, progress=False).verdict

@@ -66,9 +66,9 @@ def sampled() -> Iterator[Figure]:
     import doxa
 
     yield from edges_of("20 columns", doxa.learn(random_table(20, 1000), seed=1, progress=False))
-    holes = doxa.learn(random_table(8, 1000, 0.1), seed=1, progress=False)
-    yield from edges_of("8 columns, 10% missing", holes)
-    for row in holes.impute().head(20).itertuples():
+    missing_cells = doxa.learn(random_table(8, 1000, 0.1), seed=1, progress=False)
+    yield from edges_of("8 columns, 10% missing", missing_cells)
+    for row in missing_cells.impute().head(20).itertuples():
         yield f"8 columns: row {row.row}, {row.column}={row.state}", row.probability, row.mcse
 
 
@@ -134,7 +134,7 @@ def speeds() -> dict[str, float]:
     """What a CPU second gives, of calls that were made once before."""
     import doxa
 
-    large, holes, small = random_table(20, 1000), random_table(8, 1000, 0.1), random_table(8, 1000)
+    large, missing_cells, small = random_table(20, 1000), random_table(8, 1000, 0.1), random_table(8, 1000)
     network = doxa.LogisticNetwork({"x7": [f"x{j}" for j in range(7)]})
     grid = doxa.ising_grid(12, 12, coupling=0.4, field=0.1)
     given = {"seed": 1, "progress": False}
@@ -142,7 +142,7 @@ def speeds() -> dict[str, float]:
         "graphs kept, 20 columns": (
             8000, lambda: doxa.learn(large, draws=2000, warmup=100, workers=1, **given).edges()),
         "graphs kept, 8 columns with missing cells": (
-            2000, lambda: doxa.learn(holes, draws=500, warmup=100, thin=640, workers=1, **given).edges()),
+            2000, lambda: doxa.learn(missing_cells, draws=500, warmup=100, thin=640, workers=1, **given).edges()),
         "exact posteriors, 8 columns": (1, lambda: doxa.learn(small, workers=1, **given).edges()),
         "draws of 8 coefficients": (
             80000, lambda: doxa.fit(network, small, draws=20000, warmup=100, workers=1, **given)),

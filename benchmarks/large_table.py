@@ -69,10 +69,10 @@ said = f"{sum(passes)} blocks of columns in {len(passes)} passes"
 _WIDE_TASKS = {
     "learn, 40 columns, max_parents=2": """
 import doxa
-from doxa.data.large import CountedSource
+from doxa.data.large import OutOfCoreSource
 doxa.data.duck._LARGE_ROWS = 0
-whole = CountedSource.try_table
-CountedSource.try_table = lambda self: whole(self, min(2**23, self.n_rows // 3))
+whole = OutOfCoreSource.try_table
+OutOfCoreSource.try_table = lambda self: whole(self, min(2**23, self.n_rows // 3))
 posterior = doxa.learn(sys.argv[1], max_parents=2, draws=300, warmup=300, seed=1)
 said = f"{posterior!r}, {posterior.table!r}, converged: {posterior.converged}"
 """,

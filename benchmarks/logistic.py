@@ -1,6 +1,7 @@
-"""Fits of logistic networks: effective draws a second beside NUTS, acceptance, first draws, scale, modes, holes.
+"""Fits of logistic networks: effective draws a second beside NUTS, acceptance, first draws, scale, modes, missing
+cells.
 
-    python benchmarks/logistic.py [ess | acceptance | first | rows | wide | modes | holes | all]
+    python benchmarks/logistic.py [ess | acceptance | first | rows | wide | modes | missing cells | all]
 
 One core and CPU seconds unless said; medians, and the worst, of BENCH_SEEDS (5) seeds.  Goals stand beside the figures.
 
@@ -12,7 +13,7 @@ One core and CPU seconds unless said; medians, and the worst, of BENCH_SEEDS (5)
 ``rows``        a million rows, ten binary parents: fit and 1000 effective draws.
 ``wide``        a thousand parents, ten thousand rows: fit, memory, acceptance.
 ``modes``       mass of the minor mode of a network with a hidden parent, against a grid.
-``holes``       effective draws a second, eight parents, 500 rows, a tenth of the cells missing.
+``missing_cells``       effective draws a second, eight parents, 500 rows, a tenth of the cells missing.
 """
 
 # ruff: noqa: E402 (threads are limited before NumPy is imported)
@@ -26,7 +27,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 from logistic_parts.ladder import acceptance, first, first_draws
-from logistic_parts.networks import holes, modes
+from logistic_parts.networks import missing_cells, modes
 from logistic_parts.peers import ess
 from logistic_parts.scale import rows, wide
 
@@ -37,12 +38,12 @@ PARTS = {
     "rows": rows,
     "wide": wide,
     "modes": modes,
-    "holes": holes,
+    "missing_cells": missing_cells,
 }
 
 
 def main() -> None:
-    asked = sys.argv[1:] or ["acceptance", "first", "rows", "wide", "modes", "holes"]
+    asked = sys.argv[1:] or ["acceptance", "first", "rows", "wide", "modes", "missing_cells"]
     if asked == ["--first"]:
         first_draws()
         return

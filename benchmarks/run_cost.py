@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import doxa
 from doxa.estimates.store import RunWriter
-from doxa.sampling.runner import Fleet
+from doxa.sampling.runner import Runner
 from support.networks import load_network
 
 PAIRS = 7
@@ -91,11 +91,11 @@ def watch() -> None:
     looks: list[tuple[int, np.ndarray, np.ndarray]] = []  # draws, what the look took, clocks at its end
     gathering = [clocks() * 0]
     learning: Any = import_module("doxa.structure.runs.running")
-    gather = Fleet.trace
+    gather = Runner.trace
 
-    def timed_gather(fleet: Fleet) -> Any:
+    def timed_gather(runner: Runner) -> Any:
         begin = clocks()
-        found = gather(fleet)
+        found = gather(runner)
         gathering[0] = clocks() - begin
         return found
 
@@ -110,7 +110,7 @@ def watch() -> None:
 
         return look
 
-    Fleet.trace = timed_gather  # type: ignore[method-assign]
+    Runner.trace = timed_gather  # type: ignore[method-assign]
     learning.missing, learning.has_settled = timed_look(learning.missing), timed_look(learning.has_settled)
     options = {"sampler": "single_edge", "seed": 1, "progress": False}
     doxa.learn(table, until=doxa.Until(max_draws=4), thin=10, **options)  # compiles

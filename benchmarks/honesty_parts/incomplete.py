@@ -1,4 +1,4 @@
-"""Graphs from tables with holes: every completion, each weighted by the evidence of its own sum over graphs.
+"""Graphs from tables with missing cells: every completion, each weighted by the evidence of its own sum over graphs.
 
 P(graph | what was seen) is proportional to the sum over completions of P(completed table, graph).
 Cells of equal rows can be exchanged, so what is listed is how many of them hold which states, with the number of ways.
@@ -20,12 +20,14 @@ from honesty_parts.learning import edges_of, prior_options
 from honesty_parts.problems import Answer, Codes, Exact, Question, kind, run_seed
 from honesty_parts.tables import as_table, parity, random_network_rows
 
-__all__ = ["with_holes"]
+__all__ = ["with_missing_cells"]
 
 MOST_COMPLETIONS = 400
 
 
-def with_holes(title: str, codes: Codes, n_states: Codes, options: dict[str, Any], seed: int, hidden: bool) -> Question:
+def with_missing_cells(
+    title: str, codes: Codes, n_states: Codes, options: dict[str, Any], seed: int, hidden: bool
+) -> Question:
     """`doxa.learn` with -1 for missing cells; ``hidden``: the last column is declared, and nothing of it was seen."""
     options = {"seed": seed, "workers": 1, **options}
     asked = as_table(codes, n_states)
@@ -104,7 +106,7 @@ def missing_cells(rng: np.random.Generator, small: bool) -> Question:
     while count_completions(holed, n_states) > MOST_COMPLETIONS:
         i, j = np.argwhere(holed < 0)[0]
         holed[i, j] = codes[i, j]
-    return with_holes("missing cells", holed, n_states, prior_options(rng), run_seed(rng), hidden=False)
+    return with_missing_cells("missing cells", holed, n_states, prior_options(rng), run_seed(rng), hidden=False)
 
 
 @kind("learn")
@@ -112,8 +114,8 @@ def parities_with_holes(rng: np.random.Generator, small: bool) -> Question:
     n = 5 if small else int(rng.integers(4, 7))
     codes = parity(rng, int(rng.integers(60, 150)), n, int(rng.integers(4, n + 1)), 2, 0.0)
     holed = _blanked(rng, codes, 2 if small else int(rng.integers(1, 5)))
-    title = "parity with holes"
-    return with_holes(title, holed, np.full(n, 2), prior_options(rng), run_seed(rng), hidden=False)
+    title = "parity with missing cells"
+    return with_missing_cells(title, holed, np.full(n, 2), prior_options(rng), run_seed(rng), hidden=False)
 
 
 @kind("learn")
@@ -126,4 +128,4 @@ def hidden_columns(rng: np.random.Generator, small: bool) -> Question:
     codes = np.hstack([codes, np.full((len(hidden), 1), -1)])
     while count_completions(codes, n_states) > MOST_COMPLETIONS:
         codes = codes[:-1]
-    return with_holes("a hidden column", codes, n_states, prior_options(rng), run_seed(rng), hidden=True)
+    return with_missing_cells("a hidden column", codes, n_states, prior_options(rng), run_seed(rng), hidden=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 import doxa
 from honesty_parts.fitting import fitted, quasi_separated_rows
-from honesty_parts.incomplete import with_holes
+from honesty_parts.incomplete import with_missing_cells
 from honesty_parts.inferring import inferred
 from honesty_parts.learning import learned
 from honesty_parts.problems import Codes, Question, kind
@@ -23,7 +23,7 @@ def _four_to_one() -> Codes:
     return rows
 
 
-def _with_two_holes() -> Codes:
+def _with_two_missing_cells() -> Codes:
     rows = _four_to_one()
     rows[0, 0] = rows[1, 4] = -1
     return rows
@@ -55,8 +55,13 @@ def _cold(seed: int) -> Question:
 
 NAMED: tuple[Callable[[int], Question], ...] = (
     lambda seed: _uniform("parity of four", _four_to_one(), 2, seed),
-    lambda seed: with_holes(
-        "parity of four, two cells blanked", _with_two_holes(), np.full(5, 2), {"prior": "uniform"}, seed, hidden=False
+    lambda seed: with_missing_cells(
+        "parity of four, two cells blanked",
+        _with_two_missing_cells(),
+        np.full(5, 2),
+        {"prior": "uniform"},
+        seed,
+        hidden=False,
     ),
     lambda seed: learned("Hailfinder", network_cut("hailfinder", 300, 11, 1 + seed % 5), {"prior": "uniform"}, seed),
     lambda seed: _uniform("Hamming(7,4)", hamming(_rng(), 300, 3, 0.02), 2, seed),

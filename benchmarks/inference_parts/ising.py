@@ -84,14 +84,14 @@ def report(name, side, kind, figure, mean_energy):
 def ours() -> None:
     from dataclasses import replace
 
-    from doxa.inference.spins import IsingGibbs, IsingGrid, IsingLanes, IsingModel, SwendsenWang
+    from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, SwendsenWang
 
     for side in SIDES:
         for kind in ("even", "uneven"):
             edges, couplings, fields = lattice(side, kind)
             model = IsingModel(edges, couplings, fields)
             samplers = {
-                "64 chains": IsingLanes(model),
+                "64 chains": IsingBitParallel(model),
                 "one chain, 64 sites at a time": IsingGrid(model, (side, side)),
                 "one chain, site by site, coloured": IsingGibbs(model),
                 "one chain, site by site, cyclic": IsingGibbs(model, "cyclic"),
@@ -107,7 +107,7 @@ def ours() -> None:
 def potts() -> None:
     from dataclasses import replace
 
-    from doxa.inference.spins import PottsGibbs, PottsLanes, PottsModel
+    from doxa.inference.spins import PottsBitParallel, PottsGibbs, PottsModel
 
     side = POTTS_SIDE
     for kind in ("even", "uneven"):
@@ -117,7 +117,7 @@ def potts() -> None:
                 model = PottsModel(edges, 0.8, np.tile(0.01 * np.arange(q), (side**2, 1)))
             else:
                 model = PottsModel(edges, couplings, np.random.default_rng(1).normal(0, 0.1, (side**2, q)))
-            for name, sampler in (("one chain", PottsGibbs(model)), ("64 chains", PottsLanes(model))):
+            for name, sampler in (("one chain", PottsGibbs(model)), ("64 chains", PottsBitParallel(model))):
                 for marginals, thin in ((False, None), (True, None), (True, 10)):
                     label = f"Potts, {q} states, {name}"
                     measure_ours(label, replace(sampler, marginals=marginals), thin, side, kind)

@@ -1,4 +1,4 @@
-"""A network with a hidden parent, and a table with holes."""
+"""A network with a hidden parent, and a table with missing cells."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def minor_mass(target: JointTarget) -> float:
     return float(p[axis < 0].sum() / p.sum())
 
 
-def holes() -> None:
+def missing_cells() -> None:
     names = [f"x{j}" for j in range(8)]
     network = doxa.LogisticNetwork({"y": names}, prior_scale=5.0)
     rates, r_hats, methods = [], [], set()

@@ -4,7 +4,7 @@
 
 ``cost``     one sweep, in milliseconds of one core: every missing cell once, changes of the graph with their cells as
              in a turn, the listed families weighed, and so many structure steps that single-edge moves are offered once
-             for every pair of columns; against rows, columns and holes.
+             for every pair of columns; against rows, columns and missing cells.
 ``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
              so many CPU seconds each.
 ``tempered`` the same for parallel tempering, the time being that of all rungs, and for what it is compared with.
@@ -34,7 +34,7 @@ from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
 from doxa.structure.cases.incomplete.candidate_sets import fill_cache, weigh_lists
 from doxa.structure.cases.incomplete.cumulative_sets import arrange
-from doxa.structure.cases.incomplete.joint_proposals import Excursions
+from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import put_cells
 from doxa.structure.cases.incomplete.references import observed_cells, reference_completions, shared_lists
 from doxa.structure.cases.incomplete.sweeps import Turns
@@ -81,15 +81,15 @@ def sweep_cost(table: Table) -> dict[str, float]:
     making = time.process_time() - begin
     rng = np.random.default_rng(1)
     start = sampler.start(0, rng)
-    excursions = Excursions(data, limits, lists, completions, sampler.least_spread)
+    joint_proposals = JointProposals(data, limits, lists, completions, sampler.least_spread)
     place = (0, start.block, start.memory)
-    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, place, excursions)
+    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, place, joint_proposals)
     for _ in range(5):
-        chain.turn(1, sampler.excursions, 20_000, rng)
+        chain.turn(1, sampler.joint_proposals, 20_000, rng)
     n = data.n_nodes
     steps = round(n * (n - 1) / 2 / Auto().single_edge)
     cells = milliseconds(lambda: chain.redraw_cells(1, rng))
-    joint = milliseconds(lambda: excursions.run(sampler.excursions, chain.graph[1], chain.completion, rng))
+    joint = milliseconds(lambda: joint_proposals.run(sampler.joint_proposals, chain.graph[1], chain.completion, rng))
     weigh = milliseconds(chain.score_afresh)
     move = milliseconds(lambda: (chain.score_afresh(), chain.move_graph(steps, rng))) - weigh
     return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "joint": joint, "weigh": weigh, "move": move}
@@ -98,7 +98,7 @@ def sweep_cost(table: Table) -> dict[str, float]:
 def cost() -> None:
     full = load_network("alarm").sample(100_000, 1)
     parts = "  cells  joint  weigh   move    sum, ms"
-    print(f"{'rows':>6s} {'columns':>7s} {'holes':>6s} {'sets':>6s} {'lists, s':>8s} {parts}")
+    print(f"{'rows':>6s} {'columns':>7s} {'missing_cells':>6s} {'sets':>6s} {'lists, s':>8s} {parts}")
     cases = [(1000, 37, 0.1), (1000, 37, 0.01), (1000, 37, 0.03), (1000, 37, 0.3), (1000, 10, 0.1), (1000, 20, 0.1)]
     cases += [(300, 37, 0.1), (3000, 37, 0.1), (10_000, 37, 0.01), (100_000, 37, 0.001)]
     for n_rows, n_columns, share in cases:
@@ -119,7 +119,7 @@ class Frozen(Turns):
     """Structure moves on scores frozen at reference completions, accepted by what the completion at hand says.
 
     A step of `Auto` is a mixture of moves, each reversible for the frozen scores, so any number of steps is reversible;
-    the excursion from G to G' is accepted with probability min(1, exp{[now - frozen](G') - [now - frozen](G)}).
+    the joint proposal from G to G' is accepted with probability min(1, exp{[now - frozen](G') - [now - frozen](G)}).
     """
 
     def __init__(self, *arguments: Any, frozen: list[Any], length: int) -> None:
@@ -129,7 +129,7 @@ class Frozen(Turns):
         self.frozen = Turns(data, limits, move, lists, rows, frozen[0], place)
         weights = []
         for cells in frozen[::-1]:  # the first last: other families are scored on it
-            put_cells(self.frozen.completion, data.holes, cells)
+            put_cells(self.frozen.completion, data.missing_cells, cells)
             weigh_lists(self.frozen.completion, self.frozen.scoring, lists, self._spare[1], self._weight)
             weights.append(self._weight.copy())
         mean = np.mean(weights, axis=0)
@@ -163,8 +163,8 @@ class Frozen(Turns):
 
 
 DEVICES = {
-    "as it is: cells, changes with cells": {"steps": 6845, "sweeps": 1, "excursions": 740},
-    "three times as many changes with cells": {"steps": 6845, "sweeps": 1, "excursions": 2220},
+    "as it is: cells, changes with cells": {"steps": 6845, "sweeps": 1, "joint_proposals": 740},
+    "three times as many changes with cells": {"steps": 6845, "sweeps": 1, "joint_proposals": 2220},
     "no changes with cells": {"steps": 6845, "sweeps": 1},
     "lists weighed afresh": {"steps": 20_000},
     "lists weighed afresh, 5000 steps": {"steps": 5_000},
@@ -178,10 +178,10 @@ DEVICES = {
     "frozen at 8 completions, 1 step": {"references": 8, "length": 1},
     "frozen at 8 completions, 3 steps": {"references": 8, "length": 3},
     "frozen at 8 completions, 10 steps": {"references": 8, "length": 10},
-    "tempered with lists": {"betas": (1.0, 0.96, 0.92, 0.88), "excursions": 0},
-    "tempered with excursions": {"betas": (1.0, 0.96, 0.92, 0.88), "excursions": 740},
-    "the same, 2 rungs": {"betas": (1.0, 0.96), "excursions": 740},
-    "the same, betas of Tempered()": {"betas": Tempered().betas, "excursions": 740},
+    "tempered with lists": {"betas": (1.0, 0.96, 0.92, 0.88), "joint_proposals": 0},
+    "tempered with joint proposals": {"betas": (1.0, 0.96, 0.92, 0.88), "joint_proposals": 740},
+    "the same, 2 rungs": {"betas": (1.0, 0.96), "joint_proposals": 740},
+    "the same, betas of Tempered()": {"betas": Tempered().betas, "joint_proposals": 740},
 }
 TEMPERED = ["as it is: cells, changes with cells", "no changes with cells", *list(DEVICES)[-4:]]
 
@@ -206,20 +206,20 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
         arguments = (data, limits, move, lists, start.rows, start.cells, (0, start.block, start.memory))
         if "length" in device:
             chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
-        elif "excursions" in device:
-            chain = Turns(*arguments, Excursions(data, limits, shared, completions, sampler.least_spread))
+        elif "joint_proposals" in device:
+            chain = Turns(*arguments, JointProposals(data, limits, shared, completions, sampler.least_spread))
         else:
             chain = Turns(*arguments)
         begin, draws = time.process_time(), []
         while time.process_time() - begin < SECONDS:
-            if "excursions" not in device:
+            if "joint_proposals" not in device:
                 chain.redraw_cells(device.get("sweeps", 2), rng)
             if "length" in device:
                 chain.frozen_steps(100, rng)
                 note = f"{chain.taken / chain.offered:.2f} accepted"
-            elif "excursions" in device:
-                chain.turn(1, device["excursions"], device["steps"], rng)
-                note = "{2} of {1} changes taken".format(*chain.excursions.done)
+            elif "joint_proposals" in device:
+                chain.turn(1, device["joint_proposals"], device["steps"], rng)
+                note = "{2} of {1} changes taken".format(*chain.joint_proposals.done)
             else:
                 chain.score_afresh()
                 chain.move_graph(device["steps"], rng)
@@ -231,7 +231,7 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
 def tempered_draws(device: dict[str, Any], data: IncompleteData, limits: Any, start: Any, rng: Any) -> tuple[Any, str]:
     """Draws of a first rung, turn by turn, and how often neighbours swapped; every rung starts where the chain is."""
     move = Tempered(betas=device["betas"], swap_every=1)
-    sampler: Any = sampler_with_cells(data, limits, move, steps=6845, excursions=device["excursions"])
+    sampler: Any = sampler_with_cells(data, limits, move, steps=6845, joint_proposals=device["joint_proposals"])
     state = sampler.init(rng)
     state = state._replace(rows=0 * state.rows + start.rows, cells=0 * state.cells + start.cells)
     draws, offered, taken = [], np.zeros(len(device["betas"]) - 1), np.zeros(len(device["betas"]) - 1)
@@ -298,9 +298,9 @@ def impute() -> None:
     for seed in (1, 2, 3):
         whole = network.sample(1000, seed)
         table = blanked(whole, 0.1, seed + 1)
-        holes = IncompleteData(table).holes
-        truth = whole.codes[whole.row_index][holes.source_row[holes.row], holes.column]
-        best = losses_of_the_true_network(network, table, holes, truth).mean()
+        missing_cells = IncompleteData(table).missing_cells
+        truth = whole.codes[whole.row_index][missing_cells.source_row[missing_cells.row], missing_cells.column]
+        best = losses_of_the_true_network(network, table, missing_cells, truth).mean()
         learned = sampled_losses(table, truth, BDeu(1.0)).mean()
         print(
             f"table {seed}: the true network {best:.4f}; graph and tables learned {learned:.4f}, "
@@ -315,7 +315,7 @@ def impute() -> None:
 def sampled_losses(table: Table, truth: Any, score: Any) -> Any:
     """Graphs and cells sampled by four chains."""
     data, limits = IncompleteData(table, score), make_limits(table.names)
-    found = np.zeros((data.holes.n_missing, int(data.holes.n_states.max())))
+    found = np.zeros((data.missing_cells.n_missing, int(data.missing_cells.n_states.max())))
     sampler = IncompleteSampler(data, limits)
     for number in range(4):
         rng = np.random.default_rng(np.random.SeedSequence(1, spawn_key=(number,)))
@@ -331,7 +331,7 @@ def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, sw
     """The graph is known; only cells and, summed out, tables are not."""
     data, limits = IncompleteData(table, score), make_limits(table.names)
     rng = np.random.default_rng(1)
-    start = IncompleteSampler(data, limits, SingleEdge()).start_at(rows, observed_cells(data.holes, rng))
+    start = IncompleteSampler(data, limits, SingleEdge()).start_at(rows, observed_cells(data.missing_cells, rng))
     chain = Turns(data, limits, SingleEdge(), None, rows, start.cells, (0, start.block, start.memory))
     chain.redraw_cells(50, rng)
     kept = []
@@ -342,7 +342,7 @@ def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, sw
     return -np.log(found[np.arange(len(truth)), truth])
 
 
-def losses_of_the_true_network(network: Any, table: Table, holes: Any, truth: Any) -> Any:
+def losses_of_the_true_network(network: Any, table: Table, missing_cells: Any, truth: Any) -> Any:
     """Every cell given the known cells of its row, by exact inference."""
     from doxa.inference import infer
     from doxa.models import CategoricalNetwork
@@ -356,11 +356,11 @@ def losses_of_the_true_network(network: Any, table: Table, holes: Any, truth: An
     }
     true = CategoricalNetwork(network.dag, tables, states)
     losses = np.zeros(len(truth))
-    for row in range(len(holes.first) - 1):
-        cells = range(holes.first[row], holes.first[row + 1])
-        codes = holes.base[:, holes.n_complete + row]
+    for row in range(len(missing_cells.first) - 1):
+        cells = range(missing_cells.first[row], missing_cells.first[row + 1])
+        codes = missing_cells.base[:, missing_cells.n_complete + row]
         given = {name: states[name][codes[i]] for i, name in enumerate(table.names) if codes[i] >= 0}
-        asked = [table.names[holes.column[cell]] for cell in cells]
+        asked = [table.names[missing_cells.column[cell]] for cell in cells]
         answer = infer(true, asked, given=given, method="exact")
         for cell, name in zip(cells, asked, strict=True):
             losses[cell] = -np.log(answer[name][states[name][truth[cell]]].value)

@@ -1,6 +1,6 @@
 """Logistic families: new families a second on one core, how well they are known, and what that leaves of edges.
 
-    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges | lists | holes]
+    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges | lists | missing cells]
 
 ``rate``    families a CPU second, counting included, kernels compiled beforehand; the goal is 2000 at 1000 rows and 3
             parents.  ``network`` rows are collapsed records of a random network, ``distinct`` rows are all different.
@@ -9,7 +9,7 @@
 ``edges``   what scores known to the tolerance change in edge probabilities, by enumeration of 4 nodes.
 ``lists``   score tables of 37 columns and 1000 rows: CPU seconds, size, what a family costs and what was estimated; a
             sparse network, and ALARM with its columns made binary.
-``holes``   with missing cells: a sweep of offers, how many are accepted, and excursions of the graph.
+``missing_cells``   with missing cells: a sweep of offers, how many are accepted, and joint proposals of the graph.
 """
 
 # ruff: noqa: E402 (the cases of the tests are found first)
@@ -202,7 +202,7 @@ def lists() -> None:
             )
 
 
-def holes() -> None:
+def missing_cells() -> None:
     blanked = binary_alarm()
     codes = np.array(blanked.codes[blanked.row_index])
     codes[np.random.default_rng(5).random(codes.shape) < 0.1] = -1
@@ -212,20 +212,22 @@ def holes() -> None:
         data, limits = LogisticIncompleteData(table, Logistic()), capped([n - 1] * n)
         sampler = LogisticCellsSampler(data, limits, steps=n * n)
         state = sampler.run(sampler.start(1, rng), (20 if n < 20 else 4) * n * n, rng)[0]
-        chain = LogisticTurns(data, limits, sampler.move, sampler.excursion, state.rows, state.cells)
+        chain = LogisticTurns(data, limits, sampler.move, sampler.joint_proposal, state.rows, state.cells)
         for block in (1, 16, 64):
             begin, chain.blocks_done[:] = time.process_time(), 0
             chain.redraw_cells(block, rng)
             seconds, (made, taken) = time.process_time() - begin, chain.blocks_done
             print(f"{name}: sweep in blocks of {block}: {1e3 * seconds:.0f} ms, {taken}/{made} accepted", flush=True)
-        for excursion in (1, 3, 10):
-            chain.excursion, begin, chain.graphs_done[:] = excursion, time.process_time(), 0
+        for joint_proposal in (1, 3, 10):
+            chain.joint_proposal, begin, chain.graphs_done[:] = joint_proposal, time.process_time(), 0
             chain.move_graph(n * n, rng)
             seconds, (made, taken) = time.process_time() - begin, chain.graphs_done
-            print(f"{name}: {n * n} steps, {excursion} at once: {seconds:.2f} s, {taken}/{made} accepted", flush=True)
+            print(
+                f"{name}: {n * n} steps, {joint_proposal} at once: {seconds:.2f} s, {taken}/{made} accepted", flush=True
+            )
 
 
-PARTS = {"rate": rate, "kinds": kinds, "errors": errors, "edges": edges, "lists": lists, "holes": holes}
+PARTS = {"rate": rate, "kinds": kinds, "errors": errors, "edges": edges, "lists": lists, "missing_cells": missing_cells}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -42,7 +42,7 @@ LOOKS = {
     "tempering": Look(BLUE, "-", "s"),
     "Swendsen-Wang": Look(GREEN, "-", "^"),
 }
-FLEETS = (2, 4, 8, 16)
+RUNNERS = (2, 4, 8, 16)
 DEEP = 0.7  # couplings from here on: a Gibbs chain stays where it fell
 OFF = 0.1  # an error of the mean spin that nobody would accept
 
@@ -73,7 +73,7 @@ def compute(quick: bool) -> Results:
     causes = [compute_cause(widths, 100 if quick else 2000) for widths in WIDTHS]
     chains = grids[max(grids)].sets["Gibbs"].chains
     flat = chains.reshape(-1, chains.shape[-1])
-    return Results(grids, {n: caught(flat, n, 10 if quick else 200) for n in FLEETS}, causes)
+    return Results(grids, {n: caught(flat, n, 10 if quick else 200) for n in RUNNERS}, causes)
 
 
 def worst(results: Results, method: str) -> tuple[float, float]:

@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["HEADS", "Claim", "Verdict", "as_markdown", "as_text", "by_wins", "holds_if", "wins"]
+__all__ = ["BASE_SAMPLERS", "Claim", "Verdict", "as_markdown", "as_text", "by_wins", "holds_if", "wins"]
 
 Verdict: TypeAlias = Literal["holds", "in part", "does not hold", "cannot be told"]
 
-HEADS = ("figure", "the paper says", "we find, as published", "verdict", "doxa's own, beside it")
+BASE_SAMPLERS = ("figure", "the paper says", "we find, as published", "verdict", "doxa's own, beside it")
 _WIDTHS = (9, 34, 56, 14, 40)
 
 
@@ -60,7 +60,7 @@ def by_wins(differences: ArrayLike, most: float = 0.9) -> Verdict:
 def as_text(claims: Iterable[Claim]) -> str:
     """The table, folded to columns."""
     rule = "-" * (sum(_WIDTHS) + 2 * (len(_WIDTHS) - 1))
-    lines = [*_folded(HEADS), rule]
+    lines = [*_folded(BASE_SAMPLERS), rule]
     for claim in claims:
         lines += _folded(claim.cells)
         lines.append("")
@@ -69,7 +69,7 @@ def as_text(claims: Iterable[Claim]) -> str:
 
 def as_markdown(claims: Iterable[Claim]) -> str:
     """The table as the documentation has it."""
-    rows = [HEADS, ("---",) * len(HEADS), *(claim.cells for claim in claims)]
+    rows = [BASE_SAMPLERS, ("---",) * len(BASE_SAMPLERS), *(claim.cells for claim in claims)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 

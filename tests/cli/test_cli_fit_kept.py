@@ -173,14 +173,14 @@ def test_what_was_stopped_ends_as_if_nobody_had(run, tmp_path):
 
 
 def test_a_full_disk_is_said_and_the_fit_goes_on_once_there_is_space(run, kept, tmp_path, monkeypatch):
-    commit = runner.Fleet.commit
+    commit = runner.Runner.commit
 
     def commit_to_a_full_disk(self):
         self.store._connection.execute("PRAGMA max_page_count = 1")  # it cannot grow any more
         commit(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner.Fleet, "commit", commit_to_a_full_disk)
+        patched.setattr(runner.Runner, "commit", commit_to_a_full_disk)
         code, out, err = run("fit", "--resume", "fit.doxa", "--draws", "4000")
     assert (code, out) == (2, "")
     assert err.startswith(f"doxa: '{tmp_path}/fit.doxa' cannot be written: the disk is full ")

@@ -17,9 +17,9 @@ def compiled_by(question):
     return status.n_compiled
 
 
-def coins(n_columns, holes=False):
+def coins(n_columns, missing_cells=False):
     rows = np.random.default_rng(1).integers(0, 2, size=(40, n_columns)).astype(object)
-    if holes:
+    if missing_cells:
         rows[::7, 1] = None
     import pandas as pd
 
@@ -29,7 +29,7 @@ def coins(n_columns, holes=False):
 QUESTIONS = {
     "summed": lambda: doxa.learn(coins(5), seed=2),
     "sampled": lambda: doxa.learn(coins(7), exact=False, draws=20, seed=2),
-    "holes": lambda: doxa.learn(coins(4, holes=True), draws=20, seed=2),
+    "missing_cells": lambda: doxa.learn(coins(4, missing_cells=True), draws=20, seed=2),
     "logistic": lambda: doxa.learn(coins(4), family="logistic", exact=False, draws=20, seed=2),
     "gibbs": lambda: doxa.infer(doxa.ising_grid(3, 5, coupling=0.2), "X0_1", method="gibbs", draws=20, seed=2),
 }

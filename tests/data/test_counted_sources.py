@@ -22,12 +22,12 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, FileError
 RADIX = [2, 3, 2, 4, 3, 2, 5, 2]
 
 
-def frame_of(n_rows=1500, seed=1, holes=0.05):
+def frame_of(n_rows=1500, seed=1, missing_cells=0.05):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, RADIX, size=(n_rows, len(RADIX)))
     codes[:, 1] = (codes[:, 0] + (rng.random(n_rows) < 0.2)) % 3
     frame = pd.DataFrame({f"x{j}": np.char.add("s", column.astype(str)) for j, column in enumerate(codes.T)})
-    return frame.mask(rng.random(frame.shape) < holes)
+    return frame.mask(rng.random(frame.shape) < missing_cells)
 
 
 def all_sets(n, size):
@@ -84,9 +84,9 @@ def test_passes_are_few_and_made_once(tmp_path, monkeypatch, make):
         assert 2 < len(passes) < 57  # 56 sets, several to a pass
 
 
-@pytest.mark.parametrize("holes", [0, 0.05])
-def test_streams_of_several_parts_are_counted_whole(tmp_path, monkeypatch, holes):
-    frame = frame_of(9000, holes=holes)
+@pytest.mark.parametrize("missing_cells", [0, 0.05])
+def test_streams_of_several_parts_are_counted_whole(tmp_path, monkeypatch, missing_cells):
+    frame = frame_of(9000, missing_cells=missing_cells)
     frame["many"] = [f"v{i % 300}" for i in range(9000)]  # codes of two bytes
     frame["cut"] = np.random.default_rng(8).normal(size=9000)
     frame.to_parquet(tmp_path / "t.parquet")
@@ -171,7 +171,7 @@ def test_subsets_of_sparse_blocks_are_sorted_alike():
 
 
 def test_index_is_mixed_radix_with_the_last_fastest():
-    frame = frame_of(holes=0)
+    frame = frame_of(missing_cells=0)
     with open_source(pl.from_pandas(frame).lazy()) as counted:
         (one,) = counted.count_sets([["x3", "x1", "x6"]])
     assert one.columns == (1, 3, 6)
@@ -323,5 +323,5 @@ def test_sets_that_are_none():
         ]:
             with pytest.raises(kind, match=words):
                 counted.count_sets(sets)
-        assert repr(counted) == "CountedSource(2 rows x 2 columns, no missing cells)"
+        assert repr(counted) == "OutOfCoreSource(2 rows x 2 columns, no missing cells)"
         assert counted.count_sets([[]])[0].counts.tolist() == [2]

@@ -18,7 +18,7 @@ from mixed_frames import mixed_frame
 
 import doxa
 from doxa.data import read_table
-from doxa.data.large import CountedSource, CountedTable, SourceError, lazy_engine, lazy_spark, open_source, opening
+from doxa.data.large import OutOfCoreSource, OutOfCoreTable, SourceError, lazy_engine, lazy_spark, open_source, opening
 from doxa.data.large.engine import Groups
 from doxa.data.large.lazy_engine import LazyEngine
 from doxa.data.large.marginals import Marginals
@@ -132,17 +132,17 @@ def test_learning_gives_the_posterior_of_the_table_in_memory(lazy, engine, monke
     frame = learnable()
     exact = doxa.learn(read_table(frame), max_parents=2, seed=1)
     held = doxa.learn(lazy(engine, frame), max_parents=2, seed=1)  # distinct rows are few
-    assert not isinstance(held.table, CountedTable)
+    assert not isinstance(held.table, OutOfCoreTable)
     assert np.allclose(held.exact.edge_probabilities, exact.exact.edge_probabilities, rtol=0, atol=1e-12)
-    whole = CountedSource.try_table
-    monkeypatch.setattr(CountedSource, "try_table", lambda self: whole(self, 50))
+    whole = OutOfCoreSource.try_table
+    monkeypatch.setattr(OutOfCoreSource, "try_table", lambda self: whole(self, 50))
     found = doxa.learn(lazy(engine, frame), max_parents=2, seed=1)
-    assert isinstance(found.table, CountedTable)
+    assert isinstance(found.table, OutOfCoreTable)
     assert np.array_equal(found.exact.edge_probabilities, exact.exact.edge_probabilities)
     assert found.log_evidence == exact.log_evidence
-    holes = frame.assign(x5=frame["x5"].mask(frame["x2"] == "s1"))
+    missing_cells = frame.assign(x5=frame["x5"].mask(frame["x2"] == "s1"))
     with pytest.raises(TableError, match=r"missing cells, in the columns 'x5' \(\d+\); .* leave these columns out"):
-        doxa.learn(lazy(engine, holes), max_parents=2)
+        doxa.learn(lazy(engine, missing_cells), max_parents=2)
     with pytest.raises(ArgumentError, match="max_parents"):
         doxa.learn(lazy(engine, frame), max_parents={"x9": 2})
 

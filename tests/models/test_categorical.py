@@ -97,8 +97,8 @@ def test_rounding_never_reaches_an_impossible_state(monkeypatch):
 
 def test_blanks_leave_the_other_cells_as_they_are():
     whole = network().simulate(20_000, np.random.default_rng(SEED))
-    holes = network().simulate(20_000, np.random.default_rng(SEED), missing=0.3)
-    codes, full = holes.codes[holes.row_index], whole.codes[whole.row_index]
+    missing_cells = network().simulate(20_000, np.random.default_rng(SEED), missing=0.3)
+    codes, full = missing_cells.codes[missing_cells.row_index], whole.codes[whole.row_index]
     blank = codes < 0
     np.testing.assert_array_equal(codes[~blank], full[~blank])
     assert abs(blank.mean() - 0.3) < z_limit(1) * np.sqrt(0.3 * 0.7 / blank.size)

@@ -318,10 +318,10 @@ def test_packed_files_are_read_and_damage_is_seen(tmp_path):
 def test_files_that_are_too_large_are_refused(tmp_path):
     large = f" holds more than {MAX_BYTES >> 20} MiB, far more than a graph needs"
     assert refusal(tmp_path, "bomb.txt.gz", gzip.compress(bytes(2**28))) == large
-    with Path(tmp_path, "hole.bif").open("wb") as hole:
-        hole.truncate(2**40)
+    with Path(tmp_path, "missing_cell.bif").open("wb") as missing_cell:
+        missing_cell.truncate(2**40)
     with pytest.raises(FileError, match=large):
-        read_parents(tmp_path / "hole.bif")
+        read_parents(tmp_path / "missing_cell.bif")
     many = f" has more than {MAX_NODES} nodes, the most that can be used"
     assert refusal(tmp_path, "graph.txt", "\n".join(f"x{i}" for i in range(MAX_NODES + 1))) == many
     assert refusal(tmp_path, "graph.txt", "c: " + " ".join(f"x{i}" for i in range(MAX_NODES))) == many

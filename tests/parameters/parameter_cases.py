@@ -1,4 +1,4 @@
-"""Small networks whose posteriors are known on grids, and tables with holes."""
+"""Small networks whose posteriors are known on grids, and tables with missing cells."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_missing_cells_are_summed_out():
     summary = fit.summary()
     assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
     filled = regression_grid(network, table)
-    assert (np.abs(summary["mean"] - filled.mean) > 5 * summary["mcse"]).any()  # holes do matter here
+    assert (np.abs(summary["mean"] - filled.mean) > 5 * summary["mcse"]).any()  # missing cells do matter here
 
 
 def test_symmetries_are_recognised_and_said():

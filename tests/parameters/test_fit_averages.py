@@ -24,7 +24,7 @@ from support.checks import SEED, z_limit
 
 
 def learned_root():
-    """A hole shared by both nodes: one part, with a probability in it."""
+    """A missing cell shared by both nodes: one part, with a probability in it."""
     rng = np.random.default_rng(4)
     network = LogisticNetwork({"y": ["a"]}, prior_scale=2.0)
     table = network.simulate(60, {"y": [0.4, 0.8], "a": [0.7]}, rng)

@@ -50,7 +50,7 @@ def least_p(ranks):
 
 CASES = {
     "complete": {"share": 0.0},
-    "holes": {"share": 0.2},
+    "missing_cells": {"share": 0.2},
     "hidden root": {"share": 0.0, "hide": ["a"], "roots": {"a": 0.4}},
 }
 

@@ -194,8 +194,8 @@ def test_one_pass_over_a_table_with_holes():
     network = LogisticNetwork({"y": ["x"], "z": ["w"]}, prior_scale=2.0, roots={"w": 0.5})
     full = network.simulate(80, {"y": [0.3, 1.0], "z": [0.0, -1.0], "x": [0.4]}, rng)
     codes = full.codes[full.row_index].copy()
-    hole = full.names.index("x")
-    codes[rng.random(80) < 0.25, hole] = -1
+    missing_cell = full.names.index("x")
+    codes[rng.random(80) < 0.25, missing_cell] = -1
     table = Table.from_codes(full.names, full.states, codes)
     options = {"approximation": "sequential_mean_field", "method": "variational", "draws": 4, "seed": 2}
     fit = doxa.fit(network, table, **options)

@@ -23,11 +23,11 @@ GIVEN = {"bias": 0.3, "roots": {"a": 0.4, "b": 0.7}}
 HYPERPRIORS = {"half_normal": halfnorm, "half_cauchy": halfcauchy}
 
 
-def case(n=40, hyperprior="half_normal", holes=0.0, groups=None):
+def case(n=40, hyperprior="half_normal", missing_cells=0.0, groups=None):
     """Two families with one coefficient each, and a table."""
     network = LogisticNetwork(PARENTS, prior_scale=LearnedScale(groups, hyperprior, width=1.5), **GIVEN)
     table = LogisticNetwork(PARENTS, **GIVEN).simulate(n, {"y": [0.9], "z": [-0.4]}, np.random.default_rng(3))
-    return network, blanked(table, holes, np.random.default_rng(4)) if holes else table
+    return network, blanked(table, missing_cells, np.random.default_rng(4)) if missing_cells else table
 
 
 def by_quadrature(table, hyperprior):
@@ -64,9 +64,9 @@ def worst(fit, exact):
     return float(np.abs(found).max())
 
 
-@pytest.mark.parametrize(("n", "holes"), [(4, 0.0), (60, 0.0), (2000, 0.0), (60, 0.2)])
-def test_the_posterior_is_that_of_quadrature(n, holes):
-    network, table = case(n, holes=holes)
+@pytest.mark.parametrize(("n", "missing_cells"), [(4, 0.0), (60, 0.0), (2000, 0.0), (60, 0.2)])
+def test_the_posterior_is_that_of_quadrature(n, missing_cells):
+    network, table = case(n, missing_cells=missing_cells)
     fit = doxa.fit(network, table, draws=3000, seed=SEED + 1)
     assert fit.converged
     exact = by_quadrature(table, "half_normal")

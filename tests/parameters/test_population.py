@@ -1,4 +1,4 @@
-"""Mixtures fitted by weighted draws: they get better, and find what climbs did not."""
+"""Mixtures fitted by weighted draws: they get better, and find what ascents did not."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_mode_that_climbs_missed_is_found_by_wide_draws(monkeypatch):
 
     network, table = bimodal(1)
     (part,) = independent_parts(network, table)
-    far = np.array([[5.0, 0.5]])  # one climb, to the major mode
+    far = np.array([[5.0, 0.5]])  # one ascent, to the major mode
     monkeypatch.setattr(room, "_starts", lambda *_: far)
     found = approximate(network, part, table, None, np.random.default_rng(1))
     assert len(found.modes) == 2

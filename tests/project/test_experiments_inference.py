@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
 
 from lecture.modes import CHAINS, RARE, WIDTHS, Sizes, caught, compute_coupling, hidden_cause
-from logistic_papers.claims import HEADS
+from logistic_papers.claims import BASE_SAMPLERS
 from riggelsen.importance import (
     EXACT,
     GRID,
@@ -52,7 +52,7 @@ def test_the_script_prints_claims_with_verdicts_and_draws(name, tmp_path, monkey
     script = ROOT / "experiments" / f"{name}.py"
     monkeypatch.setattr(sys, "argv", [str(script), "--quick", "--markdown", "--figures", str(tmp_path)])
     runpy.run_path(str(script), run_name="__main__")
-    check_claims(capsys.readouterr().out, HEADS)
+    check_claims(capsys.readouterr().out, BASE_SAMPLERS)
     drawn = {path.name for path in tmp_path.iterdir()}
     assert drawn == {path.name for path in DOCS.glob(f"figures/{SCRIPTS[name][1]}*.png")}
 

@@ -31,7 +31,7 @@ import honesty
 from honesty_parts import incomplete
 from honesty_parts.examining import Record, examine, hold_against
 from honesty_parts.fitting import fitted, log_joint, quasi_separated_rows
-from honesty_parts.incomplete import completions, count_completions, with_holes
+from honesty_parts.incomplete import completions, count_completions, with_missing_cells
 from honesty_parts.inferring import listed
 from honesty_parts.learning import edges_of
 from honesty_parts.problems import KINDS, Answer, Kind, NoOracleError, Quantity, Question, load_kinds, make
@@ -50,7 +50,7 @@ CHEAP = {  # problems of each kind: what a minute allows
     "reference cuts": 1,
     "sample sizes": 1,
     "missing cells": 1,
-    "parities with holes": 1,
+    "parities with missing cells": 1,
     "quasi separated": 6,
     "separated": 5,
     "collinear": 5,
@@ -261,12 +261,12 @@ def test_completions_against_every_graph_and_every_cell(monkeypatch):
     """Three columns: 25 graphs and each filling of each cell, in plain Python."""
     codes = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0], [1, -1, 0], [1, -1, 0], [-1, 0, -1], [1, 1, 1], [0, 1, 0]])
     n_states = np.array([2, 2, 2])
-    holes = np.argwhere(codes < 0)
+    missing_cells = np.argwhere(codes < 0)
     graphs = np.array([[[int(row[0]) >> j & 1 for j in range(3)] for row in rows] for rows in all_dags(3)], dtype=bool)
     logs, edges = [], []
-    for cells in product((0, 1), repeat=len(holes)):
+    for cells in product((0, 1), repeat=len(missing_cells)):
         filled = codes.copy()
-        filled[tuple(holes.T)] = cells
+        filled[tuple(missing_cells.T)] = cells
         for graph in graphs:
             score = 0.0
             for child in range(3):
@@ -278,14 +278,14 @@ def test_completions_against_every_graph_and_every_cell(monkeypatch):
             logs.append(score)
             edges.append(graph)
     expected = np.einsum("g,gij->ij", np.exp(np.array(logs) - logsumexp(logs)), edges)
-    question = with_holes("", codes, n_states, {"prior": "uniform"}, 1, hidden=False)
+    question = with_missing_cells("", codes, n_states, {"prior": "uniform"}, 1, hidden=False)
 
     def largest_difference() -> float:
         found = question.exact()
         return max(abs(found[f"x{i} -> x{j}"] - expected[i, j]) for i, j in product(range(3), repeat=2) if i != j)
 
     assert largest_difference() < 1e-9
-    assert sum(ways for ways, _ in completions(codes, n_states)) == 2 ** len(holes)
+    assert sum(ways for ways, _ in completions(codes, n_states)) == 2 ** len(missing_cells)
     assert len(list(completions(codes, n_states))) == count_completions(codes, n_states) == 12
     once = [(1, filled) for _, filled in completions(codes, n_states)]
     monkeypatch.setattr(incomplete, "completions", lambda codes, n_states: once)

@@ -44,7 +44,7 @@ def reinis() -> Posterior:
 
 
 @pytest.fixture(scope="session")
-def holes() -> Posterior:
+def missing_cells() -> Posterior:
     """Of a table with missing cells."""
     table = doxa.datasets.load("reinis")
     rng = np.random.default_rng(5)

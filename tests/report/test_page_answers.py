@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -39,17 +40,17 @@ def test_tables_are_those_of_parent_tables(reinis, inspected):
 
 
 def test_large_tables_are_left_out_and_say_so(alarm, monkeypatch):
-    monkeypatch.setattr("doxa.report.families.MOST_CELLS", 500)
+    monkeypatch.setattr(import_module("doxa.report.families"), "MOST_CELLS", 500)
     found = family_tables(alarm.network_draws(), _parent_sets(alarm))
     kept = [table for own in found for table in own if "why" not in table]
     assert 0 < sum(np.size(table["mean"]) for table in kept) <= 500
     assert any("has no room on this page" in table.get("why", "") for own in found for table in own)
 
 
-def test_cells_are_those_of_impute(holes):
-    found = imputed_cells(holes.network_draws())
-    frame = holes.impute()
-    for j, name in enumerate(holes.names):
+def test_cells_are_those_of_impute(missing_cells):
+    found = imputed_cells(missing_cells.network_draws())
+    frame = missing_cells.impute()
+    for j, name in enumerate(missing_cells.names):
         own = frame[frame["column"] == name]
         column = found["columns"][j]
         assert column["n"] == len(own) // 2 == len(column["rows"])
@@ -58,20 +59,20 @@ def test_cells_are_those_of_impute(holes):
         assert column["mcse"] == pytest.approx(own["mcse"].max(), rel=0.06)
 
 
-def test_cells_are_cut_short(holes, monkeypatch):
-    monkeypatch.setattr("doxa.report.cells.MOST_CELLS", 12)
-    columns = imputed_cells(holes.network_draws())["columns"]
+def test_cells_are_cut_short(missing_cells, monkeypatch):
+    monkeypatch.setattr(import_module("doxa.report.cells"), "MOST_CELLS", 12)
+    columns = imputed_cells(missing_cells.network_draws())["columns"]
     assert [len(column["rows"]) for column in columns] == [min(2, column["n"]) for column in columns]
-    assert sum(column["n"] for column in columns) == holes.table.n_missing > 12
+    assert sum(column["n"] for column in columns) == missing_cells.table.n_missing > 12
 
 
 def test_a_complete_table_has_no_cells_to_show(reinis):
     assert imputed_cells(reinis.network_draws()) == {"why": "", "columns": []}
 
 
-def test_rows_without_an_order_have_no_place(holes):
-    table = dataclasses.replace(holes.table, _row_index=None)
-    found = imputed_cells(holes.network_draws().with_table(table))
+def test_rows_without_an_order_have_no_place(missing_cells):
+    table = dataclasses.replace(missing_cells.table, _row_index=None)
+    found = imputed_cells(missing_cells.network_draws().with_table(table))
     assert found["why"].startswith("The rows of the table were counted where they are")
 
 
@@ -130,15 +131,15 @@ def test_answers_unpack_to_what_was_simulated(reinis):
 
 
 def test_many_columns_keep_the_pairs_that_tell_most(alarm, monkeypatch):
-    monkeypatch.setattr("doxa.report.answers.MOST_ANSWERS", 400)
-    monkeypatch.setattr("doxa.report.simulation._ROWS", 20_000)
+    monkeypatch.setattr(import_module("doxa.report.answers"), "MOST_ANSWERS", 400)
+    monkeypatch.setattr(import_module("doxa.report.simulation"), "_ROWS", 20_000)
     packed = pair_answers(alarm.network_draws())
     assert not packed["all"]
     assert len(packed["seen"]) // 3 <= 400
     assert packed["pairs"] == sorted(packed["pairs"])
     hr, hrbp = alarm.names.index("HR"), alarm.names.index("HRBP")
     assert hr * 37 + hrbp in packed["pairs"]
-    monkeypatch.setattr("doxa.report.answers._MOST_STATES", 100)
+    monkeypatch.setattr(import_module("doxa.report.answers"), "_MOST_STATES", 100)
     assert "too many for simulated answers" in pair_answers(alarm.network_draws())["why"]
 
 
@@ -183,7 +184,7 @@ def test_coefficients_are_those_of_the_drawn_families(logistic):
 
 
 def test_coefficients_have_room_or_say_so(logistic, monkeypatch):
-    monkeypatch.setattr("doxa.report.regressions.MOST_COEFFICIENTS", 5)
+    monkeypatch.setattr(import_module("doxa.report.regressions"), "MOST_COEFFICIENTS", 5)
     found = regressions(logistic.network_draws(), _parent_sets(logistic))
     assert sum(len(entry["mean"]) for own in found for entry in own if "mean" in entry) <= 5
     assert any("no room on this page" in entry.get("why", "") for own in found for entry in own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_long_traces_are_thinned_and_say_so(alarm):
 
 
 def test_what_is_left_out_is_counted(alarm, monkeypatch):
-    monkeypatch.setattr("doxa.report.graphs.MOST_EDGES", 200)
+    monkeypatch.setattr(import_module("doxa.report.graphs"), "MOST_EDGES", 200)
     shown = graphs(alarm)
     listed = len(shown["edges"]["p"])
     assert listed == 200
@@ -159,7 +160,7 @@ def test_bad_arguments(reinis):
 
 
 def test_of_many_edges_the_probable_ones_decide_where_nodes_stand(alarm, monkeypatch):
-    monkeypatch.setattr("doxa.report.places._MOST_EDGES", 10)
-    monkeypatch.setattr("doxa.report.places._LOWEST", 0.02)
+    monkeypatch.setattr(import_module("doxa.report.places"), "_MOST_EDGES", 10)
+    monkeypatch.setattr(import_module("doxa.report.places"), "_LOWEST", 0.02)
     found = places(alarm)
     assert len(set(found.nodes.values())) == 37

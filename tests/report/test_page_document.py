@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from importlib import import_module
 
 import pytest
 from page_cases import HOSTILE, WRITTEN
@@ -138,7 +139,7 @@ def test_a_page_of_alarm_is_small(alarm, tmp_path):
 def test_an_older_page_is_replaced_whole_or_not_at_all(reinis, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("older")
-    monkeypatch.setattr("doxa.report.writing.document", lambda data: 1 / 0)
+    monkeypatch.setattr(import_module("doxa.report.writing"), "document", lambda data: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(reinis, path)
     assert path.read_text() == "older"
@@ -154,7 +155,7 @@ def test_a_folder_that_is_not_there(reinis, tmp_path):
 
 
 def test_missing_libraries_say_what_makes_them(reinis, monkeypatch, tmp_path):
-    monkeypatch.setattr("doxa.report.assets.files", lambda package: tmp_path)
+    monkeypatch.setattr(import_module("doxa.report.assets"), "files", lambda package: tmp_path)
     libraries.cache_clear()
     try:
         with pytest.raises(AssetsMissingError, match=re.escape("python scripts/fetch_page_assets.py")) as error:

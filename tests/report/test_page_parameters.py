@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from page_cases import WRITTEN
@@ -113,9 +115,9 @@ def test_an_approximation_without_a_formula_is_drawn_from():
     assert np.allclose(marginal_density(Other(), 1, at), exact, atol=0.06 * exact.max())
 
 
-def test_roots_in_a_joint_part_are_probabilities(holes):
-    names = holes.table.names
-    fit = doxa.fit(doxa.LogisticNetwork({names[1]: [names[0]]}), holes.table, draws=200, seed=1)
+def test_roots_in_a_joint_part_are_probabilities(missing_cells):
+    names = missing_cells.table.names
+    fit = doxa.fit(doxa.LogisticNetwork({names[1]: [names[0]]}), missing_cells.table, draws=200, seed=1)
     assert any(len(part.nodes) == 2 for part in fit.report.parts)
     columns = coefficients(fit)
     own = columns["drawn"][str(columns["label"].index("probability"))]
@@ -204,7 +206,7 @@ def test_a_fit_read_from_its_file_says_that_it_has_no_approximation(fitted, tmp_
 
 
 def test_many_parameters_are_thinned_and_say_so(fitted, monkeypatch):
-    monkeypatch.setattr("doxa.report.coefficients.MOST_DRAWN", 3)
+    monkeypatch.setattr(import_module("doxa.report.coefficients"), "MOST_DRAWN", 3)
     columns = coefficients(fitted)
     assert len(columns["mean"]) == len(fitted.summary())
     assert len(columns["drawn"]) == 3

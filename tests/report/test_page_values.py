@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -44,12 +46,12 @@ def test_approximations_have_none_either():
 
 def test_of_many_binary_variables_the_second_state_is_held(spins, monkeypatch):
     whole = marginals(spins)
-    monkeypatch.setattr("doxa.report.marginals.MOST_STATES", 60)
+    monkeypatch.setattr(import_module("doxa.report.marginals"), "MOST_STATES", 60)
     half = marginals(spins)
     assert half["half"]
     assert half["p"] == whole["p"][1::2]
     assert half["left_out"] == 0
-    monkeypatch.setattr("doxa.report.marginals.MOST_STATES", 30)
+    monkeypatch.setattr(import_module("doxa.report.marginals"), "MOST_STATES", 30)
     assert marginals(spins)["left_out"] == len(spins) - 30
 
 
@@ -70,7 +72,7 @@ def test_the_map_is_that_of_the_answer(spins):
 
 def test_a_large_map_is_averaged_over_squares(spins, monkeypatch):
     whole = unpacked(grid(spins)["p"][0], 0.0, 1.0).reshape(6, 9)
-    monkeypatch.setattr("doxa.report.grid.MOST_CELLS", 20)
+    monkeypatch.setattr(import_module("doxa.report.grid"), "MOST_CELLS", 20)
     shown = grid(spins)
     assert (shown["rows"], shown["columns"], shown["square"], shown["whole"]) == (3, 5, 2, [6, 9])
     values = unpacked(shown["p"][0], 0.0, 1.0).reshape(3, 5)
@@ -120,7 +122,7 @@ def test_a_run_that_is_too_short_says_what_to_do():
 
 
 def test_no_library_is_needed(sampled_answer, monkeypatch, tmp_path):
-    monkeypatch.setattr("doxa.report.assets.files", lambda package: tmp_path)
+    monkeypatch.setattr(import_module("doxa.report.assets"), "files", lambda package: tmp_path)
     libraries.cache_clear()
     try:
         with pytest.raises(doxa.DoxaError):

@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_chances
-from doxa.sklearn.class_chances import ClassChances
+from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_probabilities
+from doxa.sklearn.class_probabilities import ClassProbabilities
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.predict import predict_of
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
@@ -66,12 +66,12 @@ def exact_joint(table, ess):
     """p(new row | rows), all graphs and completions summed: shape ``n_states``."""
     sizes = table.n_states.tolist()
     codes = np.repeat(table.codes, table.counts, axis=0).astype(np.int64)
-    holes = np.argwhere(codes < 0)
+    missing_cells = np.argwhere(codes < 0)
     graphs = [doxa.Dag.from_rows(rows, table.names).adjacency for rows in all_dags(len(sizes))]
     scored = []
-    for cells in product(*(range(sizes[j]) for _, j in holes)):
+    for cells in product(*(range(sizes[j]) for _, j in missing_cells)):
         full = codes.copy()
-        full[tuple(holes.T)] = cells
+        full[tuple(missing_cells.T)] = cells
         made = Table.from_codes(table.names, table.states, full)
         scored.append((full, enumerate_posterior(FamilyScores(made, BDeu(ess))).log_score))
     peak = max(scores.max() for _, scores in scored)
@@ -143,7 +143,7 @@ def test_missing_cells_in_training_are_summed_out():
 
 
 def wide(n_columns=7, missing=0.1):
-    """A table of random networks' dependences, with holes in its features."""
+    """A table of random networks' dependences, with missing cells in its features."""
     table = skewed_table(n_columns, 80, seed=3, n_states=3)
     codes = table.codes[table.row_index].astype(np.int64)
     codes[:, :-1][np.random.default_rng(SEED).random((80, n_columns - 1)) < missing] = -1
@@ -153,8 +153,8 @@ def wide(n_columns=7, missing=0.1):
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("limit", [4096, 3])
 def test_the_kernel_agrees_with_the_room_that_averages(missing, limit, monkeypatch):
-    """Rows of any holes, states never seen, parts too large to list; `RowChances` by another way gives the same."""
-    monkeypatch.setattr(class_chances, "_LIMIT", limit)
+    """Rows of any missing cells, states never seen, parts too large to list: `RowProbabilities` by another way."""
+    monkeypatch.setattr(class_probabilities, "_LIMIT", limit)
     table = wide(missing=missing)
     posterior = doxa.learn(table, draws=12, warmup=0, thin=50, seed=2, exact=False)
     draws = draw_networks(posterior, table, None)
@@ -172,7 +172,7 @@ def test_the_kernel_agrees_with_the_room_that_averages(missing, limit, monkeypat
     frame.loc[1, names[2]] = "new"
     frame.loc[2, [names[2], names[4]]] = "new"
     codes[1, 2], codes[2, 2], codes[2, 4] = (int(table.n_states[j]) for j in (2, 2, 4))
-    found = class_chances.class_chances(ClassChances(draws), codes)
+    found = class_probabilities.class_probabilities(ClassProbabilities(draws), codes)
     known = predict_of(draws, frame.drop(columns=table.names[-1]), table.names[-1], unseen="prior")
     assert np.abs(found - known["probability"].to_numpy().reshape(found.shape)).max() < 1e-11
 

@@ -1,4 +1,4 @@
-"""Redraws of missing cells that are wrong on purpose: checks of samplers with holes must reject them."""
+"""Redraws of missing cells that are wrong on purpose: checks of samplers with missing cells must reject them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doxa demo`: the first answers, and what they mean, on two real tables; one of them has holes."""
+"""`doxa demo`: the first answers, and what they mean, on two real tables; one of them has missing cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDS = 5
 
 
 def demo() -> None:
-    """Learn the structure of two real tables that come with doxa, fill the holes in one, and explain what is seen."""
+    """Learn the structure of two real tables that come with doxa, fill the missing cells of one, and explain it."""
     from doxa import datasets
 
     print(datasets.describe("reinis"))
@@ -34,7 +34,7 @@ def demo() -> None:
 
 
 def _votes() -> None:
-    """A table with holes: graphs and missing cells in one posterior."""
+    """A table with missing cells: graphs and missing cells in one posterior."""
     import numpy as np
 
     from doxa import datasets
@@ -50,7 +50,7 @@ def _votes() -> None:
         Questions(["party=republican"], {"physician_fee_freeze": "y"}, {}).answer(posterior)
         print()
         print("What the missing votes may have been, the first five:")
-        print(_first_holes(posterior, 5))
+        print(_first_missing_cells(posterior, 5))
         print()
         found = cross_validate(votes, "party", folds=_FOLDS, seed=1, draws=10, warmup=10)
     counts = np.bincount(found.codes)
@@ -66,7 +66,7 @@ def _votes() -> None:
     print(f"{loss:.3f} +/- {loss_error:.3f} nats a row, where the parties' shares alone would have {guess:.3f}.")
 
 
-def _first_holes(posterior: doxa.Posterior, most: int) -> str:
+def _first_missing_cells(posterior: doxa.Posterior, most: int) -> str:
     rows = [("row", "vote", "y", "error")]
     found = posterior.impute()
     for row, column, _, probability, mcse in found[found["state"] == "y"].head(most).itertuples(index=False):

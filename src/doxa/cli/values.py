@@ -45,7 +45,9 @@ def impute(
     output: Output = None,
     completed: Annotated[
         Path | None,
-        typer.Option(help="Write the table with every hole filled in by one draw to this file.", show_default=False),
+        typer.Option(
+            help="Write the table with every missing cell filled in by one draw to this file.", show_default=False
+        ),
     ] = None,
     columns: options.Columns = None,
     bins: options.Bins = None,
@@ -60,12 +62,12 @@ def impute(
     _check_outputs((output, completed), (data,))
     posterior = _posterior(data, columns, bins, missing, draws, max_seconds, seed)
     found = posterior.impute()
-    n_holes = len(found[["row", "column"]].drop_duplicates())
-    print(f"{n_holes} missing cells in {posterior.table.n_rows} rows; rows are counted from 0\n")
-    _tell(found, posterior, output, f"{n_holes} cells")
+    n_missing_cells = len(found[["row", "column"]].drop_duplicates())
+    print(f"{n_missing_cells} missing cells in {posterior.table.n_rows} rows; rows are counted from 0\n")
+    _tell(found, posterior, output, f"{n_missing_cells} cells")
     if completed is not None:
         write_frame(posterior.completed_tables(1)[0], completed)
-        print(f"A completed table is in {printable(str(completed))}; another draw fills the holes otherwise.")
+        print(f"A completed table is in {printable(str(completed))}; another draw fills the missing cells otherwise.")
 
 
 def predict(

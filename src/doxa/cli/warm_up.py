@@ -52,7 +52,7 @@ def _table() -> doxa.Table:
     return doxa.datasets.load("reinis")
 
 
-def _holes() -> None:
+def _missing_cells() -> None:
     votes = doxa.datasets.load("house_votes").select(["party", "crime", "physician_fee_freeze", "education_spending"])
     posterior = doxa.learn(votes, **_FEW)
     posterior.query({"party": "republican"}, given={"crime": "y"})
@@ -71,7 +71,7 @@ _QUESTIONS: dict[str, Callable[[], object]] = {
     "read a table": _file,
     "learn, summed over all graphs": lambda: doxa.learn(_table(), seed=1).query({"smoke": "yes"}),
     "learn, sampled": lambda: doxa.learn(_table(), **_FEW),
-    "learn, with missing cells": _holes,
+    "learn, with missing cells": _missing_cells,
     "learn, logistic families": lambda: doxa.learn(_table(), family="logistic", **_FEW),
     "fit": lambda: doxa.fit(_network(), _table(), **_FEW),
     "infer, exactly": lambda: doxa.infer(_grid(), "X0_0"),

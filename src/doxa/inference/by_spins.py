@@ -19,7 +19,7 @@ from doxa.inference.annealing import SpinPath, TablePath, condition_spins, turn_
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.inference.population import HOPELESS, Begun, Population, looking, vouched
-from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsGibbs, PottsLanes, PottsModel
+from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsBitParallel, PottsGibbs, PottsModel
 from doxa.models.evidence import Evidence
 from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork
@@ -190,8 +190,8 @@ def _run_potts(
     """Chains that keep the probability of every possible state of the variables asked for, in their order."""
     row, states = np.nonzero(np.isfinite(model.fields[place[asked]]))
     n_bytes = 64 * model.fields.size
-    chains = PottsLanes(model, _LANES_THIN) if n_bytes <= _MOST_BYTES else PottsGibbs(model, thin=_THIN)
-    updates = (64 if isinstance(chains, PottsLanes) else 1) * model.n_sites
+    chains = PottsBitParallel(model, _LANES_THIN) if n_bytes <= _MOST_BYTES else PottsGibbs(model, thin=_THIN)
+    updates = (64 if isinstance(chains, PottsBitParallel) else 1) * model.n_sites
     sites = place[asked][row]
 
     def name_of(k: int) -> str:
@@ -230,7 +230,7 @@ def _constant(model: PottsModel) -> list[NDArray[np.int64]]:
 class _Asked:
     """Chains of which the probabilities of some states are kept, and averages over those that run together."""
 
-    chains: PottsLanes | PottsGibbs
+    chains: PottsBitParallel | PottsGibbs
     sites: NDArray[np.intp]
     states: NDArray[np.intp]
 

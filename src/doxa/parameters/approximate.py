@@ -57,14 +57,14 @@ APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterio
 ONE_PASS = ("sequential", "spiegelhalter_lauritzen")  # which take case after case, and must not be given collapsed rows
 
 _FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
-_WORK = 2**21  # hidden configurations times coefficients that all climbs may take at a time: seconds
+_WORK = 2**21  # hidden configurations times coefficients that all ascents may take at a time: seconds
 FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
 _DF = 5.0
 _POINTS = 8  # at which a symmetry must hold
 _CENTRINGS, _JUDGED = (0.0, 0.5, 1.0), 4000  # coordinates of learned scales, and draws that judge each
 _GOOD_GAUSSIAN = 0.3  # efficiency of independent proposals that will do
 _WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
-_WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every climb begins on a plateau
+_WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every ascent begins on a plateau
 
 
 class Approximated(NamedTuple):
@@ -101,7 +101,7 @@ def approximate(
         for parts with hidden values; complete families then have Jaakkola & Jordan's.  Or one of `PASSES`, with their
         sequential one.
     rng : numpy.random.Generator
-        Advanced: starts of climbs, draws by which mixtures are fitted, and orders of cases.
+        Advanced: starts of ascents, draws by which mixtures are fitted, and orders of cases.
     augment : bool, default=False
         Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
     order : {"auto", "table", "random"}, default="auto"

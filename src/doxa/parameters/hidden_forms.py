@@ -103,7 +103,7 @@ def approximate_by_pass(
 def joint_bound(network: LogisticNetwork, table: Table) -> float:
     """Lower bound (nats) of the log evidence of all parts that are not complete; nan if it costs too much.
 
-    A climb ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
+    A ascent ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
     """
     result = None if network.scales else _bounded(network, table)
     if result is None:
@@ -120,7 +120,7 @@ def joint_bound(network: LogisticNetwork, table: Table) -> float:
 
 
 def _bounded(network: LogisticNetwork, table: Table) -> HiddenPosterior | None:
-    """The best of several climbs in the first form that is not too large; of one where each takes long."""
+    """The best of several ascents in the first form that is not too large; of one where each takes long."""
     for options in ({"form": "unconstrained"}, {"form": "structured"}, {"form": "mean_field", "xi": "row"}):
         try:
             first = hidden_posterior(network, table, **options)  # type: ignore[arg-type]

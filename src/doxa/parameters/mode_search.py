@@ -7,7 +7,7 @@ its tangent plane and what the Gaussian prior takes off, plus a constant for the
 axes of the whitened prior.  Quadratics that touch the log density from below give lower bounds, in sum of the evidence.
 
 The box with the largest bound is cut in two, again and again; those inside the neighbourhood of a known mode only to
-close in on the evidence.  Where bounds stay large climbs begin.  When all that is left is below a share of the
+close in on the evidence.  Where bounds stay large ascents begin.  When all that is left is below a share of the
 evidence, no mode with more of the posterior has been missed: a proof, up to rounding.  The number of boxes grows
 exponentially with the parameters, so that `doxa.fit` does not search by itself.
 """

@@ -17,7 +17,7 @@ __all__ = ["Mode", "curvature_at", "find_modes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_NEAR = 0.5  # in units of a mode's standard deviations: climbs that end this close found the same mode
+_NEAR = 0.5  # in units of a mode's standard deviations: ascents that end this close found the same mode
 _MOST_SD = 1e3
 
 

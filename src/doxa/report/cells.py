@@ -35,9 +35,9 @@ def imputed_cells(draws: NetworkDraws) -> dict[str, Any]:
         return {"why": "", "columns": []}
     if not completed.table.has_row_order:
         return {"why": "The rows of the table were counted where they are, so that cells have no place.", "columns": []}
-    holes = [np.flatnonzero(column >= 0) for column in completed.hole_of.T]
-    most = min(_MOST_OF_ONE, max(1, MOST_CELLS // sum(rows.size > 0 for rows in holes)))
-    return {"why": "", "columns": [_column(draws, j, rows, most) for j, rows in enumerate(holes)]}
+    missing_cells = [np.flatnonzero(column >= 0) for column in completed.missing_cell_of.T]
+    most = min(_MOST_OF_ONE, max(1, MOST_CELLS // sum(rows.size > 0 for rows in missing_cells)))
+    return {"why": "", "columns": [_column(draws, j, rows, most) for j, rows in enumerate(missing_cells)]}
 
 
 def _column(draws: NetworkDraws, j: int, rows: NDArray[np.intp], most: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Assess, Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.progress import following
-from doxa.sampling.runner import STEPS_PER_BLOCK, Fleet, Sampler, is_compiled, run_block
+from doxa.sampling.runner import STEPS_PER_BLOCK, Runner, Sampler, is_compiled, run_block
 from doxa.sampling.workers import run_in_parallel, single_threaded_products
 
 if TYPE_CHECKING:
@@ -176,15 +176,15 @@ def run_chains(
         following(progress) as report,
         run_in_parallel(run_block, chains, workers) as run_all,
     ):
-        fleet = Fleet(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
-        with _committed(fleet):
-            fleet.start()
-            stop = _drawn(fleet, Schedule(chains, draws, warmup), until, assess, settled, audit)
-    return Run(fleet.trace(), stop)
+        runner = Runner(sampler, chains, entropy, block, run_all, report, until.max_seconds, store)
+        with _committed(runner):
+            runner.start()
+            stop = _drawn(runner, Schedule(chains, draws, warmup), until, assess, settled, audit)
+    return Run(runner.trace(), stop)
 
 
 def _drawn(
-    fleet: Fleet,
+    runner: Runner,
     schedule: Schedule,
     until: Until,
     assess: Assess | None,
@@ -194,32 +194,32 @@ def _drawn(
     """Warm up and draw, over again from what the audit finds."""
     free, seconds = schedule.draws is None and schedule.warmup is None, 0.0
     while True:
-        fleet.warm_up(schedule.warmup, settled)
-        stop = fleet.draw(schedule.draws, until, assess)
+        runner.warm_up(schedule.warmup, settled)
+        stop = runner.draw(schedule.draws, until, assess)
         if audit is None:
             return stop
-        fleet.commit()  # an audit takes its time
-        fleet.report.tell("looking for what the chains have missed")
-        finding = audit(fleet.trace(), [chain.state for chain in fleet.chains])
+        runner.commit()  # an audit takes its time
+        runner.report.tell("looking for what the chains have missed")
+        finding = audit(runner.trace(), [chain.state for chain in runner.chains])
         if finding is None:
             return stop
         seconds += finding.audit.seconds
-        states = finding.states if free and stop.reason == "reached" and fleet.may_start_over else None
+        states = finding.states if free and stop.reason == "reached" and runner.may_start_over else None
         if states is None:
-            return stop._replace(audit=finding.audit._replace(seconds=seconds, n_starts=fleet.n_starts))
-        fleet.start_over(states)
+            return stop._replace(audit=finding.audit._replace(seconds=seconds, n_starts=runner.n_starts))
+        runner.start_over(states)
 
 
 @contextmanager
-def _committed(fleet: Fleet) -> Iterator[None]:
+def _committed(runner: Runner) -> Iterator[None]:
     """Keep what was drawn, also of a run that is interrupted; the interruption then says how far it had come."""
     try:
         yield
     except KeyboardInterrupt as interruption:
-        fleet.commit()
-        interruption.add_note(fleet.how_far)
+        runner.commit()
+        interruption.add_note(runner.how_far)
         raise
-    fleet.commit()
+    runner.commit()
 
 
 def _checked(schedule: Schedule) -> Schedule:

@@ -1,6 +1,6 @@
-"""`Fleet`: all chains of one run, moved on in rounds, with the draws that they keep.
+"""`Runner`: all chains of one run, moved on in rounds, with the draws that they keep.
 
-The fleet knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  How
+The runner knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  How
 many workers there are and where they run is the business of `doxa.sampling.workers`.
 """
 
@@ -22,7 +22,7 @@ from doxa.estimates.trace import Trace
 from doxa.progress import Status
 from doxa.sampling.workers import single_threaded_products
 
-__all__ = ["STEPS_PER_BLOCK", "Fleet", "Sampler", "is_compiled", "run_block"]
+__all__ = ["STEPS_PER_BLOCK", "Runner", "Sampler", "is_compiled", "run_block"]
 
 State = TypeVar("State")
 Draws = dict[str, NDArray[Any]]
@@ -78,7 +78,7 @@ class _Chain(NamedTuple):
     rng_state: Mapping[str, Any]  # of this moment: the generator itself runs ahead while a block is under way
 
 
-class Fleet:
+class Runner:
     """All chains of one run: moves them on in rounds and keeps their draws."""
 
     def __init__(

@@ -24,8 +24,8 @@ def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) 
         n_jobs = None
     with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
 
-        def run_all(sampler: Any, fleet: Iterable[Any], n_steps: int) -> list[Any]:
-            return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in fleet))
+        def run_all(sampler: Any, runner: Iterable[Any], n_steps: int) -> list[Any]:
+            return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in runner))
 
         yield run_all
 

@@ -16,7 +16,7 @@ from doxa.checks import check_whole
 from doxa.data.table import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
-from doxa.sklearn.class_chances import ClassChances, class_chances
+from doxa.sklearn.class_probabilities import ClassProbabilities, class_probabilities
 from doxa.sklearn.coded_columns import CodedColumn, category_flags, is_missing, learn_column, unlike
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.posterior import Posterior
@@ -187,7 +187,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.class_name_ = table.names[-1]
         self.states_ = dict(zip(table.names[:-1], table.states[:-1], strict=True))
         self.posterior_ = self._learn(table)
-        self._chances = ClassChances(draw_networks(self.posterior_, table, self.networks))
+        self._chances = ClassProbabilities(draw_networks(self.posterior_, table, self.networks))
         return self
 
     def predict_proba(self, X: ArrayLike) -> _Floats:
@@ -212,7 +212,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             codes[:, k] = column.code(cells[:, j])
             if self.unseen == "error":
                 self._refuse_unseen(column, cells[:, j], codes[:, k])
-        return class_chances(self._chances, codes)
+        return class_probabilities(self._chances, codes)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, shape (n_samples,)."""

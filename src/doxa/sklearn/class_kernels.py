@@ -26,10 +26,10 @@ def average_classes(rows: Any, sizes: Any, networks: Any, tables: Any, limit: in
     networks : family (n_networks, n_nodes); offset (n_networks, n_nodes); log_count (n_networks,), how many are equal
     tables : first (n_families + 1,), member and stride, child last among the members; class_stride (n_families,), 0
         where the class is no member; log values
-    limit : most states of a part to list; rows that need more get nan
-    work : within, n_holes (n_families,); kept, owner, digit, stack (n_nodes,); base, tilt, part, at, own (n_nodes,);
+    limit : most states of a part to list; rows that need more get nan work : within, n_missing_cells (n_families,);
+    kept, owner, digit, stack (n_nodes,); base, tilt, part, at, own (n_nodes,);
         step (n_nodes, n_nodes); logs (limit,); joint (n_networks, n_classes)
-    chances : (n_rows, n_classes): written
+    probabilities : (n_rows, n_classes): written
     """
     log_count, joint = networks[2], work[13]
     n_classes = sizes[sizes.size - 1]
@@ -58,19 +58,19 @@ def average_classes(rows: Any, sizes: Any, networks: Any, tables: Any, limit: in
 
 
 @hot
-def _place_families(row: Any, tables: Any, within: Any, n_holes: Any) -> bool:
+def _place_families(row: Any, tables: Any, within: Any, n_missing_cells: Any) -> bool:
     """Where in its table each family is by what was observed, and how many of its members are missing."""
     first, member, stride = tables[0], tables[1], tables[2]
     label = row.size - 1
     some = False
     for f in range(within.size):
-        within[f], n_holes[f] = 0, 0
+        within[f], n_missing_cells[f] = 0, 0
         for e in range(first[f], first[f + 1]):
             j = member[e]
             if j == label:
                 continue
             if row[j] < 0:
-                n_holes[f] += 1
+                n_missing_cells[f] += 1
                 some = True
             else:
                 within[f] += row[j] * stride[e]
@@ -97,7 +97,7 @@ def _add_complete(t: int, networks: Any, tables: Any, within: Any, joint: Any) -
 @hot
 def _add_incomplete(t: int, row: Any, sizes: Any, networks: Any, tables: Any, limit: int, work: Any) -> None:
     """The same where features are missing."""
-    within, n_holes, kept, owner, digit, stack, base, tilt, part, at, own, step, logs, joint = work
+    within, n_missing_cells, kept, owner, digit, stack, base, tilt, part, at, own, step, logs, joint = work
     family, offset = networks[0], networks[1]
     first, member, stride, class_stride, values = tables
     label = row.size - 1
@@ -110,18 +110,18 @@ def _add_incomplete(t: int, row: Any, sizes: Any, networks: Any, tables: Any, li
             continue
         f = family[t, node]
         place, slope = offset[t, node] + within[f], class_stride[f]
-        if n_holes[f] > 0:
-            hole = -1
+        if n_missing_cells[f] > 0:
+            missing_cell = -1
             for j in range(row.size):
                 step[n_dependent, j] = 0
             for e in range(first[f], first[f + 1]):
                 j = member[e]
                 if j != label and row[j] < 0:
                     step[n_dependent, j] = stride[e]
-                    if hole >= 0:
-                        owner[_root(owner, hole)] = _root(owner, j)
-                    hole = j
-            base[n_dependent], tilt[n_dependent], part[n_dependent] = place, slope, hole
+                    if missing_cell >= 0:
+                        owner[_root(owner, missing_cell)] = _root(owner, j)
+                    missing_cell = j
+            base[n_dependent], tilt[n_dependent], part[n_dependent] = place, slope, missing_cell
             n_dependent += 1
         elif slope == 0:
             total += values[place]
@@ -167,13 +167,13 @@ def _root(owner: Any, j: int) -> int:
 @hot
 def _add_part(
     t: int, root: int, row: Any, sizes: Any, values: Any, limit: int, n_dependent: int, kept: Any, owner: Any,
-    digit: Any, holes: Any, base: Any, tilt: Any, part: Any, at: Any, own: Any, step: Any, logs: Any, joint: Any,
+    digit: Any, missing_cells: Any, base: Any, tilt: Any, part: Any, at: Any, own: Any, step: Any, logs: Any, joint: Any,
 ) -> None:  # fmt: skip
     """Add the log of the sum over the states of one part, for every class."""
     n_cases, n_own, n_free = 1, 0, 0
     for j in range(row.size - 1):
         if kept[j] and row[j] < 0 and _root(owner, j) == root:
-            holes[n_free] = j
+            missing_cells[n_free] = j
             n_free += 1
             n_cases *= sizes[j]
             if n_cases > limit:
@@ -192,13 +192,13 @@ def _add_part(
                 digit[k] = 0
             for d in range(n_own):
                 at[d] = base[own[d]] + c * tilt[own[d]]
-            log_sum = _sum_part(n_cases, n_free, n_own, holes, sizes, values, digit, at, own, step, logs)
+            log_sum = _sum_part(n_cases, n_free, n_own, missing_cells, sizes, values, digit, at, own, step, logs)
         joint[t, c] += log_sum
 
 
 @hot
 def _sum_part(
-    n_cases: int, n_free: int, n_own: int, holes: Any, sizes: Any, values: Any, digit: Any, at: Any, own: Any,
+    n_cases: int, n_free: int, n_own: int, missing_cells: Any, sizes: Any, values: Any, digit: Any, at: Any, own: Any,
     step: Any, logs: Any,
 ) -> float:  # fmt: skip
     peak = -math.inf
@@ -209,7 +209,7 @@ def _sum_part(
         logs[case] = log_p
         peak = max(peak, log_p)
         for k in range(n_free):  # on to the next states
-            j = holes[k]
+            j = missing_cells[k]
             digit[k] += 1
             around = digit[k] == sizes[j]
             move = 1 - sizes[j] if around else 1

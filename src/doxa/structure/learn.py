@@ -1,4 +1,4 @@
-"""`learn`: from a table, with holes or without, to the posterior over graphs, parameters and missing cells."""
+"""`learn`: from a table, with missing cells or without, to the posterior over graphs, parameters and missing cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from doxa.structure.runs.plan import RunPlan, exact_answer, make_plan
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-    from doxa.data.large import CountedSource
+    from doxa.data.large import OutOfCoreSource
     from doxa.estimates.store import RunWriter
     from doxa.structure.moves.sampler import StructureMove
 
@@ -37,7 +37,7 @@ __all__ = ["learn", "learn_from", "load", "opened", "resume"]
 
 
 def learn(
-    table: Table | CountedSource | IntoDataFrame | str | os.PathLike[str],
+    table: Table | OutOfCoreSource | IntoDataFrame | str | os.PathLike[str],
     *,
     family: str = "categorical",
     score: str | Score = "bdeu",
@@ -216,7 +216,7 @@ def learn(
 
 
 def learn_from(
-    table: Table | CountedSource,
+    table: Table | OutOfCoreSource,
     source: dict[str, Any] | None,
     *,
     score: Score,
@@ -278,7 +278,9 @@ def learn_from(
     return with_table(answer, plan.table)
 
 
-def _counted(plan: RunPlan, source: CountedSource, store: str | os.PathLike[str] | None, *, declares: bool) -> RunPlan:
+def _counted(
+    plan: RunPlan, source: OutOfCoreSource, store: str | os.PathLike[str] | None, *, declares: bool
+) -> RunPlan:
     """The plan of a run over a source that is too large to hold, its families counted."""
     if declares:
         raise ArgumentError(
@@ -354,7 +356,7 @@ def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
 @contextmanager
 def opened(
     table: Any, store: str | os.PathLike[str] | None = None, hidden: Collection[str] = (), **reading: Any
-) -> Iterator[Table | CountedSource]:
+) -> Iterator[Table | OutOfCoreSource]:
     """A table, or a source whose distinct rows are too many to hold; what is opened here is closed.
 
     Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.  Counts

@@ -250,8 +250,8 @@ def test_a_state_is_found_where_few_are_possible():
     assert log_density_at(factors, find_state([8] * 8, factors, np.random.default_rng(SEED))) == 0.0
 
 
-def pigeons(n, holes):
-    return [holes] * n, [Factor((i, j), differ(holes)) for i in range(n) for j in range(i + 1, n)]
+def pigeons(n, missing_cells):
+    return [missing_cells] * n, [Factor((i, j), differ(missing_cells)) for i in range(n) for j in range(i + 1, n)]
 
 
 def test_there_may_be_no_state():

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "experiments" / "lecture_ising.py"
 PAGE = ROOT / "docs" / "experiments-inference.md"
 FIGURES = sorted(PAGE.parent.glob("figures/lecture_ising_*.png"))

@@ -169,8 +169,8 @@ def draw_lanes(limits, random):
     return found
 
 
-def lanes_sweep(model, batches, spins, random):
-    """The twin of one sweep of `IsingLanes` without wide sites: spins (64, n) in place."""
+def bit_parallel_sweep(model, batches, spins, random):
+    """The twin of one sweep of `IsingBitParallel` without wide sites: spins (64, n) in place."""
     n = model.n_sites
     for batch in batches.sites.reshape(-1, 8):
         sites = [i for i in batch if i < n]

@@ -22,7 +22,7 @@ from ising_cases import (
 )
 from scipy.special import stdtrit
 
-from doxa.inference.spins import IsingGibbs, IsingGrid, IsingLanes, IsingModel, unpack_lanes
+from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
 from doxa.inference.spins.classes import thresholds_of
 from doxa.testing.kernel_matrices import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
@@ -111,7 +111,7 @@ def step_of(kind, name):
     model = SMALL[name]
     if kind == "lanes":
         return (
-            IsingLanes(model, keep_spins=True, marginals=False),
+            IsingBitParallel(model, keep_spins=True, marginals=False),
             model.batches.scan(model.n_sites),
             lanes_up(model),
         )
@@ -150,7 +150,7 @@ def path_of(sampler, n_steps):
     n = sampler.model.n_sites
     state = sampler.init(np.random.default_rng(SEED + 1))
     _, draws, _ = sampler.run(state, n_steps, np.random.default_rng(0))
-    if isinstance(sampler, IsingLanes):
+    if isinstance(sampler, IsingBitParallel):
         spins = np.concatenate([unpack_lanes(state.words)[:, None], unpack_lanes(draws["spins"])], axis=1)
     else:
         spins = np.concatenate([state.spins[None] > 0, np.unpackbits(draws["spins"], axis=1, count=n)])[None]
@@ -200,10 +200,10 @@ LARGER = {
 def each_kernel(model, shape, thin):
     """(name, trace of `up` as (streams, draws, n), energies (streams, draws)) of every kernel that takes the model."""
     samplers = [IsingGibbs(model, scan, thin) for scan in ("cyclic", "coloured", "random")]
-    samplers += [IsingLanes(model, thin)] + ([IsingGrid(model, shape, thin)] if shape else [])
+    samplers += [IsingBitParallel(model, thin)] + ([IsingGrid(model, shape, thin)] if shape else [])
     for sampler in samplers:
         rng = np.random.default_rng(SEED + 2)
-        is_lanes = isinstance(sampler, IsingLanes)
+        is_lanes = isinstance(sampler, IsingBitParallel)
         state, _, _ = sampler.run(sampler.init(rng), 50 * thin, rng)
         _, draws, _ = sampler.run(state, (500 if is_lanes else 12_000) * thin, rng)
         up, energy = draws["up"], draws["energy"]
@@ -244,7 +244,7 @@ def correlation_z(x):
 def test_lanes_are_independent():
     """Draws 12 sweeps apart of a model that forgets in two or three."""
     model = uneven_grid(4, 4, scale=0.25)
-    sampler = IsingLanes(model, thin=12, marginals=False)
+    sampler = IsingBitParallel(model, thin=12, marginals=False)
     state, _, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), 600, np.random.default_rng(0))
     _, draws, _ = sampler.run(state, 12 * 8000, np.random.default_rng(0))
     for name in ("energy", "magnetisation"):
@@ -257,7 +257,7 @@ def test_lanes_are_independent():
 def test_sites_without_couplings_are_independent():
     """Of the same batch, of others, and of the sweep before."""
     model = IsingModel([], [], np.linspace(-1, 1, 20))
-    sampler = IsingLanes(model, keep_spins=True, marginals=False)
+    sampler = IsingBitParallel(model, keep_spins=True, marginals=False)
     _, draws, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), 2000, np.random.default_rng(0))
     x = unpack_lanes(draws["spins"]).astype(float)  # (lane, sweep, site)
     both = np.concatenate([x[:, 1:], x[:, :-1]], axis=2).reshape(-1, 40)[::2]  # rows do not overlap
@@ -284,7 +284,10 @@ def test_rare_spins_are_as_rare_as_they_should_be(digits):
     p = 2.0**-digits * 4 / 3
     n, sweeps = 512, 600
     model = IsingModel([], [], np.full(n, 0.5 * np.log(p / (1 - p))))
-    for sampler, chains in ((IsingLanes(model, marginals=False), 64), (IsingGrid(model, (16, 32), marginals=False), 1)):
+    for sampler, chains in (
+        (IsingBitParallel(model, marginals=False), 64),
+        (IsingGrid(model, (16, 32), marginals=False), 1),
+    ):
         steps = sweeps if chains == 64 else 64 * sweeps
         _, draws, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), steps, np.random.default_rng(0))
         total = n * chains * steps
@@ -303,7 +306,7 @@ def test_strong_couplings_and_fields_freeze(sign):
     for sampler in (IsingGibbs(model, keep_spins=True), IsingGrid(model, (4, 4), keep_spins=True)):
         state, _, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), 20, np.random.default_rng(0))
         assert (state.spins == pattern).all()
-    sampler = IsingLanes(model)
+    sampler = IsingBitParallel(model)
     state, draws, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), 20, np.random.default_rng(0))
     assert (unpack_lanes(state.words) == pattern).all()
     assert draws["energy"][-1] == pytest.approx(-50.0 * len(edges) - 250.0 * 16)

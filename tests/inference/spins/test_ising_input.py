@@ -9,7 +9,7 @@ import pytest
 from ising_cases import even_grid, grid_edges, random_graph, uneven_grid
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.spins import IsingGibbs, IsingGrid, IsingLanes, IsingModel
+from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel
 from doxa.inference.spins.classes import same_rows
 from doxa.inference.spins.graph import colour_sites
 from doxa.inference.spins.grid_layout import grid_layout
@@ -73,7 +73,7 @@ def test_bad_samplers():
     with pytest.raises(ArgumentError) as raised:
         IsingGibbs(model, "diagonal")
     assert str(raised.value) == "scan is 'diagonal'; it must be one of 'coloured', 'cyclic', 'random'"
-    for make in (IsingGibbs, IsingLanes):
+    for make in (IsingGibbs, IsingBitParallel):
         with pytest.raises(ArgumentError, match="thin is 0; it must be at least 1"):
             make(model, thin=0)
     with pytest.raises(ArgumentError, match="thin is 0; it must be at least 1"):
@@ -85,13 +85,13 @@ def test_bad_samplers():
         IsingGrid(IsingModel([[0, 1], [0, 3]], 1.0, [0.0] * 4), (2, 2))
     assert str(raised.value) == (
         "edges[1] joins sites [0, 3], which are not neighbours on a grid of shape (2, 2); "
-        "use IsingGibbs or IsingLanes for other graphs"
+        "use IsingGibbs or IsingBitParallel for other graphs"
     )
     with pytest.raises(ArgumentError) as raised:
         IsingGrid(even_grid(4, 5, periodic=True), (4, 5))
     assert str(raised.value) == (
         "shape is (4, 5) and its columns wrap around: a ring of 5 sites cannot be coloured with two colours; "
-        "use IsingGibbs or IsingLanes, which take any graph"
+        "use IsingGibbs or IsingBitParallel, which take any graph"
     )
     for shape, message in (
         ((0, 4), "shape[0] is 0; it must be at least 1"),
@@ -165,7 +165,7 @@ def test_layouts(shape, wraps, blocks, words):
 SAMPLERS = {
     "chain": lambda thin: IsingGibbs(uneven_grid(4, 6), thin=thin, keep_spins=True),
     "grid": lambda thin: IsingGrid(uneven_grid(4, 6), (4, 6), thin=thin, keep_spins=True),
-    "lanes": lambda thin: IsingLanes(uneven_grid(4, 6), thin=thin, keep_spins=True),
+    "lanes": lambda thin: IsingBitParallel(uneven_grid(4, 6), thin=thin, keep_spins=True),
 }
 
 

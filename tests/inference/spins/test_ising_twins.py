@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from ising_cases import (
     Xoshiro,
+    bit_parallel_sweep,
     chain_sweep,
     conditionals,
     couplings_of,
     even_grid,
     glass_grid,
     grid_sweep,
-    lanes_sweep,
     random_graph,
     uneven_grid,
 )
 from scipy.special import expit
 
 from doxa._jit import compiled
-from doxa.inference.spins import IsingGibbs, IsingGrid, IsingLanes, IsingModel, unpack_lanes
-from doxa.inference.spins.bit_parallel import LanesState
+from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
+from doxa.inference.spins.bit_parallel import BitParallelState
 from doxa.inference.spins.random_words import fresh_streams, next_word, next_words, uniform
 from doxa.inference.spins.words import chosen, load, rotated, same, shifted_left, shifted_right, store, word
 from support.checks import SEED
@@ -132,11 +132,11 @@ def test_one_chain_with_wide_sites():
 @pytest.mark.parametrize("name", GRAPHS)
 def test_64_chains(name):
     model = GRAPHS[name]
-    sampler = IsingLanes(model)
+    sampler = IsingBitParallel(model)
     state = sampler.init(np.random.default_rng(SEED))
     spins, random = unpack_lanes(state.words).astype(int), Xoshiro(state.streams)
     for _ in range(3):
-        lanes_sweep(model, model.batches, spins, random)
+        bit_parallel_sweep(model, model.batches, spins, random)
     after, draws, _ = sampler.run(state, 3, np.random.default_rng(0))
     assert (unpack_lanes(after.words) == spins).all()
     assert (after.streams == random.streams).all()
@@ -145,11 +145,11 @@ def test_64_chains(name):
 
 
 def test_64_chains_with_wide_sites():
-    sampler, batches = IsingLanes(WIDE), WIDE.batches
+    sampler, batches = IsingBitParallel(WIDE), WIDE.batches
     state = sampler.init(np.random.default_rng(SEED))
     spins, random = unpack_lanes(state.words).astype(int), Xoshiro(state.streams)
     for _ in range(3):
-        lanes_sweep(WIDE, batches, spins, random)
+        bit_parallel_sweep(WIDE, batches, spins, random)
         for i in batches.wide:
             up = [random.uniform(lane % 8) for lane in range(64)] < conditionals(WIDE, spins)[:, i]
             spins[:, i] = np.where(up, 1, -1)
@@ -162,7 +162,7 @@ def test_every_site_wide():
     model = random_graph(9, 36)
     assert len(model.batches.degree) == 0
     assert sorted(model.batches.wide) == list(range(9))
-    sampler = IsingLanes(model, keep_spins=True)
+    sampler = IsingBitParallel(model, keep_spins=True)
     _, draws, _ = sampler.run(sampler.init(np.random.default_rng(SEED)), 2, np.random.default_rng(0))
     last = unpack_lanes(draws["spins"])[:, 1].reshape(8, 8, 9)  # the last site has seen what is kept
     assert draws["up"][1, :, 8] == pytest.approx(conditionals(model, last)[..., 8].mean(axis=1), abs=1e-14)
@@ -210,7 +210,7 @@ def up_along(model, order, start, path, scan="cyclic"):
 
 @pytest.mark.parametrize("model", [GRAPHS["random"], WIDE, GRAPHS["even torus"]])
 def test_up_of_64_chains(model):
-    sampler = IsingLanes(model, keep_spins=True)
+    sampler = IsingBitParallel(model, keep_spins=True)
     state = sampler.init(np.random.default_rng(SEED))
     _, draws, _ = sampler.run(state, 40, np.random.default_rng(0))
     starts, path = unpack_lanes(state.words), unpack_lanes(draws["spins"])
@@ -234,8 +234,8 @@ SAMPLERS = {
     "cyclic": lambda **options: IsingGibbs(GRAPHS["random"], "cyclic", **options),
     "coloured": lambda **options: IsingGibbs(GRAPHS["random"], **options),
     "random": lambda **options: IsingGibbs(GRAPHS["random"], "random", **options),
-    "wide": lambda **options: IsingLanes(WIDE, **options),
-    "lanes": lambda **options: IsingLanes(GRAPHS["uneven torus"], **options),
+    "wide": lambda **options: IsingBitParallel(WIDE, **options),
+    "lanes": lambda **options: IsingBitParallel(GRAPHS["uneven torus"], **options),
     "grid": lambda **options: IsingGrid(GRIDS["glass"][0], (9, 20), **options),
 }
 
@@ -261,7 +261,7 @@ def test_draws_depend_on_neither_blocks_nor_thinning(name):
         assert (thinned[key] == draws[key][299::300]).all()
     up = draws["up"].reshape(2, 300, *draws["up"].shape[1:]).mean(axis=1)
     assert np.abs(thinned["up"] - up).max() < 1e-12
-    assert info == {"updates": (64 if isinstance(state, LanesState) else 1) * sampler.model.n_sites * 600}
+    assert info == {"updates": (64 if isinstance(state, BitParallelState) else 1) * sampler.model.n_sites * 600}
     bare = SAMPLERS[name](marginals=False).run(state, 10, rng)[1]
     assert sorted(bare) == ["energy", "magnetisation"]
     assert (bare["energy"] == draws["energy"][:10]).all()

@@ -13,7 +13,7 @@ from scipy.special import softmax, stdtrit
 from test_potts import all_states, exact, number, potts
 
 from doxa.errors import ArgumentError
-from doxa.inference.spins import PottsGibbs, PottsLanes, PottsModel, unpack_potts_lanes
+from doxa.inference.spins import PottsBitParallel, PottsGibbs, PottsModel, unpack_potts_lanes
 from doxa.sampling.driver import Schedule, sample
 from doxa.testing.kernel_matrices import cycle_matrix, gibbs_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
@@ -85,7 +85,7 @@ def run(sampler, n_steps, seed=SEED):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_twin_draws_the_same(name):
-    sampler = PottsLanes(MODELS[name])
+    sampler = PottsBitParallel(MODELS[name])
     state, after, _, info = run(sampler, 3)
     states, random = unpack_potts_lanes(state.words), Xoshiro(state.streams)
     for _ in range(3):
@@ -100,7 +100,7 @@ def test_the_twin_draws_the_same(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sweep_leaves_the_distribution_as_it_is(name):
     model = MODELS[name]
-    sampler = PottsLanes(model, keep_states=True)
+    sampler = PottsBitParallel(model, keep_states=True)
     p, each = exact(model), scan(model, sampler.order)
     for i, matrix in zip(sampler.order, each, strict=True):
         assert np.abs(p @ matrix - p).max() < 1e-12
@@ -134,7 +134,7 @@ def test_two_states_are_the_ising_law(broken):
     ising = uneven_grid(2, 2)
     factor = 1 if broken else 2
     fields = np.stack([-ising.fields, ising.fields], axis=1)
-    sampler = PottsLanes(PottsModel(ising.graph.edges, factor * ising.graph.couplings, fields), keep_states=True)
+    sampler = PottsBitParallel(PottsModel(ising.graph.edges, factor * ising.graph.couplings, fields), keep_states=True)
     state, _, draws, _ = run(sampler, 3000)
     path = number(sampler.model, paths(state, draws))
     spins = 2 * all_states(sampler.model) - 1
@@ -154,7 +154,7 @@ def largest_correlation(states):
 
 def test_chains_are_independent():
     model = potts(grid_edges(3, 2), 6, 3, seed=1)
-    _, _, draws, _ = run(PottsLanes(model, thin=10, keep_states=True), 40_000)
+    _, _, draws, _ = run(PottsBitParallel(model, thin=10, keep_states=True), 40_000)
     energy = draws["energy"].T.copy()
     assert largest_correlation(energy) < z_limit(64 * 63 // 2)
     states = unpack_potts_lanes(draws["states"])
@@ -168,7 +168,7 @@ def test_chains_are_independent():
 @pytest.mark.parametrize("name", ["triangle", "five states", "forbidden", "too far to multiply"])
 def test_probability_is_the_conditional_at_the_moment_of_drawing(name):
     model = MODELS[name]
-    sampler = PottsLanes(model, keep_states=True)
+    sampler = PottsBitParallel(model, keep_states=True)
     state, _, draws, _ = run(sampler, 20)
     coupled = np.zeros((model.n_sites,) * 2)
     for (i, j), coupling in zip(model.graph.edges, model.graph.couplings, strict=True):
@@ -185,7 +185,7 @@ def test_probability_is_the_conditional_at_the_moment_of_drawing(name):
 
 def test_marginals():
     model = potts(grid_edges(3, 2), 6, 3, seed=1)
-    trace = sample(PottsLanes(model, thin=5), Schedule(1, 2000, 20), seed=SEED)
+    trace = sample(PottsBitParallel(model, thin=5), Schedule(1, 2000, 20), seed=SEED)
     groups = trace["probability"][0].reshape(50, 40, 8, 6, 3).mean(axis=1).reshape(400, 6, 3)
     x = all_states(model)
     for weights, is_right in ((exact(model), True), (exact(potts(grid_edges(3, 2), 6, 3, seed=2)), False)):
@@ -197,7 +197,7 @@ def test_marginals():
 
 @pytest.mark.parametrize("name", ["2 x 2, four states", "forbidden", "too far to multiply"])
 def test_draws_depend_on_neither_blocks_nor_thinning(name):
-    sampler = PottsLanes(MODELS[name], keep_states=True)
+    sampler = PottsBitParallel(MODELS[name], keep_states=True)
     state, end, draws, _ = run(sampler, 60)
     now, blocks = state, []
     for size in (1, 0, 9, 50):
@@ -206,18 +206,18 @@ def test_draws_depend_on_neither_blocks_nor_thinning(name):
     assert all((a == b).all() for a, b in zip(now, end, strict=True))
     for key, values in draws.items():
         assert (np.concatenate([block[key] for block in blocks]) == values).all()
-    thinned = PottsLanes(MODELS[name], thin=30, keep_states=True).run(state, 60, np.random.default_rng(1))[1]
+    thinned = PottsBitParallel(MODELS[name], thin=30, keep_states=True).run(state, 60, np.random.default_rng(1))[1]
     for key in ("energy", "shares", "states"):
         assert (thinned[key] == draws[key][29::30]).all()
     means = draws["probability"].reshape(2, 30, *draws["probability"].shape[1:]).mean(axis=1)
     assert np.abs(thinned["probability"] - means).max() < 1e-12
-    bare = PottsLanes(MODELS[name], marginals=False).run(state, 10, np.random.default_rng(1))[1]
+    bare = PottsBitParallel(MODELS[name], marginals=False).run(state, 10, np.random.default_rng(1))[1]
     assert sorted(bare) == ["energy", "shares"]
     assert (bare["energy"] == draws["energy"][:10]).all()
 
 
 def test_runs_depend_on_the_seed_alone():
-    make = lambda: PottsLanes(potts(grid_edges(3, 4), 12, 3), thin=3, keep_states=True)  # noqa: E731
+    make = lambda: PottsBitParallel(potts(grid_edges(3, 4), 12, 3), thin=3, keep_states=True)  # noqa: E731
     whole = sample(make(), Schedule(2, 40, 10), seed=7, workers=1)
     for options in ({"workers": 2}, {"workers": 1, "block": 1}):
         other = sample(make(), Schedule(2, 40, 10), seed=7, **options)
@@ -228,11 +228,11 @@ def test_runs_depend_on_the_seed_alone():
     assert "_numbered" not in pickle.loads(pickle.dumps(sampler)).__dict__
 
 
-@pytest.mark.parametrize("make", [PottsGibbs, PottsLanes])
+@pytest.mark.parametrize("make", [PottsGibbs, PottsBitParallel])
 def test_forbidden_states_are_never_met(make):
     model = MODELS["forbidden"]
     state = make(model).init(np.random.default_rng(SEED))
-    states = unpack_potts_lanes(state.words) if make is PottsLanes else state.states[None]
+    states = unpack_potts_lanes(state.words) if make is PottsBitParallel else state.states[None]
     assert np.isfinite(model.energy(states)).all()
     _, _, draws, _ = run(make(model, keep_states=True), 400)
     assert np.isfinite(draws["energy"]).all()
@@ -244,7 +244,7 @@ def test_forbidden_states_are_never_met(make):
 
 def test_bad_arguments():
     with pytest.raises(ArgumentError, match="thin is 0; it must be at least 1"):
-        PottsLanes(MODELS["triangle"], thin=0)
+        PottsBitParallel(MODELS["triangle"], thin=0)
     with pytest.raises(ArgumentError) as raised:
         PottsModel([], [], [[0.0, 1.0], [NEVER, NEVER]])
     assert str(raised.value) == "fields[1] is -inf in every state; one at least must be possible"

@@ -203,9 +203,9 @@ def test_files_that_cannot_be_opened_are_refused(tmp_path):
     assert cause(tmp_path / "a.bif.gz").startswith(
         "unpacked, the file has 16842752 bytes or more, more than the 16777216 allowed; "
     )
-    with (tmp_path / "hole.bif").open("wb") as hole:
-        hole.truncate(2**40)
-    assert cause(tmp_path / "hole.bif").startswith("the file has 1099511627776 bytes, ")
+    with (tmp_path / "missing_cell.bif").open("wb") as missing_cell:
+        missing_cell.truncate(2**40)
+    assert cause(tmp_path / "missing_cell.bif").startswith("the file has 1099511627776 bytes, ")
     (tmp_path / "latin.xml").write_bytes("<BIF>é".encode("latin-1"))
 
 

@@ -89,7 +89,7 @@ def test_cases_that_are_learned_before_they_are_counted_give_no_bound(monkeypatc
 
 @pytest.mark.parametrize(("form", "xi"), WAYS)
 def test_a_case_alone_is_the_optimum_of_the_ascent(form, xi):
-    """Never above the best of several climbs, and there in nearly every network: a case has few optima."""
+    """Never above the best of several ascents, and there in nearly every network: a case has few optima."""
     n_equal = n_cases = 0
     for k in range(25):
         network, table = random_case(np.random.default_rng([SEED, k]))
@@ -113,7 +113,7 @@ def test_a_case_alone_is_the_optimum_of_the_ascent(form, xi):
 
 
 def test_complete_cases_are_those_of_the_sequential_posterior():
-    """Of a family that is always complete to the last digit; of one with a hole in its last case, up to there."""
+    """Of a family that is always complete to the last digit; of one with a missing cell in its last case, so far."""
     rng = np.random.default_rng(SEED)
     network = LogisticNetwork({"c": ["a", "b"], "d": ["c"]}, prior_scale=2.0, prior_mean=0.5, roots={"b": 0.3})
     codes = rng.integers(0, 2, (60, 4))
@@ -142,7 +142,7 @@ def test_complete_cases_are_those_of_the_sequential_posterior():
     assert last.trace[:-1] == pytest.approx(whole.trace[:-1], abs=1e-7)
     assert np.array_equal(last.gaussians["d"].mean, d.mean)
     before = alone(59, [0, 1], 2)
-    assert not np.allclose(last.gaussians["c"].mean, before.mean, atol=1e-3)  # the case with the hole counts
+    assert not np.allclose(last.gaussians["c"].mean, before.mean, atol=1e-3)  # the case with the missing cell counts
     first = sequential_hidden_posterior(network, table_of(names, holed[::-1]))
     assert abs(first.gaussians["c"].mean - last.gaussians["c"].mean).max() > 1e-3  # and the order does
 

@@ -352,7 +352,7 @@ def test_planted_loadings_are_recovered(missing):
     z = planted_z(bound_fit(codes, 2, tolerance=1e-7), truth, positions) * np.sqrt(1 - missing)
     assert np.abs(z).max() < z_limit(z.size)
     assert 0.7 < np.sqrt((z**2).mean()) < 1.3
-    if missing:  # filling the holes with the commoner value pulls loadings in
+    if missing:  # filling the missing cells with the commoner value pulls loadings in
         commoner = (np.where(codes < 0, np.nan, codes) == 1).mean(axis=0) > 0.5 * (codes >= 0).mean(axis=0)
         filled = bound_fit(np.where(codes < 0, commoner, codes), 2, tolerance=1e-7)
         assert np.abs(planted_z(filled, truth, positions) * np.sqrt(1 - missing)).max() > z_limit(z.size)

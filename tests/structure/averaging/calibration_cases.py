@@ -24,7 +24,7 @@ from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import BDeu
 from doxa.structure.averaging.draws import NetworkDraws, draw_networks
-from doxa.structure.cases.incomplete import IncompleteData, cell_probabilities, find_holes
+from doxa.structure.cases.incomplete import IncompleteData, cell_probabilities, find_missing_cells
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.logistic import Logistic
@@ -192,8 +192,8 @@ def _cells(table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of the source and columns of the missing cells, in the order of the draws."""
     if not table.n_missing:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    holes = find_holes(table)
-    return holes.source_row[holes.row], holes.column
+    missing_cells = find_missing_cells(table)
+    return missing_cells.source_row[missing_cells.row], missing_cells.column
 
 
 # --- quantities ------------------------------------------------------------------------------------------------------

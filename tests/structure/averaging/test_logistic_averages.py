@@ -265,8 +265,8 @@ def test_what_logistic_families_cannot_do_is_said():
     with pytest.raises(ArgumentError, match=r"needs columns of two states, and the table has 'b' \(3 states\)"):
         mixed.query("a", prior=Logistic())
     assert 0 < mixed.query({"a": "y"}, {"b": "s"}).value < 1
-    holes = Table.from_codes(("a", "b"), (("n", "y"),) * 2, [[0, 0], [1, -1], [0, 1], [1, 0]])
-    incomplete = doxa.learn(holes, draws=8, warmup=0, thin=1, seed=1, progress=False)
+    missing_cells = Table.from_codes(("a", "b"), (("n", "y"),) * 2, [[0, 0], [1, -1], [0, 1], [1, 0]])
+    incomplete = doxa.learn(missing_cells, draws=8, warmup=0, thin=1, seed=1, progress=False)
     assert 0 < incomplete.query({"a": "y"}, prior=FamilyMixture()).value < 1  # a regression for each completion
 
 

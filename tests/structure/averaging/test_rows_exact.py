@@ -19,7 +19,7 @@ from doxa.structure.averaging import completed_tables, draw_networks, impute, lo
 from doxa.structure.averaging import rows as rows_module
 from doxa.structure.averaging.counts import CompletedTable
 from doxa.structure.averaging.impute import cell_chances
-from doxa.structure.averaging.rows import RowChances
+from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -44,14 +44,14 @@ def test_rows_in_every_network_agree_with_listing(row, limit, monkeypatch):
     of = case()
     monkeypatch.setattr(rows_module, "_LIMIT", limit)
     draws = every_graph(of)
-    holes = [j for j in range(3) if row[j] < 0]
-    log_weight, chances = RowChances(draws).of(np.array(row), holes)
+    missing_cells = [j for j in range(3) if row[j] < 0]
+    log_weight, chances = RowProbabilities(draws).of(np.array(row), missing_cells)
     seen = {j: k for j, k in enumerate(row) if k >= 0}
     for t, graph in enumerate(of.listed.rows):
         joint = mean_joint(of, graph, {})
         evidence = joint[tuple(seen.get(j, slice(None)) for j in range(3))].sum()
         assert abs(log_weight[t] - np.log(evidence)) < 1e-11
-        exact = np.concatenate([conditional(joint, j, seen) for j in holes]) if holes else np.empty(0)
+        exact = np.concatenate([conditional(joint, j, seen) for j in missing_cells]) if missing_cells else np.empty(0)
         assert np.abs(chances[t] - exact).max(initial=0.0) < 1e-12
 
 
@@ -60,14 +60,16 @@ def test_wide_rows_fall_into_parts():
     table = skewed_table(7, 60, seed=3, n_states=3)
     posterior = doxa.learn(table, exact=False, draws=12, warmup=0, thin=3, seed=2)
     draws = draw_networks(posterior, table, None)
-    chances = RowChances(draws)
+    chances = RowProbabilities(draws)
     rng = np.random.default_rng(4)
     for _ in range(6):
         row = table.codes[0].astype(np.int64).copy()
-        holes = np.flatnonzero(rng.random(7) < 0.6).tolist()
-        log_weight, found = chances.of(row, holes)
+        missing_cells = np.flatnonzero(rng.random(7) < 0.6).tolist()
+        log_weight, found = chances.of(row, missing_cells)
         for t in range(0, len(draws), 7):
-            other_weight, other = chances._eliminate(row, holes, t) if holes else (log_weight[t], found[t])
+            other_weight, other = (
+                chances._eliminate(row, missing_cells, t) if missing_cells else (log_weight[t], found[t])
+            )
             assert abs(log_weight[t] - other_weight) < 1e-11
             assert np.abs(found[t] - other).max(initial=0.0) < 1e-12
 
@@ -140,8 +142,8 @@ def test_a_state_never_seen_gets_the_share_of_a_column_declared_with_it():
 
 
 @cache
-def with_holes():
-    """A table with five holes in four rows, two of them equal, and its posterior over graphs and completions."""
+def with_missing_cells():
+    """A table with five missing cells in four rows, two of them equal, and its joint posterior."""
     of = case(3, 14, 5, 2)
     codes = of.table.codes[of.table.row_index].astype(np.int64)
     codes[[2, 3], 1] = -1
@@ -161,8 +163,8 @@ def with_holes():
     return of, table, where, completions, joint / joint.sum()
 
 
-def holes_posterior(seed, n_draws=1000):
-    of, table, _, completions, joint = with_holes()
+def incomplete_posterior(seed, n_draws=1000):
+    of, table, _, completions, joint = with_missing_cells()
     rng = np.random.default_rng(seed)
     which = rng.choice(joint.size, size=(4, n_draws), p=joint.ravel())
     graph, completion = np.divmod(which, len(completions))
@@ -182,15 +184,15 @@ def holes_posterior(seed, n_draws=1000):
 
 
 def completed_case(cells):
-    of, table, where, _, _ = with_holes()
+    of, table, where, _, _ = with_missing_cells()
     full = np.repeat(table.codes, table.counts, axis=0).astype(np.int64)
     full[tuple(where.T)] = cells
     return of._replace(table=Table.from_codes(table.names, table.states, full))
 
 
 def test_imputed_cells_agree_with_the_sum_over_graphs_and_completions():
-    _, table, where, completions, joint = with_holes()
-    posterior, table = holes_posterior(SEED + 21)
+    _, table, where, completions, joint = with_missing_cells()
+    posterior, table = incomplete_posterior(SEED + 21)
     found = impute(posterior, table, networks=None)
     weight = joint.sum(axis=0)
     source = np.argsort(table.row_index, kind="stable")[where[:, 0]]
@@ -208,8 +210,8 @@ def test_imputed_cells_agree_with_the_sum_over_graphs_and_completions():
 
 def test_the_chances_of_a_cell_are_ratios_of_joint_scores():
     """p(cell | graph, rest) is P(D with it | graph) over the sum; to rounding, for every draw."""
-    posterior, table = holes_posterior(3, n_draws=6)
-    _, _, where, completions, joint = with_holes()
+    posterior, table = incomplete_posterior(3, n_draws=6)
+    _, _, where, completions, joint = with_missing_cells()
     draws = draw_networks(posterior, table, None)
     graphs = {rows.tobytes(): g for g, rows in enumerate(all_dags(3))}
     number = {tuple(cells): c for c, cells in enumerate(completions.tolist())}
@@ -223,8 +225,8 @@ def test_the_chances_of_a_cell_are_ratios_of_joint_scores():
 
 
 def test_queries_and_predictions_average_over_completions():
-    _, _, _, completions, joint = with_holes()
-    posterior, table = holes_posterior(SEED + 22)
+    _, _, _, completions, joint = with_missing_cells()
+    posterior, table = incomplete_posterior(SEED + 22)
     cases = [completed_case(cells) for cells in completions]
     total = np.zeros((2, 2, 2))
     for g, rows in enumerate(all_dags(3)):
@@ -242,7 +244,7 @@ def test_queries_and_predictions_average_over_completions():
 
 
 def test_counts_of_completed_tables():
-    posterior, table = holes_posterior(4, n_draws=5)
+    posterior, table = incomplete_posterior(4, n_draws=5)
     draws = draw_networks(posterior, table, None)
     for family in ((0, ()), (1, (0, 2)), (2, (1,))):
         found = draws.completed.counts(family, np.array([3, 7]))
@@ -255,7 +257,7 @@ def test_counts_of_completed_tables():
 
 
 def test_completed_tables_keep_what_was_observed_and_fill_in_draws():
-    posterior, table = holes_posterior(5, n_draws=50)
+    posterior, table = incomplete_posterior(5, n_draws=50)
     frames = completed_tables(posterior, table, 200)
     codes = table.codes[table.row_index]
     filled = np.zeros((200, *codes.shape), dtype=int)
@@ -265,7 +267,7 @@ def test_completed_tables_keep_what_was_observed_and_fill_in_draws():
             filled[k, :, j] = [states.index(label) for label in frame[table.names[j]]]
     assert (filled[:, codes >= 0] == codes[codes >= 0]).all()
     cells = posterior.trace["cells"].reshape(200, -1)
-    _, _, where, _, _ = with_holes()
+    _, _, where, _, _ = with_missing_cells()
     source = np.argsort(table.row_index, kind="stable")[where[:, 0]]
     assert (filled[:, source, where[:, 1]] == cells).all()
     with pytest.raises(doxa.DoxaError, match="n is 201; the posterior has 200 draws"):
@@ -273,7 +275,7 @@ def test_completed_tables_keep_what_was_observed_and_fill_in_draws():
 
 
 def test_draws_of_cells_have_to_fit_the_table():
-    _, table = holes_posterior(5, n_draws=5)
+    _, table = incomplete_posterior(5, n_draws=5)
     with pytest.raises(doxa.DoxaError, match="the table has 5 missing cells and the posterior has no draws of them"):
         CompletedTable(table)
     with pytest.raises(doxa.DoxaError, match=r"shape \(3, 2\); they must be \(draw, 5\)"):

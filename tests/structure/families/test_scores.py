@@ -309,7 +309,7 @@ def test_counting_refuses_bad_families():
         count_family(table, "q")
     with pytest.raises(ArgumentError, match="names 'x0' twice"):
         count_family(table, "x0", ("x0",))
-    holes = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, -1], [1, 0]])
+    missing_cells = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, -1], [1, 0]])
     with pytest.raises(ArgumentError, match=r"columns \['b'\] have missing cells"):
-        count_family(holes, "a", ("b",))
-    assert count_family(holes, "a").tolist() == [[1, 1]]
+        count_family(missing_cells, "a", ("b",))
+    assert count_family(missing_cells, "a").tolist() == [[1, 1]]

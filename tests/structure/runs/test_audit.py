@@ -12,7 +12,7 @@ from doxa.data import Table
 from doxa.estimates.store import RunFileError, RunWriter, open_reader
 from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Schedule, sample
-from doxa.sampling.runner import Fleet
+from doxa.sampling.runner import Runner
 from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import build_score_table
@@ -118,7 +118,7 @@ def test_chains_go_on_from_what_the_audit_finds(short_lists, blind_warm_up, monk
 def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind_warm_up, monkeypatch, tmp_path, when):
     options = {"exact": False, "seed": 1, "tiers": LAST, "workers": 1}
     whole = doxa.learn(parity_table(), store=tmp_path / "whole.doxa", **options)
-    start_over, write = Fleet.start_over, RunWriter._write
+    start_over, write = Runner.start_over, RunWriter._write
 
     def interrupted(self, states):
         if when == "after":
@@ -132,7 +132,7 @@ def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind
         write(self, [*rows[: len(rows) // 2], ("no statement", ())], after)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Fleet, "start_over", interrupted)
+        patched.setattr(Runner, "start_over", interrupted)
         with pytest.raises(RunFileError if when == "within" else KeyboardInterrupt):
             doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
     monkeypatch.setattr(RunWriter, "_write", write)
@@ -145,7 +145,7 @@ def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind
 
 
 def test_a_run_that_has_missed_a_mode_is_not_called_converged(short_lists, blind_warm_up, monkeypatch, tmp_path):
-    monkeypatch.setattr(Fleet, "may_start_over", False)
+    monkeypatch.setattr(Runner, "may_start_over", False)
     options = {"exact": False, "seed": 1, "until": doxa.Until(max_draws=2000)}
     missed = doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
     assert missed.stop.audit.found

@@ -88,7 +88,7 @@ def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, mo
     assert "swaps_0" in whole.trace.info
     epochs = whole.trace.n_warmup // whole.trace.thin // 500
     assert epochs >= 3  # an epoch before the temperatures, and at least one with them
-    revised = runner.Fleet._revised
+    revised = runner.Runner._revised
     for stop_at in (0, 1):
         path = tmp_path / f"{stop_at}.doxa"
 
@@ -97,10 +97,10 @@ def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, mo
                 raise KeyboardInterrupt
             return revised(self, revise, epoch=epoch, **what)
 
-        monkeypatch.setattr(runner.Fleet, "_revised", interrupted)
+        monkeypatch.setattr(runner.Runner, "_revised", interrupted)
         with pytest.raises(KeyboardInterrupt):
             doxa.learn(table, store=path, **options)
-        monkeypatch.setattr(runner.Fleet, "_revised", revised)
+        monkeypatch.setattr(runner.Runner, "_revised", revised)
         assert np.array_equal(doxa.resume(path, table).trace["rows"], whole.trace["rows"])
         assert contents(path) == contents(tmp_path / "whole.doxa")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from doxa.data.large.blocks import members_of
 from doxa.data.large.sets import SetCounts
-from doxa.data.large.table import CountedTable
+from doxa.data.large.table import OutOfCoreTable
 from doxa.errors import FileError
 
 __all__ = ["KeptCounts", "Known", "table_of"]
@@ -85,7 +85,7 @@ class KeptCounts:
         self._found.update(new)
 
 
-def table_of(path: str | os.PathLike[str], sets: Iterable[tuple[int, ...]]) -> CountedTable:
+def table_of(path: str | os.PathLike[str], sets: Iterable[tuple[int, ...]]) -> OutOfCoreTable:
     """The table of counts of some sets of columns, rising, that a file holds.
 
     Raises
@@ -101,7 +101,7 @@ def table_of(path: str | os.PathLike[str], sets: Iterable[tuple[int, ...]]) -> C
             f"{str(path)!r} lacks the counts of {lacking} of {len(wanted)} sets of columns; give the table that they "
             "are counts of"
         )
-    return CountedTable(known.names, known.states, known.n_rows, [found[columns] for columns in wanted])
+    return OutOfCoreTable(known.names, known.states, known.n_rows, [found[columns] for columns in wanted])
 
 
 def _read(path: Path) -> tuple[Known, dict[int, SetCounts]]:

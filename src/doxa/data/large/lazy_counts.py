@@ -21,7 +21,7 @@ from doxa.data.large.engine import Cells
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["Asked", "Counted", "count_here", "streaming"]
+__all__ = ["Asked", "OutOfCore", "count_here", "streaming"]
 
 _ROWS = 2**17  # at a time
 _VECTORS = 64  # of 2048 rows, as DuckDB counts them
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
     has_missing: NDArray[np.bool_]
 
 
-class Counted(NamedTuple):
+class OutOfCore(NamedTuple):
     """Counts of the blocks, and what tells that the frame has changed."""
 
     blocks: Sequence[Cells]
@@ -79,13 +79,13 @@ def _ibis_duckdb_parts(coded: nw.LazyFrame[Any]) -> Parts:
         yield np.stack([part[name].to_numpy() for name in part.columns])
 
 
-def count_here(frame: nw.LazyFrame[Any], asked: Asked, parts: Callable[[nw.LazyFrame[Any]], Parts]) -> Counted:
+def count_here(frame: nw.LazyFrame[Any], asked: Asked, parts: Callable[[nw.LazyFrame[Any]], Parts]) -> OutOfCore:
     """Count rows that stream by."""
     from doxa.data.large.tally import Tally  # compiled on import
 
     tally = Tally(asked.blocks, asked.radices, asked.has_missing)
     n_rows, n_bad = tally.add_parts(parts(_coded(frame, asked)))
-    return Counted(tally.cells(), n_rows, n_bad)
+    return OutOfCore(tally.cells(), n_rows, n_bad)
 
 
 def _coded(frame: nw.LazyFrame[Any], asked: Asked) -> nw.LazyFrame[Any]:

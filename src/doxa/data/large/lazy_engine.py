@@ -21,7 +21,7 @@ from doxa.data.large.blocks import cover, members_of
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
 from doxa.data.large.errors import changed, failures
 from doxa.data.large.lazy_codes import Values, bin_expression, code_expression, values_of
-from doxa.data.large.lazy_counts import Asked, Counted, count_here, streaming
+from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, streaming
 from doxa.data.large.lazy_dask import count_partitions, describe_partitions
 from doxa.data.large.lazy_spark import count_in_spark
 from doxa.data.options import LEAVE_OUT
@@ -208,7 +208,7 @@ class LazyEngine:
         n_cells = math.prod(len(self._codings[j].states) + self._has_missing[j] for j in block)
         return n_cells <= self.cells_a_pass and all(self._coded[j] is not None for j in block)
 
-    def _count_together(self, blocks: Sequence[tuple[int, ...]]) -> Counted | None:
+    def _count_together(self, blocks: Sequence[tuple[int, ...]]) -> OutOfCore | None:
         """Count in one pass; None where the engine has no way to do that."""
         named = sorted(set().union(*blocks))
         codes = [code for code in (self._coded[j] for j in named) if code is not None]
@@ -220,10 +220,12 @@ class LazyEngine:
             if self._parts is not None:
                 return count_here(self._frame, asked, self._parts)
             if self._is_dask:
-                return Counted(*count_partitions(*self._on_workers(named, codes), asked.blocks, radices, has_missing))
+                return OutOfCore(*count_partitions(*self._on_workers(named, codes), asked.blocks, radices, has_missing))
             if self._has_workers:
                 try:
-                    return Counted(*count_in_spark(*self._on_workers(named, codes), asked.blocks, radices, has_missing))
+                    return OutOfCore(
+                        *count_in_spark(*self._on_workers(named, codes), asked.blocks, radices, has_missing)
+                    )
                 except Exception:  # no PyArrow there, for one; what else is wrong shows when rows are grouped
                     self._has_workers = False
             return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from doxa.data.duck import database, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.errors import changed, failures
-from doxa.data.large.source import CountedSource
+from doxa.data.large.source import OutOfCoreSource
 from doxa.data.layout import Layout, read_layout
 from doxa.data.number import marks_of
 from doxa.data.options import check_bins, check_columns, check_missing
@@ -55,7 +55,7 @@ def open_source(
     missing: str | Sequence[str] | None = None,
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
-) -> CountedSource:
+) -> OutOfCoreSource:
     """Open a table that is counted where it lives, whatever its size.
 
     Parameters
@@ -70,7 +70,7 @@ def open_source(
 
     Returns
     -------
-    CountedSource
+    OutOfCoreSource
         To be closed, or used in a ``with`` statement.
 
     Raises
@@ -93,7 +93,7 @@ def open_source(
     ...     rows = connection.sql("SELECT CASE WHEN i % 3 = 0 THEN 'yes' ELSE 'no' END AS smokes FROM range(9) AS r(i)")
     ...     with open_source(rows) as counted:
     ...         print(counted, counted.table().counts.tolist())
-    CountedSource(9 rows x 1 column, no missing cells) [6, 3]
+    OutOfCoreSource(9 rows x 1 column, no missing cells) [6, 3]
     """
     tokens = check_missing(missing)
     if isinstance(source, str | os.PathLike):
@@ -111,7 +111,7 @@ def open_source(
 
 def open_text(
     path: Path, layout: Layout, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None
-) -> CountedSource:
+) -> OutOfCoreSource:
     """Copy the cells of a delimited text into a Parquet file of our own, and count that."""
     chosen = check_columns(columns, layout.names)
     names = [layout.names[j] for j in chosen]
@@ -131,13 +131,13 @@ def open_text(
         # The copy is our own and does not change.
         stream = _streaming(connection, query)
         engine = DuckEngine(connection.sql(query), label, names, kinds, missing, True, lambda: None, held.close, stream)
-        counted = CountedSource(engine, n_bins, keep)
+        counted = OutOfCoreSource(engine, n_bins, keep)
         if counted.n_rows != layout.scan.n_rows:
             raise TableError(f"{label} has {layout.scan.n_rows} rows, of which DuckDB reads {counted.n_rows}")
     return counted
 
 
-def open_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> CountedSource:
+def open_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> OutOfCoreSource:
     """Count a Parquet file where it is."""
     label = f"source {str(path)!r}"
     with _opened() as (held, connection, _):
@@ -155,12 +155,12 @@ def open_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any, ke
         query = f"SELECT {cells}, place FROM {call}, file_row_number=true) AS source({aliases})"  # noqa: S608
         kinds, stream = [types[j] for j in chosen], _streaming(connection, query)
         engine = DuckEngine(connection.sql(query), label, names, kinds, missing, True, verify, held.close, stream)
-        return CountedSource(engine, n_bins, keep)
+        return OutOfCoreSource(engine, n_bins, keep)
 
 
 def open_relation(
     source: DuckDBPyRelation, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None
-) -> CountedSource:
+) -> OutOfCoreSource:
     """Count a relation by the connection that it belongs to."""
     label = "source (a DuckDB relation)"
     with failures(label, "its columns were asked for"):
@@ -182,10 +182,10 @@ def open_relation(
         relation = source.project(cells)
     kinds, stream = [types[j] for j in chosen], _streaming_relation(relation)
     engine = DuckEngine(relation, label, names, kinds, missing, False, lambda: None, lambda: None, stream)
-    return CountedSource(engine, n_bins, keep)
+    return OutOfCoreSource(engine, n_bins, keep)
 
 
-def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> CountedSource:
+def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep: Any = None) -> OutOfCoreSource:
     """Count a lazy frame that Narwhals knows, by the engine behind it."""
     import narwhals.stable.v2 as nw
 
@@ -210,7 +210,7 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
         own = [f"c{j}" for j in chosen]
         with failures(label, "its columns were named"):
             frame = nw.from_native(frame.to_native().toDF(*(f"c{j}" for j in range(len(all_names)))))
-    return CountedSource(LazyEngine(frame, label, names, missing, own), check_bins(bins, names), keep)
+    return OutOfCoreSource(LazyEngine(frame, label, names, missing, own), check_bins(bins, names), keep)
 
 
 def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:

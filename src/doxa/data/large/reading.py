@@ -16,7 +16,7 @@ from doxa.data.read import read_table
 from doxa.data.table import Table
 
 if TYPE_CHECKING:
-    from doxa.data.large.source import CountedSource
+    from doxa.data.large.source import OutOfCoreSource
 
 __all__ = ["read_or_open"]
 
@@ -28,13 +28,13 @@ def read_or_open(
     missing: str | Sequence[str] | None = None,
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
-) -> Table | CountedSource:
+) -> Table | OutOfCoreSource:
     """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold.
 
     Parameters
     ----------
     source
-        As `doxa.read_table` takes it, or a `CountedSource`.
+        As `doxa.read_table` takes it, or a `OutOfCoreSource`.
     columns, missing, bins
         As there.
     keep : path, optional
@@ -42,15 +42,15 @@ def read_or_open(
 
     Returns
     -------
-    Table or CountedSource
+    Table or OutOfCoreSource
         What is open is to be closed by the caller.
     """
     if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
         return read_table(source, columns=columns, missing=missing, bins=bins)
     from doxa.data.large.opening import open_source
-    from doxa.data.large.source import CountedSource
+    from doxa.data.large.source import OutOfCoreSource
 
-    if isinstance(source, CountedSource):
+    if isinstance(source, OutOfCoreSource):
         found = source.try_table()
         return source if found is None else found  # with the file that it was opened with
     with ExitStack() as held:
@@ -69,7 +69,7 @@ def _may_be_large(source: Any, n_columns: int) -> bool:
     if not isinstance(source, str | os.PathLike):
         import narwhals.stable.v2 as nw
 
-        is_open = hasattr(source, "try_table")  # a `CountedSource`, whose module is imported when one is made
+        is_open = hasattr(source, "try_table")  # a `OutOfCoreSource`, whose module is imported when one is made
         return is_open or isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame)
     path = Path(source)
     check_opens(path)

@@ -1,4 +1,4 @@
-"""`CountedSource`: a table that stays where it is, and the counts that it is asked for."""
+"""`OutOfCoreSource`: a table that stays where it is, and the counts that it is asked for."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from doxa.data.large.kept import KeptCounts, Known
 from doxa.data.large.marginals import Marginals
 from doxa.data.large.sets import SetCounts
 from doxa.data.large.states import find_codings
-from doxa.data.large.table import CountedTable
+from doxa.data.large.table import OutOfCoreTable
 from doxa.data.options import near
 from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
-__all__ = ["CountedSource", "SourceError"]
+__all__ = ["OutOfCoreSource", "SourceError"]
 
 _MOST_DISTINCT = 2**23  # rows of a table that is held in memory: 270 MB for twelve columns
 
 
-class CountedSource:
+class OutOfCoreSource:
     """A table that is counted where it lives; made by `open_source`.
 
     Attributes
@@ -137,14 +137,14 @@ class CountedSource:
         columns = [found.codes[order, j] for j in range(len(self.names))]
         return collapsed(self.names, self.states, columns, found.counts[order], in_order=False)
 
-    def counted_table(self, sets: Iterable[Sequence[str] | Sequence[int]]) -> CountedTable:
+    def counted_table(self, sets: Iterable[Sequence[str] | Sequence[int]]) -> OutOfCoreTable:
         """The counts of some sets of columns as a table without rows, for `doxa.learn`.
 
         Parameters, errors and passes as `count_sets`; no cell may be missing.
         """
         if self.n_missing:
             raise TableError(f"{self._engine.label} has {self.n_missing} missing cells, and counts alone hold none")
-        return CountedTable(self.names, self.states, self.n_rows, self.count_sets(sets))
+        return OutOfCoreTable(self.names, self.states, self.n_rows, self.count_sets(sets))
 
     def keep_in(self, path: str | os.PathLike[str]) -> None:
         """Keep counted sets in a file from now on; what it holds of this source is not counted again.
@@ -207,7 +207,7 @@ class CountedSource:
         """Let go of the source; counts already handed out stay."""
         self._closed()
 
-    def __enter__(self) -> CountedSource:
+    def __enter__(self) -> OutOfCoreSource:
         return self
 
     def __exit__(
@@ -219,7 +219,7 @@ class CountedSource:
         columns = "1 column" if len(self.names) == 1 else f"{len(self.names)} columns"
         rows = "1 row" if self.n_rows == 1 else f"{self.n_rows} rows"
         cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing or 'no'} missing cells"
-        return f"CountedSource({rows} x {columns}, {cells})"
+        return f"OutOfCoreSource({rows} x {columns}, {cells})"
 
     def _as_bits(self, columns: Sequence[str] | Sequence[int]) -> int:
         if isinstance(columns, str):

@@ -1,4 +1,4 @@
-"""`CountedTable`: a table of which the counts of some sets of columns are held, and no rows."""
+"""`OutOfCoreTable`: a table of which the counts of some sets of columns are held, and no rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doxa.data.options import check_columns
 from doxa.data.table import Table, collapsed
 from doxa.errors import TableError
 
-__all__ = ["CountedTable", "SizedCounts"]
+__all__ = ["OutOfCoreTable", "SizedCounts"]
 
 
 class SizedCounts(NamedTuple):
@@ -29,11 +29,11 @@ class SizedCounts(NamedTuple):
     counts: NDArray[np.int64]  # (n_cells,)
 
 
-class CountedTable(Table):
+class OutOfCoreTable(Table):
     """A table whose distinct rows are too many to hold: the counts of sets of its columns stand in their place.
 
-    Made by `doxa.data.large.CountedSource.counted_table`.  It has no missing cells.  Names, states, number of rows and
-    `select` for sets that were counted are as in any `Table`; whatever needs rows is a `TableError`.
+    Made by `doxa.data.large.OutOfCoreSource.counted_table`.  It has no missing cells.  Names, states, number of rows
+    and `select` for sets that were counted are as in any `Table`; whatever needs rows is a `TableError`.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class CountedTable(Table):
 
     def __repr__(self) -> str:
         n_sets = sum(len(sized.members) for sized in self.sizes.values())
-        return f"CountedTable({self.n_rows} rows x {self.n_columns} columns, counts of {n_sets} sets of columns)"
+        return f"OutOfCoreTable({self.n_rows} rows x {self.n_columns} columns, counts of {n_sets} sets of columns)"
 
     def _set_with(self, columns: tuple[int, ...]) -> SetCounts:
         """The smallest counted set that holds some columns, themselves if they are one."""

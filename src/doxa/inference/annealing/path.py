@@ -61,7 +61,7 @@ class Path(Protocol):
         """Sweep one block at beta = 1."""
 
     def cool(self, betas: Floats, rng: np.random.Generator) -> NDArray[Any]:
-        """Cool one block from anywhere along rising inverse temperatures, then let it climb; return its states."""
+        """Cool one block from anywhere along rising inverse temperatures, then let it ascent; return its states."""
 
 
 class Annealed(NamedTuple):

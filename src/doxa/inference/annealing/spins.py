@@ -188,7 +188,7 @@ class SpinPath:
         return self._anneal(betas, False, n_sweeps, pack_spins(np.asarray(states)), streams, work)[1]
 
     def cool(self, betas: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
-        """Cool 512 chains along inverse temperatures of couplings and fields, then let them climb."""
+        """Cool 512 chains along inverse temperatures of couplings and fields, then let them ascent."""
         flat = replace(self, base=np.zeros(self.n_variables))
         return flat.forward(np.concatenate([[0.0], betas, np.full(_CLIMBS, _FROZEN)]), rng)[1]
 

@@ -164,7 +164,7 @@ class TablePath:
         return after
 
     def cool(self, betas: Floats, rng: np.random.Generator) -> States:
-        """Cool 64 particles along inverse temperatures of the factors alone, then let them climb."""
+        """Cool 64 particles along inverse temperatures of the factors alone, then let them ascent."""
         flat = self if self.base is None else replace(self, base=None)
         states = flat.draw_base(self.block, rng)
         cool_tables(flat.tables, betas, states, fresh_streams(rng), np.empty(max(self.n_states)))

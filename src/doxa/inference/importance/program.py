@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from doxa.inference.importance.layout import Table
 from doxa.inference.importance.proposal import NetworkProposal
 
-__all__ = ["FINDINGS", "OWN", "PLAIN", "Compiled", "Counted", "Program", "compile_proposal", "thresholds"]
+__all__ = ["FINDINGS", "OWN", "PLAIN", "Compiled", "OutOfCore", "Program", "compile_proposal", "thresholds"]
 
 MOST_CONFIGURATIONS = 1024  # of parents, to count a variable by them
 SCRATCH = 0  # the row of configurations that nothing counts
@@ -43,7 +43,7 @@ class Program(NamedTuple):
     first_cells: Integers  # (n_counted,)
 
 
-class Counted(NamedTuple):
+class OutOfCore(NamedTuple):
     """How a variable is counted."""
 
     first: int  # cell
@@ -58,7 +58,7 @@ class Compiled(NamedTuple):
     plain: Program  # the same rows, drawn by likelihood weighting
     n_rows: int
     rows: dict[int, int]  # of states, by variable that is drawn
-    counted: dict[int, Counted]  # by variable of the query
+    counted: dict[int, OutOfCore]  # by variable of the query
     n_cells: int
 
 
@@ -133,7 +133,7 @@ def compile_proposal(proposal: NetworkProposal) -> Compiled:
             by_states = v not in by_configuration
             values = None if by_states else layout.conditionals[v].values.reshape(-1, layout.n_states[v])
             rows.append(build.rows[v] if by_states else by_configuration[v])
-            counted[v] = Counted(n_cells, layout.n_states[v] if values is None else len(values), values)
+            counted[v] = OutOfCore(n_cells, layout.n_states[v] if values is None else len(values), values)
             n_cells += counted[v].n_cells
         programs.append(build.program(rows, [c.first for c in counted.values()]))
     return Compiled(programs[0], programs[1], build.n_rows, build.rows, counted, n_cells)

@@ -1,6 +1,6 @@
 from doxa.inference.spins.base_samplers import SpinState as SpinState
-from doxa.inference.spins.bit_parallel import IsingLanes as IsingLanes
-from doxa.inference.spins.bit_parallel import LanesState as LanesState
+from doxa.inference.spins.bit_parallel import BitParallelState as BitParallelState
+from doxa.inference.spins.bit_parallel import IsingBitParallel as IsingBitParallel
 from doxa.inference.spins.bit_parallel import unpack_lanes as unpack_lanes
 from doxa.inference.spins.chain import IsingGibbs as IsingGibbs
 from doxa.inference.spins.clusters import SwendsenWang as SwendsenWang
@@ -8,7 +8,7 @@ from doxa.inference.spins.grid import IsingGrid as IsingGrid
 from doxa.inference.spins.model import IsingModel as IsingModel
 from doxa.inference.spins.potts import PottsGibbs as PottsGibbs
 from doxa.inference.spins.potts import PottsState as PottsState
-from doxa.inference.spins.potts_bit_parallel import PottsLanes as PottsLanes
-from doxa.inference.spins.potts_bit_parallel import PottsLanesState as PottsLanesState
+from doxa.inference.spins.potts_bit_parallel import PottsBitParallel as PottsBitParallel
+from doxa.inference.spins.potts_bit_parallel import PottsBitParallelState as PottsBitParallelState
 from doxa.inference.spins.potts_bit_parallel import unpack_potts_lanes as unpack_potts_lanes
 from doxa.inference.spins.potts_model import PottsModel as PottsModel

@@ -13,7 +13,7 @@ from doxa.errors import ArgumentError
 from doxa.inference.spins.graph import SpinGraph, colour_sites
 from doxa.inference.spins.random_words import fresh_streams
 
-__all__ = ["Draws", "IsingHead", "SamplerHead", "SpinState", "check_scan", "coloured_order", "scan_order"]
+__all__ = ["BaseSampler", "Draws", "IsingBase", "SpinState", "check_scan", "coloured_order", "scan_order"]
 
 SCANS = ("coloured", "cyclic", "random")
 
@@ -24,7 +24,7 @@ _ASKED_BY = {"up": "marginals", "probability": "marginals", "spins": "keep_spins
 _DERIVED = ("_numbered", "_laid_out")
 
 
-class SamplerHead(ABC, Generic[State]):
+class BaseSampler(ABC, Generic[State]):
     """A frozen dataclass of settings, with ``thin``; its random words are part of the state."""
 
     state_type: ClassVar[type[Any]]
@@ -64,7 +64,7 @@ class SpinState(NamedTuple):
     streams: NDArray[np.uint64]  # (32,), of the random words
 
 
-class IsingHead(SamplerHead[SpinState]):
+class IsingBase(BaseSampler[SpinState]):
     """One chain of an `IsingModel`: ``model``, ``thin``, ``marginals``, ``keep_spins``."""
 
     model: Any

@@ -1,4 +1,4 @@
-r"""`IsingLanes`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
+r"""`IsingBitParallel`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
 
 Any graph, any couplings and fields.  How 64 chains are drawn with a few words of random bits, and why that is exact, is
 in `doxa.inference.spins.bit_parallel_kernels`; the order of the sites in `doxa.inference.spins.batches`.
@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.inference.spins.aligned import aligned, aligned_zeros
-from doxa.inference.spins.base_samplers import Draws, SamplerHead
-from doxa.inference.spins.bit_parallel_kernels import N_GROUPS, N_LANES, advance_lanes
+from doxa.inference.spins.base_samplers import BaseSampler, Draws
+from doxa.inference.spins.bit_parallel_kernels import N_GROUPS, N_LANES, advance_bit_parallel
 from doxa.inference.spins.masks import WORK_SIZE
 from doxa.inference.spins.model import IsingModel
 from doxa.inference.spins.random_words import fresh_streams
 
-__all__ = ["IsingLanes", "LanesState", "unpack_lanes"]
+__all__ = ["BitParallelState", "IsingBitParallel", "unpack_lanes"]
 
 
-class LanesState(NamedTuple):
+class BitParallelState(NamedTuple):
     """Where 64 chains stand."""
 
     words: NDArray[np.uint64]  # (n_sites,), bit l: chain l's spin is up
@@ -30,7 +30,7 @@ class LanesState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class IsingLanes(SamplerHead[LanesState]):
+class IsingBitParallel(BaseSampler[BitParallelState]):
     r"""64 chains of p(s) proportional to exp(sum of J_ij s_i s_j + sum of h_i s_i), s in {-1, +1}, site by site.
 
     Parameters
@@ -62,7 +62,7 @@ class IsingLanes(SamplerHead[LanesState]):
     --------
     >>> from doxa.sampling.driver import Schedule, sample
     >>> model = IsingModel([[0, 1], [1, 2]], [0.5, -0.5], [0.2, 0.0, 0.0])
-    >>> trace = sample(IsingLanes(model, thin=4), Schedule(1, 500, 100), seed=1)
+    >>> trace = sample(IsingBitParallel(model, thin=4), Schedule(1, 500, 100), seed=1)
     >>> trace["up"].shape, trace["energy"].shape
     ((1, 500, 8, 3), (1, 500, 64))
     >>> trace["up"].mean(axis=(0, 1, 2)).round(2)  # exact: (1 + tanh(.2) t) / 2, t = 1, tanh(.5), -tanh(.5)^2
@@ -73,14 +73,14 @@ class IsingLanes(SamplerHead[LanesState]):
     thin: int = 1
     marginals: bool = True
     keep_spins: bool = False
-    state_type: ClassVar[type[LanesState]] = LanesState
+    state_type: ClassVar[type[BitParallelState]] = BitParallelState
 
-    def init(self, rng: np.random.Generator) -> LanesState:
+    def init(self, rng: np.random.Generator) -> BitParallelState:
         """Spins up or down with probability one half each, in every chain."""
         words = rng.integers(0, 2**64, self.model.n_sites, dtype=np.uint64)
-        return LanesState(words, fresh_streams(rng))
+        return BitParallelState(words, fresh_streams(rng))
 
-    def _advance(self, state: LanesState, n_steps: int) -> tuple[LanesState, Draws, dict[str, int]]:
+    def _advance(self, state: BitParallelState, n_steps: int) -> tuple[BitParallelState, Draws, dict[str, int]]:
         model, n, n_kept = self.model, self.model.n_sites, n_steps // self.thin
         batches = model.batches
         words, streams = np.append(state.words, np.uint64(0)), aligned(state.streams)
@@ -91,12 +91,12 @@ class IsingLanes(SamplerHead[LanesState]):
             "up": np.empty((n_kept, N_GROUPS, n if self.marginals else 0)),
             "spins": np.empty((n_kept, n if self.keep_spins else 0), dtype=np.uint64),
         }
-        advance_lanes(
+        advance_bit_parallel(
             batches, model.graph, model.fields, words, streams, aligned_zeros(WORK_SIZE), np.empty(N_LANES),
             aligned_zeros(n_tallies), np.zeros(N_GROUPS * (n + 1)), n_steps, self.thin,
             tuple(draws.values()),
         )  # fmt: skip
-        return LanesState(words[:n], streams.copy()), draws, {"updates": N_LANES * n * n_steps}
+        return BitParallelState(words[:n], streams.copy()), draws, {"updates": N_LANES * n * n_steps}
 
 
 def unpack_lanes(words: NDArray[np.uint64]) -> NDArray[np.int8]:

@@ -21,7 +21,7 @@ from doxa.inference.spins.masks import MASKS, add_neighbour, begin_masks, class_
 from doxa.inference.spins.random_words import next_word, next_words, uniform
 from doxa.inference.spins.words import chosen, load, same, shifted_right, store
 
-__all__ = ["LANES_PER_GROUP", "N_GROUPS", "N_LANES", "advance_lanes"]
+__all__ = ["LANES_PER_GROUP", "N_GROUPS", "N_LANES", "advance_bit_parallel"]
 
 N_LANES = 64
 N_GROUPS = 8  # chains whose conditional probabilities are summed together: one byte of the word
@@ -34,7 +34,7 @@ _TO_UNIT = 2.0**-64
 
 
 @hot
-def advance_lanes(
+def advance_bit_parallel(
     batches: Any,
     graph: Any,
     fields: Any,

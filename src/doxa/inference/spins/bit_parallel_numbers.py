@@ -27,7 +27,7 @@ __all__ = [
     "each",
     "load_lanes",
     "plus_where",
-    "random_lanes",
+    "random_bit_parallel",
     "store_lanes",
     "sum_by_place",
     "times_where",
@@ -42,7 +42,7 @@ _PLACE = ir.IntType(32)
 
 
 class _NumbersType(VectorType):
-    label: ClassVar[str] = "LaneNumbers"
+    label: ClassVar[str] = "BitParallelNumbers"
     vector: ClassVar[Any] = _VECTOR
     instructions: ClassVar[Mapping[Any, str]] = {operator.add: "fadd", operator.mul: "fmul", operator.truediv: "fdiv"}
 
@@ -115,7 +115,7 @@ def sum_by_place(_typing: Any, array: Any, place: Any, value: Any) -> Any:  # no
 
 
 @inlined
-def random_lanes(streams: Any) -> Any:
+def random_bit_parallel(streams: Any) -> Any:
     """Numbers from {0, 1, ..., 2^53 - 1} / 2^53: lane 8 v + k has the v-th word from now on of stream k."""
     a, b, c, d = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
     e, f, g, h = next_words(streams), next_words(streams), next_words(streams), next_words(streams)

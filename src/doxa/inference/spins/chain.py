@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.inference.spins.base_samplers import Draws, IsingHead, SpinState, check_scan, scan_order
+from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState, check_scan, scan_order
 from doxa.inference.spins.chain_kernels import Sites, advance_chain, sites_of
 from doxa.inference.spins.model import IsingModel
 
@@ -16,7 +16,7 @@ __all__ = ["IsingGibbs"]
 
 
 @dataclass(frozen=True, eq=False)
-class IsingGibbs(IsingHead):
+class IsingGibbs(IsingBase):
     r"""One chain of p(s) proportional to exp(sum of J_ij s_i s_j + sum of h_i s_i), s in {-1, +1}, site by site.
 
     Parameters

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot
-from doxa.inference.spins.base_samplers import Draws, IsingHead, SpinState
+from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
 from doxa.inference.spins.chain_kernels import measure, record
 from doxa.inference.spins.model import IsingModel
 from doxa.inference.spins.random_words import uniform
@@ -31,7 +31,7 @@ __all__ = ["SwendsenWang"]
 
 
 @dataclass(frozen=True, eq=False)
-class SwendsenWang(IsingHead):
+class SwendsenWang(IsingBase):
     """One Ising chain that moves by clusters; for lattices that order, where `IsingGibbs` hardly moves.
 
     Parameters

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from doxa.inference.spins.aligned import aligned, aligned_zeros
-from doxa.inference.spins.base_samplers import Draws, IsingHead, SpinState
+from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
 from doxa.inference.spins.grid_kernels import N_COUNTERS, advance_grid
 from doxa.inference.spins.grid_layout import ABOVE, LEFT, N_LANES, GridLayout, directed_couplings, grid_layout
 from doxa.inference.spins.grid_tables import GridTables, grid_tables, pack_lanes
@@ -19,7 +19,7 @@ __all__ = ["IsingGrid"]
 
 
 @dataclass(frozen=True, eq=False)
-class IsingGrid(IsingHead):
+class IsingGrid(IsingBase):
     r"""One Ising chain on a grid: all even sites, then all odd sites, each given its neighbours.
 
     Parameters

@@ -79,7 +79,7 @@ def directed_couplings(model: IsingModel, shape: tuple[int, int]) -> Floats:
         e = int(np.flatnonzero(left)[0])
         raise ArgumentError(
             f"edges[{e}] joins sites {model.graph.edges[e].tolist()}, which are not neighbours on a grid of shape "
-            f"{shape}; use IsingGibbs or IsingLanes for other graphs"
+            f"{shape}; use IsingGibbs or IsingBitParallel for other graphs"
         )
     return found
 
@@ -108,7 +108,7 @@ def grid_layout(shape: tuple[int, int], wraps: tuple[bool, bool]) -> GridLayout:
         if wraps[side] and shape[side] % 2:
             raise ArgumentError(
                 f"shape is {shape} and its {name} wrap around: a ring of {shape[side]} sites cannot be coloured with "
-                "two colours; use IsingGibbs or IsingLanes, which take any graph"
+                "two colours; use IsingGibbs or IsingBitParallel, which take any graph"
             )
     splits = [(a, b) for a in (1, 2, 4, 8, 16, 32, 64) for b in (1, 2, 4, 8, 16, 32, 64) if a * b <= N_LANES]
     sides = [(_side(shape[0], a, wraps[0]), _side(shape[1], b, wraps[1])) for a, b in splits]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.inference.spins.base_samplers import Draws, SamplerHead, check_scan, scan_order
+from doxa.inference.spins.base_samplers import BaseSampler, Draws, check_scan, scan_order
 from doxa.inference.spins.potts_kernels import advance_potts
 from doxa.inference.spins.potts_model import PottsModel
 from doxa.inference.spins.random_words import fresh_streams
@@ -25,7 +25,7 @@ class PottsState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PottsGibbs(SamplerHead[PottsState]):
+class PottsGibbs(BaseSampler[PottsState]):
     """One Potts chain, site by site.
 
     Parameters

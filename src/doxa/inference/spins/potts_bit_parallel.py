@@ -1,4 +1,4 @@
-"""`PottsLanes`: heat bath of 64 independent Potts chains at once, on any graph.
+"""`PottsBitParallel`: heat bath of 64 independent Potts chains at once, on any graph.
 
 How the weights of 64 chains are worked out together is in `doxa.inference.spins.potts_bit_parallel_kernels`.
 """
@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.inference.spins.aligned import aligned, aligned_zeros
-from doxa.inference.spins.base_samplers import Draws, SamplerHead, coloured_order
+from doxa.inference.spins.base_samplers import BaseSampler, Draws, coloured_order
 from doxa.inference.spins.bit_parallel_numbers import N_LANES
-from doxa.inference.spins.potts_bit_parallel_kernels import N_GROUPS, advance_potts_lanes
+from doxa.inference.spins.potts_bit_parallel_kernels import N_GROUPS, advance_potts_bit_parallel
 from doxa.inference.spins.potts_model import PottsModel
 from doxa.inference.spins.random_words import fresh_streams
 
-__all__ = ["PottsLanes", "PottsLanesState", "unpack_potts_lanes"]
+__all__ = ["PottsBitParallel", "PottsBitParallelState", "unpack_potts_lanes"]
 
 
-class PottsLanesState(NamedTuple):
+class PottsBitParallelState(NamedTuple):
     """Where 64 chains stand."""
 
     words: NDArray[np.uint64]  # (n_sites, n_states), bit l of (i, a): chain l has site i in state a
@@ -30,7 +30,7 @@ class PottsLanesState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PottsLanes(SamplerHead[PottsLanesState]):
+class PottsBitParallel(BaseSampler[PottsBitParallelState]):
     """64 chains of a Potts model, site by site, coloured.
 
     Parameters
@@ -64,7 +64,7 @@ class PottsLanes(SamplerHead[PottsLanesState]):
     --------
     >>> from doxa.sampling.driver import Schedule, sample
     >>> model = PottsModel([[0, 1]], 0.7, [[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
-    >>> trace = sample(PottsLanes(model, thin=4), Schedule(1, 500, 100), seed=1)
+    >>> trace = sample(PottsBitParallel(model, thin=4), Schedule(1, 500, 100), seed=1)
     >>> trace["probability"].shape, trace["energy"].shape
     ((1, 500, 8, 2, 3), (1, 500, 64))
     >>> trace["probability"].mean(axis=(0, 1, 2)).round(2)  # first e^.5 / (2 + e^.5) = .452
@@ -76,7 +76,7 @@ class PottsLanes(SamplerHead[PottsLanesState]):
     thin: int = 1
     marginals: bool = True
     keep_states: bool = False
-    state_type: ClassVar[type[PottsLanesState]] = PottsLanesState
+    state_type: ClassVar[type[PottsBitParallelState]] = PottsBitParallelState
 
     @property
     def order(self) -> NDArray[np.int64]:
@@ -89,16 +89,20 @@ class PottsLanes(SamplerHead[PottsLanesState]):
         order = coloured_order(self.model.graph)
         return order, self.model.renumbered(order)
 
-    def init(self, rng: np.random.Generator) -> PottsLanesState:
+    def init(self, rng: np.random.Generator) -> PottsBitParallelState:
         """All possible states equally probable, at every site of every chain."""
-        return PottsLanesState(_pack(self.model.random_states(rng, N_LANES), self.model.n_states), fresh_streams(rng))
+        return PottsBitParallelState(
+            _pack(self.model.random_states(rng, N_LANES), self.model.n_states), fresh_streams(rng)
+        )
 
-    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> PottsLanesState:
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> PottsBitParallelState:
         """64 chains that all stand at the same possible states, shape (n_sites,)."""
         rows = np.tile(states.astype(np.int16), (N_LANES, 1))
-        return PottsLanesState(_pack(rows, self.model.n_states), fresh_streams(rng))
+        return PottsBitParallelState(_pack(rows, self.model.n_states), fresh_streams(rng))
 
-    def _advance(self, state: PottsLanesState, n_steps: int) -> tuple[PottsLanesState, Draws, dict[str, int]]:
+    def _advance(
+        self, state: PottsBitParallelState, n_steps: int
+    ) -> tuple[PottsBitParallelState, Draws, dict[str, int]]:
         order, model = self._numbered
         (n, q), n_kept = model.fields.shape, n_steps // self.thin
         words, streams = aligned(state.words[order].ravel()), aligned(state.streams)
@@ -113,14 +117,14 @@ class PottsLanes(SamplerHead[PottsLanesState]):
         own = np.where(is_tame[:, None], np.exp(model.own_logs), model.own_logs)
         with np.errstate(over="ignore"):  # of sites that are not tame, where factors are not used
             factors = np.exp(model.graph.strengths)
-        advance_potts_lanes(
+        advance_potts_bit_parallel(
             model.graph, model.fields, (own, factors, is_tame), order, words, streams,
             aligned_zeros(N_LANES * q).view(np.float64), aligned_zeros(N_GROUPS * asked_sites * q).view(np.float64),
             n_steps, self.thin, tuple(draws.values()),
         )  # fmt: skip
         after = np.empty((n, q), dtype=np.uint64)
         after[order] = words.reshape(n, q)
-        return PottsLanesState(after, streams.copy()), draws, {"updates": N_LANES * n * n_steps}
+        return PottsBitParallelState(after, streams.copy()), draws, {"updates": N_LANES * n * n_steps}
 
 
 def _pack(states: NDArray[np.int16], n_states: int) -> NDArray[np.uint64]:

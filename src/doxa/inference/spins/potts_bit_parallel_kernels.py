@@ -24,20 +24,20 @@ from doxa.inference.spins.bit_parallel_numbers import (
     each,
     load_lanes,
     plus_where,
-    random_lanes,
+    random_bit_parallel,
     store_lanes,
     sum_by_place,
     times_where,
 )
 
-__all__ = ["CHAINS_PER_GROUP", "N_GROUPS", "advance_potts_lanes"]
+__all__ = ["CHAINS_PER_GROUP", "N_GROUPS", "advance_potts_bit_parallel"]
 
 N_GROUPS = 8  # chains g, g + 8, ... g + 56 are group g
 CHAINS_PER_GROUP = N_LANES // N_GROUPS
 
 
 @hot
-def advance_potts_lanes(
+def advance_potts_bit_parallel(
     graph: Any,
     fields: Any,
     weights: Any,
@@ -115,7 +115,7 @@ def _weigh_far(graph: Any, own: Any, words: Any, i: int, q: int, work: Any) -> A
 @inlined
 def _pick(work: Any, total: Any, streams: Any, words: Any, q: int, i: int) -> None:
     """Draw site ``i`` in every chain."""
-    left = random_lanes(streams) * total
+    left = random_bit_parallel(streams) * total
     reached = each(0.0)
     before = np.uint64(0)
     for a in range(q):

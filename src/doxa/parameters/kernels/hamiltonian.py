@@ -209,7 +209,7 @@ def warmed_up(
     if gaussian is not None:
         check_gaussian("gaussian", gaussian)
     d = walkers.thetas.shape[1] if gaussian is None else gaussian.mean.size
-    counted = _Counted(as_smooth(target, d, "warmed_up"))
+    counted = _OutOfCore(as_smooth(target, d, "warmed_up"))
     _check_start(walkers, d)
     factor = np.diag(_spread(walkers.thetas)) if gaussian is None else gaussian.cholesky
     kernel = Hamiltonian(factor, d**-0.25, _QUARTER, jitter)
@@ -238,7 +238,7 @@ def _with_metric(kernel: Hamiltonian, later: Floats) -> tuple[Hamiltonian, float
     return replace(kernel, metric_cholesky=factor, step=kernel.step / longer), shrunk
 
 
-class _Counted:
+class _OutOfCore:
     """The target, counting the points at which it is evaluated."""
 
     def __init__(self, target: SmoothTarget) -> None:
@@ -310,7 +310,7 @@ class _DualAveraging:
 
 
 def _choose_length(
-    kernel: Hamiltonian, target: _Counted, walkers: Walkers, rng: np.random.Generator, n_steps: int
+    kernel: Hamiltonian, target: _OutOfCore, walkers: Walkers, rng: np.random.Generator, n_steps: int
 ) -> tuple[Hamiltonian, Walkers, tuple[LengthPilot, ...]]:
     """Try lengths up to a quarter turn, and go on from whichever end is best while that is better.
 
@@ -338,7 +338,7 @@ def _choose_length(
 
 
 def _try(
-    kernel: Hamiltonian, target: _Counted, walkers: Walkers, rng: np.random.Generator, n_steps: int
+    kernel: Hamiltonian, target: _OutOfCore, walkers: Walkers, rng: np.random.Generator, n_steps: int
 ) -> tuple[LengthPilot, Walkers]:
     before = target.n_evaluations
     walkers, path = kernel.run(target, walkers, n_steps, rng)

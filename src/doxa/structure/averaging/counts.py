@@ -1,7 +1,7 @@
 """Counts of families in the completed table of every draw.
 
 A complete table is the same in all draws.  With missing cells a draw has states for them too, and only the rows in
-which the family itself has a hole are counted anew for each draw.
+which the family itself has a missing cell are counted anew for each draw.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.data.large.table import CountedTable
+from doxa.data.large.table import OutOfCoreTable
 from doxa.errors import ArgumentError
 
 __all__ = ["CompletedTable", "Family", "cell_index"]
@@ -121,7 +121,7 @@ class CompletedTable:
         occur = np.flatnonzero(counted)
         return np.stack(np.unravel_index(occur, sizes), axis=1).astype(np.int16), counted[occur].astype(np.int64)
 
-    def has_holes(self, family: Family) -> bool:
+    def has_missing_cells(self, family: Family) -> bool:
         """Whether a cell of the family is missing."""
         if not self.table.n_missing:
             return False
@@ -146,7 +146,7 @@ class CompletedTable:
 
     def _cells(self, columns: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
         """Cells of some columns, and how often they occur."""
-        if not isinstance(self.table, CountedTable):
+        if not isinstance(self.table, OutOfCoreTable):
             return self.table.codes[:, columns], self.table.counts
         held = self.table.select([self.table.names[j] for j in columns])
         return held.codes, held.counts
@@ -155,12 +155,12 @@ class CompletedTable:
         """Completed cells of a column, in some rows of the expanded table: shape (n_draws, n_rows)."""
         own = self.table.codes[self.row_of[rows], j].astype(np.int64)
         codes = np.broadcast_to(own, (len(draws), len(rows)))
-        holes = np.flatnonzero(own < 0)
-        if not holes.size:
+        missing_cells = np.flatnonzero(own < 0)
+        if not missing_cells.size:
             return codes
         assert self.cells is not None
         codes = codes.copy()
-        codes[:, holes] = self.cells[np.ix_(draws, self.hole_of[rows[holes], j])]
+        codes[:, missing_cells] = self.cells[np.ix_(draws, self.missing_cell_of[rows[missing_cells], j])]
         return codes
 
     @cached_property
@@ -169,11 +169,11 @@ class CompletedTable:
         return np.repeat(np.arange(self.table.n_distinct), self.table.counts)
 
     @cached_property
-    def hole_of(self) -> NDArray[np.intp]:
+    def missing_cell_of(self) -> NDArray[np.intp]:
         """Number of each missing cell of the expanded table, -1 elsewhere; shape (n_rows, n_columns)."""
-        holes = self.table.codes[self.row_of] < 0
-        number = np.full(holes.shape, -1, dtype=np.intp)
-        number[holes] = np.arange(int(holes.sum()))
+        missing_cells = self.table.codes[self.row_of] < 0
+        number = np.full(missing_cells.shape, -1, dtype=np.intp)
+        number[missing_cells] = np.arange(int(missing_cells.sum()))
         return number
 
     @cached_property

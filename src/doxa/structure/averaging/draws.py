@@ -183,7 +183,7 @@ class NetworkDraws:
             assert isinstance(self.prior, (Logistic, FamilyMixture))
             sizes = [self.n_states[j] for j in (family[0], *family[1])]
             stream = partial(self._stream, family)
-            if self.completed.has_holes(family):
+            if self.completed.has_missing_cells(family):
                 drawn = self.completed.occurring_in(family, self.draws[self.users[family]])
                 self._logistic[family] = IncompleteLogisticFamily(self.prior, drawn, sizes, stream)
             else:

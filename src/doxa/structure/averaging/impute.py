@@ -34,7 +34,7 @@ __all__ = ["cell_chances", "completed_tables", "impute", "impute_of"]
 
 Floats = NDArray[np.float64]
 
-_AT_ONCE = 2**22  # chances held at once: 32 MB
+_AT_ONCE = 2**22  # probabilities held at once: 32 MB
 
 
 def impute(
@@ -72,7 +72,7 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
     completed = draws.completed
     parts = []
     for j, name in enumerate(draws.names):
-        rows = np.flatnonzero(completed.hole_of[:, j] >= 0)
+        rows = np.flatnonzero(completed.missing_cell_of[:, j] >= 0)
         r = draws.n_states[j]
         step = max(1, _AT_ONCE // (len(draws) * r))
         for first in range(0, len(rows), step):
@@ -126,7 +126,7 @@ def cell_chances(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
 def _log_terms(
     draws: NetworkDraws, family: Family, members: NDArray[np.intp], j: int, rows: NDArray[np.intp]
 ) -> Floats:
-    """What one family adds to the log chances, (n_members, n_rows, n_states of j)."""
+    """What one family adds to the log probabilities, (n_members, n_rows, n_states of j)."""
     completed, own = draws.completed, draws.draws[members]
     columns = [*family[1], family[0]]
     sizes = [draws.n_states[i] for i in columns]

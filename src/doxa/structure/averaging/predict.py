@@ -25,7 +25,7 @@ from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGrap
 from doxa.structure.averaging.means import mean_over_draws, weighted_mean
 from doxa.structure.averaging.new_rows import NewRows, extended, read_rows
 from doxa.structure.averaging.priors import ParameterPrior
-from doxa.structure.averaging.rows import RowChances
+from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.averaging.words import column_of
 
 if TYPE_CHECKING:
@@ -129,17 +129,17 @@ def predict_of(
     if asked is not None:
         new.codes[:, asked] = -1
     found: dict[int, list[tuple[str, str, float, float]]] = {}
-    for i, holes, own, log_weight, chances in _rows_in_networks(draws, new, exact_budget):
+    for i, missing_cells, own, log_weight, chances in _rows_in_networks(draws, new, exact_budget):
         found[i] = []
-        if not holes:
+        if not missing_cells:
             continue
-        starts = np.cumsum([own.n_states[j] for j in holes])
+        starts = np.cumsum([own.n_states[j] for j in missing_cells])
         if asked is not None:
-            k = holes.index(asked)
+            k = missing_cells.index(asked)
             chances = chances[:, starts[k] - own.n_states[asked] : starts[k]]
-            holes = [asked]
+            missing_cells = [asked]
         means = weighted_mean(chances, log_weight, own.shape, own.reference_ess).means
-        labels = [(draws.names[j], state) for j in holes for state in draws.states[j]]
+        labels = [(draws.names[j], state) for j in missing_cells for state in draws.states[j]]
         errors = means.errors
         found[i] = [(*label, float(means.value[k]), float(errors[k])) for k, label in enumerate(labels)]
     cells = [(row, *cell) for row, i in enumerate(new.row_index.tolist()) for cell in found[i]]
@@ -217,7 +217,7 @@ def log_score_of(
 def _rows_in_networks(
     draws: NetworkDraws, new: NewRows, budget: Budget | int | None
 ) -> Iterator[tuple[int, list[int], NetworkDraws, Floats, Floats]]:
-    """Distinct rows: number, missing cells, networks, and log evidence and chances in these."""
+    """Distinct rows: number, missing cells, networks, and log evidence and probabilities in these."""
     sizes = np.array(draws.n_states)
     is_new = new.codes >= sizes
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -225,7 +225,7 @@ def _rows_in_networks(
         groups.setdefault(tuple(np.flatnonzero(is_new[i]).tolist()), []).append(i)
     for columns, members in groups.items():
         own = draws.with_table(extended(draws.completed.table, columns)) if columns else draws
-        chances = RowChances(own, budget)
+        chances = RowProbabilities(own, budget)
         for i in members:
-            holes = np.flatnonzero(new.codes[i] < 0).tolist()
-            yield i, holes, own, *chances.of(new.codes[i], holes)
+            missing_cells = np.flatnonzero(new.codes[i] < 0).tolist()
+            yield i, missing_cells, own, *chances.of(new.codes[i], missing_cells)

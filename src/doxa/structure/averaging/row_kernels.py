@@ -15,47 +15,49 @@ __all__ = ["row_in_networks"]
 
 
 @hot
-def row_in_networks(row: Any, holes: Any, tables: Any, limit: int, work: Any, log_weight: Any, chances: Any) -> None:
+def row_in_networks(
+    row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, chances: Any
+) -> None:
     """Fill log p(row | network) and p(missing cell = state | row, network), for every network.
 
     Parameters
     ----------
-    row : (n_nodes,) codes; those of missing cells are not read
-    holes : number (n_nodes,) of each missing cell, -1 where observed; sizes (n_holes,); starts (n_holes,) in `chances`
-    tables : family (n_networks, n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride,
+    row : (n_nodes,) codes; those of missing cells are not read missing cells : number (n_nodes,) of each missing cell,
+    -1 where observed; sizes (n_missing_cells,); starts (n_missing_cells,) in `chances` tables : family (n_networks,
+    n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride,
         child with stride 1 among the members; log values
-    limit : most states of a part to list; networks with more get nan
-    work : owner (n_holes,); digit (n_holes,); base, part, at (n_nodes,); step (n_nodes, n_holes); logs (limit,)
-    log_weight, chances : (n_networks,), (n_networks, total of sizes): written
+    limit : most states of a part to list; networks with more get nan work : owner (n_missing_cells,); digit
+    (n_missing_cells,); base, part, at (n_nodes,); step (n_nodes, n_missing_cells); logs (limit,) log_weight,
+    probabilities : (n_networks,), (n_networks, total of sizes): written
     """
-    number, sizes, starts = holes
+    number, sizes, starts = missing_cells
     family, offset, first, member, stride, values = tables
     owner, digit, base, part, at, step, logs = work
-    n_holes = sizes.size
+    n_missing_cells = sizes.size
     for t in range(family.shape[0]):
-        for k in range(n_holes):
+        for k in range(n_missing_cells):
             owner[k] = k
         total, n_dependent = 0.0, 0
         for node in range(row.size):
             f = family[t, node]
-            place, hole = offset[t, node], -1
+            place, missing_cell = offset[t, node], -1
             for e in range(first[f], first[f + 1]):
                 k = number[member[e]]
                 if k < 0:
                     place += row[member[e]] * stride[e]
                     continue
-                if hole < 0:
-                    hole = k
-                    for other in range(n_holes):
+                if missing_cell < 0:
+                    missing_cell = k
+                    for other in range(n_missing_cells):
                         step[n_dependent, other] = 0
                 step[n_dependent, k] = stride[e]
-                _join(owner, hole, k)
-            if hole < 0:
+                _join(owner, missing_cell, k)
+            if missing_cell < 0:
                 total += values[place]
             else:
-                base[n_dependent], part[n_dependent] = place, hole
+                base[n_dependent], part[n_dependent] = place, missing_cell
                 n_dependent += 1
-        for k in range(n_holes):
+        for k in range(n_missing_cells):
             if _root(owner, k) == k:
                 total += _list_part(
                     k, sizes, starts, values, owner, digit, base, part, at, step, logs, n_dependent, limit,

@@ -1,4 +1,4 @@
-"""`RowChances`: rows, complete or not, in all networks of posterior mean parameters at once.
+"""`RowProbabilities`: rows, complete or not, in all networks of posterior mean parameters at once.
 
 For each row and graph there is the probability of what was observed, and that of each state of each missing cell given
 it.  Both are exact (`doxa.structure.averaging.query` shows why mean parameters do).
@@ -17,14 +17,14 @@ from doxa.structure.averaging.conditional import read_budget
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.row_kernels import row_in_networks
 
-__all__ = ["RowChances"]
+__all__ = ["RowProbabilities"]
 
 Floats = NDArray[np.float64]
 
 _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 
 
-class RowChances:
+class RowProbabilities:
     """All posterior mean tables of networks, laid out for rows.
 
     Parameters
@@ -54,21 +54,21 @@ class RowChances:
         self._layout = tuple(np.array(part, dtype=np.int64) for part in (first, member, stride))
         self._values = np.concatenate(values)
 
-    def of(self, row: NDArray[np.integer], holes: Sequence[int]) -> tuple[Floats, Floats]:
-        """Evidence and chances of one row.
+    def of(self, row: NDArray[np.integer], missing_cells: Sequence[int]) -> tuple[Floats, Floats]:
+        """Evidence and probabilities of one row.
 
         Parameters
         ----------
         row : ndarray of int, shape (n_nodes,)
-            Codes; those of ``holes`` are not read.
-        holes : sequence of int
+            Codes; those of ``missing_cells`` are not read.
+        missing cells : sequence of int
             Missing cells.
 
         Returns
         -------
         log_weight : ndarray of float, shape (n_networks,)
             Log probability of what was observed, nats.
-        chances : ndarray of float, shape (n_networks, n)
+        probabilities : ndarray of float, shape (n_networks, n)
             Of the states of the first missing cell, then of the next.
 
         Raises
@@ -77,13 +77,13 @@ class RowChances:
             If a network is too wide for exact inference with so many cells missing.
         """
         n = len(self.draws.names)
-        sizes = np.array([self.draws.n_states[j] for j in holes], dtype=np.int64)
+        sizes = np.array([self.draws.n_states[j] for j in missing_cells], dtype=np.int64)
         starts = np.cumsum(sizes) - sizes
         number = np.full(n, -1, dtype=np.int64)
-        number[list(holes)] = np.arange(len(holes))
+        number[list(missing_cells)] = np.arange(len(missing_cells))
         log_weight = np.empty(len(self.draws))
         chances = np.empty((len(self.draws), int(sizes.sum())))
-        m = len(holes)
+        m = len(missing_cells)
         work = (
             *(np.empty(size, dtype=np.int64) for size in (m, m, n, n, n)),
             np.empty((n, m), dtype=np.int64),
@@ -93,12 +93,12 @@ class RowChances:
         codes = np.ascontiguousarray(row, dtype=np.int64)
         row_in_networks(codes, (number, sizes, starts), tables, _LIMIT, work, log_weight, chances)
         for t in np.flatnonzero(np.isnan(log_weight)).tolist():
-            log_weight[t], chances[t] = self._eliminate(codes, list(holes), t)
+            log_weight[t], chances[t] = self._eliminate(codes, list(missing_cells), t)
         return log_weight, chances
 
-    def _eliminate(self, row: NDArray[np.int64], holes: list[int], t: int) -> tuple[float, Floats]:
+    def _eliminate(self, row: NDArray[np.int64], missing_cells: list[int], t: int) -> tuple[float, Floats]:
         """The same for one network, by contraction."""
-        number = {v: k for k, v in enumerate(holes)}
+        number = {v: k for k, v in enumerate(missing_cells)}
         factors, constant = [], 0.0
         for node, parents in enumerate(self.draws.parents[t]):
             members = (*parents, node)
@@ -111,10 +111,10 @@ class RowChances:
                 constant += float(table)
         try:
             plan = plan_contraction(
-                [self.draws.n_states[v] for v in holes], [f.variables for f in factors], budget=self.budget
+                [self.draws.n_states[v] for v in missing_cells], [f.variables for f in factors], budget=self.budget
             )
             found = plan.run(factors)
         except BudgetError as error:
-            what = f"a row with {len(holes)} missing cells in network {t + 1} of {len(self.draws)}"
+            what = f"a row with {len(missing_cells)} missing cells in network {t + 1} of {len(self.draws)}"
             raise BudgetError(what, error.cost, self.budget) from None
         return constant + found.log_z, np.concatenate(found.marginals)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.data.large.table import CountedTable
+from doxa.data.large.table import OutOfCoreTable
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
@@ -111,8 +111,8 @@ def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | 
 def scores_of(plan: RunPlan) -> FamilyScores:
     """The scores of a complete table, or of one that was counted where it lives."""
     table, options = plan.table, plan.options
-    if isinstance(table, CountedTable):
-        return counted.CountedScores(table, options.score, options.structure_prior, limits=options.limits)
+    if isinstance(table, OutOfCoreTable):
+        return counted.OutOfCoreScores(table, options.score, options.structure_prior, limits=options.limits)
     return FamilyScores(table, options.score, options.structure_prior)
 
 

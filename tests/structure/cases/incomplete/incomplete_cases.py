@@ -37,15 +37,15 @@ CASES: dict[str, dict[str, Any]] = {
     "K2": {"score": K2(0.5)},
     "limits, odds": {"limits": LIMITED, "prior": {"edge_log_odds": {("x0", "x1"): 0.9}}},
     "configurations, sparse": {"limits": {"max_configurations": 4}, "prior": {"kind": "sparse"}},
-    "a row of which nothing is known": {"holes": [(0, 0), (0, 1), (0, 2)]},
-    "equal incomplete rows": {"holes": [(0, 1), (1, 1)], "equal": True},
+    "a row of which nothing is known": {"missing_cells": [(0, 0), (0, 1), (0, 2)]},
+    "equal incomplete rows": {"missing_cells": [(0, 1), (1, 1)], "equal": True},
 }
 
 
-def with_holes(table: Table, holes: list[tuple[int, int]]) -> Table:
+def with_missing_cells(table: Table, missing_cells: list[tuple[int, int]]) -> Table:
     """The table with these cells (row of the source, column) missing."""
     codes = np.array(table.codes[table.row_index])
-    for row, column in holes:
+    for row, column in missing_cells:
         codes[row, column] = -1
     return Table.from_codes(table.names, table.states, codes)
 
@@ -60,14 +60,14 @@ def blanked(table: Table, share: float, seed: int) -> Table:
 
 @cache
 def case(name: str) -> tuple[IncompleteData, Limits, JointPosterior]:
-    """A problem of three columns (2, 3 and 2 states), nine rows and two or three holes, and its exact answer."""
+    """A problem of three columns (2, 3 and 2 states), nine rows, two or three missing cells, and its exact answer."""
     recipe = CASES[name]
     table = skewed_table(3, 9, seed=3, n_states=3)
     if recipe.get("equal"):
         codes = np.array(table.codes[table.row_index])
         codes[1] = codes[0]
         table = Table.from_codes(table.names, table.states, codes)
-    table = with_holes(table, recipe.get("holes", [(0, 1), (0, 2), (4, 0)]))
+    table = with_missing_cells(table, recipe.get("missing_cells", [(0, 1), (0, 2), (4, 0)]))
     prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
     data = IncompleteData(table, recipe.get("score", BDeu(2.0)), prior)
     limits = make_limits(table.names, n_states=table.n_states, **recipe.get("limits", {}))
@@ -92,9 +92,9 @@ class Standing:
 
     def __init__(self, data: IncompleteData, exact: JointPosterior, graph: int, completion: int) -> None:
         self.data, self.exact, self.graph = data, exact, graph
-        self.completion = completion_of(data.holes, exact.cells[completion])
+        self.completion = completion_of(data.missing_cells, exact.cells[completion])
         self.families = families_of(working_graph(exact.rows[graph])[0], self.completion, data.rule)
-        self.work = row_work(data.holes.n_states)
+        self.work = row_work(data.missing_cells.n_states)
 
     def components(self, i: int) -> list[tuple[int, int]]:
         """For each component of a row its root and the number of the row's missing cells."""
@@ -111,10 +111,10 @@ class Standing:
 
     def after(self, i: int, columns: NDArray[Any], states: Any) -> int:
         """Number of the pair in which these cells of row i have these states."""
-        holes = self.data.holes
-        cells = self.completion.rows[holes.row, holes.column].copy()
+        missing_cells = self.data.missing_cells
+        cells = self.completion.rows[missing_cells.row, missing_cells.column].copy()
         for column, state in zip(columns, states, strict=True):
-            cells[(holes.row == i) & (holes.column == column)] = state
+            cells[(missing_cells.row == i) & (missing_cells.column == column)] = state
         return self.graph * len(self.exact.cells) + number_of(self.exact, cells)
 
 
@@ -160,11 +160,11 @@ def independence_matrix(data: IncompleteData, exact: JointPosterior, i: int, *, 
             codes = made.rows[i]
             old = codes.copy()
             before = log_fixed(i, size, n_affected, made, families, work)
-            for states in product(*(range(int(data.holes.n_states[c])) for c in members)):
+            for states in product(*(range(int(data.missing_cells.n_states[c])) for c in members)):
                 codes[:] = old
                 q = 1.0
                 for column, state in zip(members.tolist(), states, strict=True):
-                    config, r = config_of(column, codes, families), int(data.holes.n_states[column])
+                    config, r = config_of(column, codes, families), int(data.missing_cells.n_states[column])
                     q *= case_probability(column, config, state, r, families)
                     codes[column] = state
                 log_ratio = log_fixed(i, size, n_affected, made, families, work) - before

@@ -35,7 +35,7 @@ _REFERENCE = 300_000
 
 
 class Problem(NamedTuple):
-    """A table with holes, and the number of structure steps between draws."""
+    """A table with missing cells, and the number of structure steps between draws."""
 
     n: int
     n_rows: int
@@ -107,9 +107,9 @@ def _parents(joint: JointPosterior, graph: int) -> list[tuple[int, ...]]:
 
 def _families(data: IncompleteData, joint: JointPosterior) -> dict[tuple[int, tuple[int, ...]], Floats]:
     """Counts and prior weights by completion, states of the parents and of the child; all columns are binary."""
-    holes, n = data.holes, data.n_nodes
-    columns = np.repeat(holes.base[None].astype(np.int64), len(joint.cells), axis=0)
-    columns[:, holes.column, holes.n_complete + holes.row] = joint.cells
+    missing_cells, n = data.missing_cells, data.n_nodes
+    columns = np.repeat(missing_cells.base[None].astype(np.int64), len(joint.cells), axis=0)
+    columns[:, missing_cells.column, missing_cells.n_complete + missing_cells.row] = joint.cells
     found = {}
     for graph in range(len(joint.rows)):
         for child, group in enumerate(_parents(joint, graph)):
@@ -119,7 +119,7 @@ def _families(data: IncompleteData, joint: JointPosterior) -> dict[tuple[int, tu
                     code += columns[:, parent] << place
                 size = 2 ** (1 + len(group))
                 code += size * np.arange(len(code))[:, None]
-                weights = np.broadcast_to(holes.weights, code.shape)
+                weights = np.broadcast_to(missing_cells.weights, code.shape)
                 counts = np.bincount(code.ravel(), weights.ravel(), minlength=size * len(code))
                 found[child, group] = counts.reshape([-1, *[2] * (1 + len(group))]) + 1.0 / size  # BDeu of one case
     assert n == len(data.table.names)
@@ -211,6 +211,6 @@ def _imputed(posterior: Posterior, networks: int) -> tuple[Floats, Floats]:
     """Probability of the first state of each missing cell, and its error, in the order of the draws."""
     frame = posterior.impute(networks=networks)
     frame = frame[frame["state"] == "s0"]  # by row of the source, then column
-    holes = IncompleteData(posterior.table).holes
-    place = np.lexsort((holes.column, holes.source_row[holes.row])).argsort()
+    missing_cells = IncompleteData(posterior.table).missing_cells
+    place = np.lexsort((missing_cells.column, missing_cells.source_row[missing_cells.row])).argsort()
     return frame["probability"].to_numpy()[place], frame["mcse"].to_numpy()[place]

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from incomplete_cases import CASES, blanked, case, with_holes
+from incomplete_cases import CASES, blanked, case, with_missing_cells
 from scipy.special import logsumexp
 
 import doxa
@@ -47,7 +47,7 @@ def test_rows_that_are_not_put_in_are_seen(monkeypatch):
 
 
 def test_large_components_are_drawn_from_a_distribution():
-    table = with_holes(skewed_table(8, 30, seed=3), [(0, k) for k in range(7)] + [(1, 2), (1, 3)])
+    table = with_missing_cells(skewed_table(8, 30, seed=3), [(0, k) for k in range(7)] + [(1, 2), (1, 3)])
     data = IncompleteData(table)
     chain = np.eye(8, k=1, dtype=np.bool_)
     chain[0, 5] = True
@@ -71,7 +71,7 @@ def test_estimates_of_each_graph_are_without_bias():
 
 @pytest.mark.parametrize("prior", ["sparse", "uniform"])
 def test_the_log_marginal_likelihood_is_that_of_listing(prior):
-    table = with_holes(skewed_table(4, 40, seed=2), [(0, 0), (0, 2), (3, 1), (7, 3), (9, 0), (9, 1)])
+    table = with_missing_cells(skewed_table(4, 40, seed=2), [(0, 0), (0, 2), (3, 1), (7, 3), (9, 0), (9, 1)])
     z = []
     for seed in range(3):
         made = doxa.learn(table, prior=prior, seed=seed, draws=1000)

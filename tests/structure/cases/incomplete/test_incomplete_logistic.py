@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from incomplete_cases import blanked, deviations, number_of, states_of, with_holes
+from incomplete_cases import blanked, deviations, number_of, states_of, with_missing_cells
 
 import doxa
 from doxa.data import Table
@@ -50,10 +50,10 @@ CASES = {
 
 @cache
 def case(name):
-    """Three columns, ten rows, three holes, of which two in one column: 25 graphs times 8 or 18 completions."""
+    """Three columns, ten rows, three missing cells, of which two in one column: 25 graphs times 8 or 18 completions."""
     recipe = CASES[name]
     table = skewed_table(3, 10, seed=3, n_states=recipe.get("states", 2))
-    table = with_holes(table, [(0, 1), (4, 1), (4, 2)])
+    table = with_missing_cells(table, [(0, 1), (4, 1), (4, 2)])
     prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
     data = LogisticIncompleteData(table, recipe.get("score", Logistic()), prior)
     limits = make_limits(table.names, **recipe.get("limits", {}))
@@ -76,14 +76,14 @@ def missed(exact, matrix):
 def column_matrix(name, column, block, twin=""):
     """Offers to the cells of a column, in blocks: the product of the blocks' matrices."""
     data, _, exact = case(name)
-    work, n = cell_work(data.holes), exact.probability.size
-    r, first, end = int(data.holes.n_states[column]), int(work.first[column]), int(work.first[column + 1])
+    work, n = cell_work(data.missing_cells), exact.probability.size
+    r, first, end = int(data.missing_cells.n_states[column]), int(work.first[column]), int(work.first[column + 1])
     product = np.eye(n)
     for begin in range(first, end, block):
         matrix = np.zeros((n, n))
         places = list(range(begin, min(begin + block, end)))
         for here, (graph, number) in enumerate(states_of(exact)):
-            completion = completion_of(data.holes, exact.cells[number])
+            completion = completion_of(data.missing_cells, exact.cells[number])
             parents = working_graph(exact.rows[graph])[0]
             fit_column(column, parents, completion, 2.0, work)
             weigh_rows(column, parents, completion, work)
@@ -92,7 +92,7 @@ def column_matrix(name, column, block, twin=""):
             for new in np.ndindex(*[r] * len(places)):
                 cells = exact.cells[number].copy()
                 for p, state in zip(places, new, strict=True):
-                    cells[(data.holes.row == work.row[p]) & (data.holes.column == column)] = state
+                    cells[(data.missing_cells.row == work.row[p]) & (data.missing_cells.column == column)] = state
                 there = graph * len(exact.cells) + number_of(exact, cells)
                 forth = sum(log_k[p - first, s] for p, s in zip(places, new, strict=True))
                 back = sum(log_k[p - first, s] for p, s in zip(places, old, strict=True))
@@ -143,7 +143,7 @@ def test_the_compiled_loop_moves_as_the_matrix_says(name):
 
 
 def graph_matrix(name, steps, *, correct=True):
-    """An excursion on stale scores, and whether it is accepted."""
+    """An joint proposal on stale scores, and whether it is accepted."""
     data, limits, exact = case(name)
     stale = data.reference(limits)
     posterior = enumerate_posterior(stale, limits)
@@ -178,7 +178,7 @@ def test_excursions_on_stale_scores_keep_the_posterior(name):
 
 def long_run(name, draws=500, **options):
     data, limits, _ = case(name)
-    options = {"steps": 24, "excursion": 3, "block": 2, "fresh": 12, **options}
+    options = {"steps": 24, "joint_proposal": 3, "block": 2, "fresh": 12, **options}
     return sample(LogisticCellsSampler(data, limits, **options), Schedule(4, draws, 100), seed=SEED, workers=1)
 
 
@@ -222,7 +222,7 @@ def exact_chance(data, exact, node):
     """P(node in its second state) in a new case: mean tables given graph and completion, over all of them."""
     total = 0.0
     for (graph, number), weight in zip(states_of(exact), exact.probability.ravel(), strict=True):
-        completion = completion_of(data.holes, exact.cells[number])
+        completion = completion_of(data.missing_cells, exact.cells[number])
         present = unpack_rows(exact.rows[graph], 3)
         means = {}
         for child in range(3):
@@ -248,9 +248,11 @@ def test_averaged_answers_agree_with_the_exact_sum(name):
         assert answer.mcse < 0.02
     found = posterior.impute()
     second = found[found["state"].isin([states[1] for states in data.table.states])]
-    holes = data.holes
-    sources = holes.source_row[holes.row].tolist()
-    place = {(row, data.table.names[c]): k for k, (row, c) in enumerate(zip(sources, holes.column, strict=True))}
+    missing_cells = data.missing_cells
+    sources = missing_cells.source_row[missing_cells.row].tolist()
+    place = {
+        (row, data.table.names[c]): k for k, (row, c) in enumerate(zip(sources, missing_cells.column, strict=True))
+    }
     truth = np.array(
         [exact.cell_probabilities[place[cell], 1] for cell in zip(second["row"], second["column"], strict=True)]
     )

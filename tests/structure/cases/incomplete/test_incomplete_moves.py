@@ -43,7 +43,7 @@ def missed(exact, matrix):
 @pytest.mark.parametrize("single", [False, True], ids=["components", "cells"])
 def test_redrawing_cells_given_the_rest_keeps_the_posterior(name, single):
     data, _, exact = case(name)
-    for i in range(len(data.holes.first) - 1):
+    for i in range(len(data.missing_cells.first) - 1):
         matrices = redraw_matrix(data, exact, i, single=single)
         for matrix in matrices:
             np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
@@ -154,7 +154,7 @@ def structure_matrix(data, limits, exact, stale):
         if stale and number:
             matrix[:, number, :, number] = matrix[:, 0, :, 0]
             continue
-        completion = completion_of(data.holes, cells)
+        completion = completion_of(data.missing_cells, cells)
         scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
         weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
         table = list_layout(lists)
@@ -186,7 +186,7 @@ def test_lists_are_arranged_as_score_tables_are():
         for field in table._fields[:11]:
             np.testing.assert_allclose(getattr(table, field), getattr(twin, field), rtol=1e-12, atol=0, err_msg=field)
         cells = exact.cells[3]
-        completion = completion_of(data.holes, cells)
+        completion = completion_of(data.missing_cells, cells)
         scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
         weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
         for node, words, found in zip(lists.node, lists.sets, weight, strict=True):

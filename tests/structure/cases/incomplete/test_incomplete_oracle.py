@@ -13,7 +13,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import unpack_rows
 from doxa.structure import BIC, K2, BDeu
-from doxa.structure.cases.incomplete import IncompleteData, completed_table, enumerate_joint, find_holes
+from doxa.structure.cases.incomplete import IncompleteData, completed_table, enumerate_joint, find_missing_cells
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.counting import count_family
 from doxa.structure.families.scores import log_bdeu
@@ -34,7 +34,7 @@ def test_a_complete_table_has_the_known_posterior():
 
 
 def test_sums_agree_with_plain_python():
-    """Two columns, three graphs, two holes in equal rows, written out."""
+    """Two columns, three graphs, two missing cells in equal rows, written out."""
     codes = [[0, 0], [1, 1], [1, 1], [0, -1], [0, -1], [1, 2]]
     states = [["n", "y"], ["a", "b", "c"]]
     data = IncompleteData(Table.from_codes(["a", "b"], states, codes))
@@ -72,26 +72,26 @@ def test_everything_sums_to_one():
 def test_missing_cells_are_numbered_by_distinct_row_copy_and_column():
     codes = [[0, -1, 1], [1, 1, 1], [-1, -1, 0], [0, -1, 1]]
     table = Table.from_codes(["a", "b", "c"], BINARY * 3, codes)
-    holes = find_holes(table)
-    assert holes.source_row.tolist() == [0, 3, 2]
-    assert holes.row.tolist() == [0, 1, 2, 2]
-    assert holes.column.tolist() == [1, 1, 0, 1]
-    assert holes.n_complete == 1
-    filled = completed_table(table, holes, np.array([0, 1, 1, 0]))
+    missing_cells = find_missing_cells(table)
+    assert missing_cells.source_row.tolist() == [0, 3, 2]
+    assert missing_cells.row.tolist() == [0, 1, 2, 2]
+    assert missing_cells.column.tolist() == [1, 1, 0, 1]
+    assert missing_cells.n_complete == 1
+    filled = completed_table(table, missing_cells, np.array([0, 1, 1, 0]))
     assert sorted(filled.codes[filled.row_index].tolist()) == sorted([[0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 1, 1]])
 
 
 def test_hidden_columns_must_be_declared_and_empty():
     table = Table.from_codes(["a", "b", "h"], BINARY * 3, [[0, 1, -1], [1, -1, -1]])
     with pytest.raises(TableError, match=r"column 'h' has no value at all; leave it out, or declare it with hidden="):
-        find_holes(table)
-    assert find_holes(table, ["h"]).hidden.tolist() == [2]
+        find_missing_cells(table)
+    assert find_missing_cells(table, ["h"]).hidden.tolist() == [2]
     with pytest.raises(ArgumentError, match="hidden names 'b', which has values"):
-        find_holes(table, ["h", "b"])
+        find_missing_cells(table, ["h", "b"])
     with pytest.raises(ArgumentError, match="hidden names 'q', which is not a column"):
-        find_holes(table, ["h", "q"])
+        find_missing_cells(table, ["h", "q"])
     with pytest.raises(ArgumentError, match=r"it is a list of names: hidden=\['h'\]"):
-        find_holes(table, "h")
+        find_missing_cells(table, "h")
 
 
 def test_tables_and_scores_without_a_meaning_are_refused():
@@ -99,9 +99,9 @@ def test_tables_and_scores_without_a_meaning_are_refused():
     with pytest.raises(ArgumentError, match=r"BIC.*no probability of the data.*take BDeu"):
         IncompleteData(table, BIC())
     with pytest.raises(TableError, match="needs at least two columns"):
-        find_holes(Table.from_codes(["a"], BINARY, [[0], [-1]]))
+        find_missing_cells(Table.from_codes(["a"], BINARY, [[0], [-1]]))
     with pytest.raises(TableError, match="no rows"):
-        find_holes(Table.from_codes(["a", "b"], BINARY * 2, np.zeros((0, 2), dtype=int)))
+        find_missing_cells(Table.from_codes(["a", "b"], BINARY * 2, np.zeros((0, 2), dtype=int)))
 
 
 def test_too_many_completions_are_refused():

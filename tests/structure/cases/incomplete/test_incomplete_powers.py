@@ -9,7 +9,7 @@ import incomplete_cases
 import numpy as np
 import pytest
 from incomplete_cases import CASES, Standing, case, deviations, number_of, redraw_matrix, states_of
-from test_incomplete_excursions import frozen_kernel, numbered, parents_of, ways
+from test_incomplete_joint_proposals import frozen_kernel, numbered, parents_of, ways
 from test_incomplete_sampler import WELL, problem, wide_problem
 
 from doxa.sampling.driver import Schedule, sample
@@ -63,7 +63,7 @@ def flat(monkeypatch):
 @pytest.mark.usefixtures("flat")
 def test_redrawing_cells_keeps_the_power_of_the_posterior(name, single):
     data, _, exact = case(name)
-    for i in range(len(data.holes.first) - 1):
+    for i in range(len(data.missing_cells.first) - 1):
         for matrix in redraw_matrix(data, exact, i, single=single):
             np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
             assert residual(exact, matrix) < EXACT
@@ -92,11 +92,11 @@ def independence_matrix(data, exact, *, masses):
         members, codes = standing.work.members[:size].tolist(), standing.completion.rows[0]
         old = codes.copy()
         before = _fixed_and_masses(size, around, masses)
-        for states in product(*(range(int(data.holes.n_states[c])) for c in members)):
+        for states in product(*(range(int(data.missing_cells.n_states[c])) for c in members)):
             codes[:] = old
             q = 1.0
             for column, state in zip(members, states, strict=True):
-                config, r = config_of(column, codes, standing.families), int(data.holes.n_states[column])
+                config, r = config_of(column, codes, standing.families), int(data.missing_cells.n_states[column])
                 chances = [case_probability(column, config, s, r, standing.families) ** BETA for s in range(r)]
                 q *= chances[state] / sum(chances)
                 codes[column] = state
@@ -121,7 +121,7 @@ def test_independence_moves_keep_the_power_of_the_posterior(name):
     matrix, _ = independence_matrix(data, exact, masses=True)
     assert residual(exact, matrix) < EXACT
     assert np.trace(matrix) < 0.9 * len(matrix)
-    if len(data.holes.column[data.holes.row == 0]) > 1:  # else all have their parents known
+    if len(data.missing_cells.column[data.missing_cells.row == 0]) > 1:  # else all have their parents known
         assert missed(exact, independence_matrix(data, exact, masses=False)[0]) > SEEN
 
 
@@ -207,7 +207,7 @@ def test_the_compiled_steps_move_as_the_matrix_says(beta):
 def offered(data, lists, exact, pair, log_frozen, number, order, beta):
     """The completions that an offer ends at, with their probability; ``beta`` is that of the cells' proposals."""
     before, after = (numbered(lists, parents_of(exact)[graph]) for graph in pair)
-    completion, work = completion_of(data.holes, exact.cells[number]), joint_work(data, beta)
+    completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data, beta)
     n_rows = lay_out(before, after, completion, lists, data.rule, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
     arrays = data.prior.arrays
@@ -216,10 +216,10 @@ def offered(data, lists, exact, pair, log_frozen, number, order, beta):
     backward = back(n_rows, completion, work)
     found = []
     for probability, forward, values in ways(n_rows, data, completion, work):
-        drawn = completion_of(data.holes, exact.cells[number])
+        drawn = completion_of(data.missing_cells, exact.cells[number])
         work.values[: len(values)] = values
         put_values(n_rows, drawn, work)
-        cells = drawn.rows[data.holes.row, data.holes.column]
+        cells = drawn.rows[data.missing_cells.row, data.missing_cells.column]
         found.append((number_of(exact, cells), probability * min(1.0, np.exp(ratio + forward - backward))))
     return found
 
@@ -261,9 +261,9 @@ def test_the_compiled_offer_moves_as_the_matrix_says():
         chances[-1] = max(0.0, 1.0 - chances.sum())
         graphs = [numbered(lists, parents_of(exact)[graph]) for graph in (here, there)]
         for _ in range(400):
-            completion = completion_of(data.holes, exact.cells[number])
+            completion = completion_of(data.missing_cells, exact.cells[number])
             taken = offer(*graphs, log_frozen, completion, lists, data.rule, data.prior.arrays, work, rng)
-            cells = completion.rows[data.holes.row, data.holes.column]
+            cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             seen[number_of(exact, cells) if taken else -1] += 1
         rows.append(seen)
         expected.append(chances)

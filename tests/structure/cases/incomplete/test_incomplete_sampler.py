@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from incomplete_cases import blanked, deviations, with_holes
+from incomplete_cases import blanked, deviations, with_missing_cells
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
@@ -63,7 +63,7 @@ WELL = {
 def problem(n, n_rows, share, states=2, score=None, limits=None, prior=None, hidden=False):
     table = blanked(skewed_table(n, n_rows, seed=7, n_states=states), share, seed=3)
     if hidden:
-        table = with_holes(table, [(row, 1) for row in range(n_rows)])
+        table = with_missing_cells(table, [(row, 1) for row in range(n_rows)])
     prior = make_prior(table.names, **{"kind": "uniform", **(prior or {})})
     data = IncompleteData(table, score or BDeu(), prior, ["x1"] if hidden else [])
     return data, make_limits(table.names, n_states=table.n_states, **(limits or {}))
@@ -89,7 +89,7 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
     monkeypatch.setattr(sweeps, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    trace = run(data, limits, excursions=0)  # which draw cells of their own, and rightly
+    trace = run(data, limits, joint_proposals=0)  # which draw cells of their own, and rightly
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=100)
     assert max(of_edges, of_cells) > z_limit(n)
 
@@ -99,9 +99,9 @@ def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
 
     def frozen(self):
         cells = self.cells
-        put_cells(self.completion, self.data.holes, np.zeros_like(cells))
+        put_cells(self.completion, self.data.missing_cells, np.zeros_like(cells))
         afresh(self)
-        put_cells(self.completion, self.data.holes, cells)
+        put_cells(self.completion, self.data.missing_cells, cells)
 
     monkeypatch.setattr(sweeps.Turns, "score_afresh", frozen)
     data, limits = problem(**WELL["4 binary columns, 25%"])
@@ -168,7 +168,7 @@ def test_draws_do_not_depend_on_blocks_workers_or_copies(move):
         for name in ("rows", "cells", "log_score", "n_edges"):
             assert np.array_equal(whole[name], again[name])
     assert whole["cells"].dtype == np.int8
-    assert whole["cells"].shape == (3, 40, data.holes.n_missing)
+    assert whole["cells"].shape == (3, 40, data.missing_cells.n_missing)
 
 
 def test_starts_are_far_apart():
@@ -181,7 +181,7 @@ def test_starts_are_far_apart():
     assert np.bitwise_count(every.rows).sum() == 6  # as many as there can be
     for start in starts:
         assert (start.cells >= 0).all()
-        assert (start.cells < data.holes.n_states[data.holes.column]).all()
+        assert (start.cells < data.missing_cells.n_states[data.missing_cells.column]).all()
 
 
 @pytest.mark.parametrize("sampler", [Auto(), Tempered()], ids=["one rung", "rungs"])
@@ -215,8 +215,8 @@ def test_families_of_many_parents_are_counted_and_redrawn(n):
     codes[rng.random(codes.shape) < 0.05] = -1
     data = IncompleteData(Table.from_codes([f"v{i}" for i in range(n)], [["n", "y"]] * n, codes))
     parents = working_graph(full_graph(n))[0]
-    start = (rng.random(data.holes.n_missing) * 2).astype(np.int16)
-    completion, work = completion_of(data.holes, start), row_work(data.holes.n_states)
+    start = (rng.random(data.missing_cells.n_missing) * 2).astype(np.int16)
+    completion, work = completion_of(data.missing_cells, start), row_work(data.missing_cells.n_states)
     families = families_of(parents, completion, data.rule)
     assert families.hashed[-1] == (n > 13)
     for _ in range(200):
@@ -261,8 +261,8 @@ def test_lists_weigh_families_of_any_size():
     sets = np.array([[0], [0b1110], [0b11000001], [2**13 - 1]], dtype=np.uint64)
     lists = family_lists(data, node, sets)
     assert (lists.n_cells == 0).tolist() == [False, False, False, True]
-    cells = (rng.random(data.holes.n_missing) * 2).astype(np.int16)
-    completion = completion_of(data.holes, cells)
+    cells = (rng.random(data.missing_cells.n_missing) * 2).astype(np.int16)
+    completion = completion_of(data.missing_cells, cells)
     weight = np.empty(4)
     scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
     weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
@@ -299,4 +299,6 @@ def test_what_one_chain_cannot_run_is_refused():
     with pytest.raises(ArgumentError, match="sweeps"):
         IncompleteSampler(data, limits, sweeps=0)
     with pytest.raises(ArgumentError, match="rows holds 2 graphs and cells 1 completions"):
-        cell_probabilities(data, np.zeros((2, 4, 1), dtype=np.uint64), np.zeros((1, data.holes.n_missing), dtype=int))
+        cell_probabilities(
+            data, np.zeros((2, 4, 1), dtype=np.uint64), np.zeros((1, data.missing_cells.n_missing), dtype=int)
+        )

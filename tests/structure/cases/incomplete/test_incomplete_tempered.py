@@ -100,11 +100,11 @@ def test_broken_swaps_do_not(kind):
 # --- chains ----------------------------------------------------------------------------------------------------------
 
 
-def ratio_of(kind=TemperedCellsSampler, move=None, excursions=0, draws=1000, least_ess=400):
+def ratio_of(kind=TemperedCellsSampler, move=None, joint_proposals=0, draws=1000, least_ess=400):
     """Chains that do little but swap: their worst deviation from the exact sum, where 1 is too much."""
     data, limits = problem(4, 40, 0.05)
     move = Tempered(move or SingleEdge(), (1.0, 0.9, 0.8), swap_every=1)
-    made = sampler_with_cells(data, limits, move, steps=1, excursions=excursions)
+    made = sampler_with_cells(data, limits, move, steps=1, joint_proposals=joint_proposals)
     ratio, trace = z_of(
         data, kind(made.rungs, made.thin, made.swap_every), enumerate_joint(data, limits), draws, least_ess
     )
@@ -114,7 +114,7 @@ def ratio_of(kind=TemperedCellsSampler, move=None, excursions=0, draws=1000, lea
 
 
 @pytest.mark.parametrize(
-    ("move", "excursions"),
+    ("move", "joint_proposals"),
     [
         (SingleEdge(), 0),
         pytest.param(Auto(), 3, marks=pytest.mark.slow),
@@ -122,8 +122,8 @@ def ratio_of(kind=TemperedCellsSampler, move=None, excursions=0, draws=1000, lea
     ],
     ids=["edges", "auto", "blankets"],
 )
-def test_the_first_rung_agrees_with_the_exact_sum(move, excursions):
-    assert ratio_of(move=move, excursions=excursions, least_ess=50) < 1.0
+def test_the_first_rung_agrees_with_the_exact_sum(move, joint_proposals):
+    assert ratio_of(move=move, joint_proposals=joint_proposals, least_ess=50) < 1.0
 
 
 def test_swaps_without_the_betas_fail_the_same_check():
@@ -133,7 +133,7 @@ def test_swaps_without_the_betas_fail_the_same_check():
 @pytest.mark.slow
 @pytest.mark.parametrize("move", [SingleEdge(), Auto()], ids=repr)
 def test_long_chains_agree_with_the_exact_sum(move):
-    assert ratio_of(move=move, excursions=3 if move.uses_table else 0, draws=5000) < 1.0
+    assert ratio_of(move=move, joint_proposals=3 if move.uses_table else 0, draws=5000) < 1.0
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_the_draws_are_one_run_however_it_is_cut():
             parts.append(draws)
         runs.append({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
         assert state.n_draws == 40
-        assert state.cells.shape == (2, data.holes.n_missing)
+        assert state.cells.shape == (2, data.missing_cells.n_missing)
     for name, draws in runs[0].items():
         assert np.array_equal(draws, runs[1][name])
 
@@ -187,9 +187,9 @@ def test_the_command_line_takes_the_name(tmp_path, monkeypatch, capsys):
     states = HOLED.states
     codes = HOLED.codes[HOLED.row_index]
     rows = [[states[j][code] if code >= 0 else "" for j, code in enumerate(row)] for row in codes]
-    (tmp_path / "holes.csv").write_text("".join(",".join(line) + "\n" for line in [HOLED.names, *rows]))
+    (tmp_path / "missing_cells.csv").write_text("".join(",".join(line) + "\n" for line in [HOLED.names, *rows]))
     options = ["--sampler", "tempered", "--draws", "20", "--warmup", "5", "--seed", "1"]
-    monkeypatch.setattr(sys, "argv", ["doxa", "learn", str(tmp_path / "holes.csv"), *options])
+    monkeypatch.setattr(sys, "argv", ["doxa", "learn", str(tmp_path / "missing_cells.csv"), *options])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code

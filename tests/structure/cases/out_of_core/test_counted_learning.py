@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import doxa
-from doxa.data.large import CountedSource, CountedTable, SourceError, open_source
+from doxa.data.large import OutOfCoreSource, OutOfCoreTable, SourceError, open_source
 from doxa.errors import ArgumentError, FileError, TableError
 from doxa.estimates.store import RunFileError
 from doxa.structure import MarkovBlanket
@@ -31,8 +31,8 @@ def frame(n_rows=700, seed=4):
 @pytest.fixture(autouse=True)
 def few_rows_are_held(monkeypatch):
     """A table of more than 50 distinct rows is too large."""
-    whole = CountedSource.try_table
-    monkeypatch.setattr(CountedSource, "try_table", lambda self: whole(self, MOST))
+    whole = OutOfCoreSource.try_table
+    monkeypatch.setattr(OutOfCoreSource, "try_table", lambda self: whole(self, MOST))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_sums_over_graphs_are_the_same_from_every_source(table, tmp_path):
     exact = doxa.learn(table, max_parents=2, seed=1)
     for source in sources(tmp_path):
         found = doxa.learn(source, max_parents=2, seed=1)
-        assert isinstance(found.table, CountedTable)
+        assert isinstance(found.table, OutOfCoreTable)
         assert np.array_equal(found.exact.edge_probabilities, exact.exact.edge_probabilities)
         assert found.log_evidence == exact.log_evidence
         assert np.array_equal(found.trace["rows"], exact.trace["rows"])
@@ -88,7 +88,7 @@ def test_queries_and_predictions_use_the_counts(table):
 def test_families_beyond_the_budget_are_refused_before_they_are_counted(monkeypatch):
     rng = np.random.default_rng(1)
     wide = pl.DataFrame({f"x{j}": rng.choice(["a", "b", "c"], 120) for j in range(40)}).lazy()
-    monkeypatch.setattr(CountedSource, "count_sets", None)
+    monkeypatch.setattr(OutOfCoreSource, "count_sets", None)
     with pytest.raises(ArgumentError) as raised:
         doxa.learn(wide, prior="uniform")
     assert str(raised.value).startswith("max_parents allows up to 39 parents, 2.2e+13 families with ")
@@ -105,9 +105,9 @@ def test_families_beyond_the_budget_are_refused_before_they_are_counted(monkeypa
 
 
 def test_what_takes_rows_is_refused(tmp_path):
-    holes = frame().with_columns(pl.when(pl.col("x2") == "s1").then(pl.col("x5")).alias("x5"))
+    missing_cells = frame().with_columns(pl.when(pl.col("x2") == "s1").then(pl.col("x5")).alias("x5"))
     with pytest.raises(TableError, match=r"missing cells, in the columns 'x5' \(\d+\); .* take.*rows: leave these col"):
-        doxa.learn(holes.lazy(), max_parents=2)
+        doxa.learn(missing_cells.lazy(), max_parents=2)
     for declared in ({"indicator": ["x1"]}, {"hidden": {"u": 2}}):
         with pytest.raises(ArgumentError, match="indicator or hidden is given, but the distinct rows"):
             doxa.learn(frame().lazy(), max_parents=2, **declared)
@@ -124,8 +124,8 @@ def passes(monkeypatch):
     """Blocks that are counted, at most 100 cells a pass; the pass whose number is put into the list fails."""
     from doxa.data.large.lazy_engine import LazyEngine
 
-    counted, whole, sets = [], LazyEngine.count_blocks, CountedSource.count_sets
-    monkeypatch.setattr(CountedSource, "count_sets", lambda self, asked: sets(self, asked, cells_a_pass=100))
+    counted, whole, sets = [], LazyEngine.count_blocks, OutOfCoreSource.count_sets
+    monkeypatch.setattr(OutOfCoreSource, "count_sets", lambda self, asked: sets(self, asked, cells_a_pass=100))
 
     def counting(self, blocks, most):
         counted.append(len(blocks))
@@ -191,7 +191,7 @@ def test_counts_that_another_run_left_are_not_taken(tmp_path):
         doxa.learn(frame().lazy(), **SAMPLED, store=store)
     small = frame()[:30].lazy()
     doxa.learn(small, **SAMPLED, store=store)  # held in memory: the file is not looked at
-    assert not isinstance(doxa.load(store, small).table, CountedTable)
+    assert not isinstance(doxa.load(store, small).table, OutOfCoreTable)
     with sqlite3.connect(tmp_path / "run.doxa.counts") as connection:
         connection.execute("UPDATE source SET known = '[1]'")
     connection.close()
@@ -208,7 +208,7 @@ def test_a_source_that_is_given_open_stays_open_and_keeps(tmp_path, passes):
         assert len(counted) == n_passes
         source.count_sets(list(itertools.combinations(range(N_COLUMNS), 3)))
     with open_source(frame().lazy(), keep=tmp_path / "kept") as again:
-        assert isinstance(doxa.learn(again, **SAMPLED).table, CountedTable)
+        assert isinstance(doxa.learn(again, **SAMPLED).table, OutOfCoreTable)
         assert len(counted) == n_passes
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import doxa
 from doxa.data import Table
-from doxa.data.large import CountedTable, open_source
+from doxa.data.large import OutOfCoreTable, open_source
 from doxa.errors import TableError
-from doxa.structure.cases.out_of_core import CountedScores, count_table, needed_sets, predicted_cost
+from doxa.structure.cases.out_of_core import OutOfCoreScores, count_table, needed_sets, predicted_cost
 from doxa.structure.exact.enumeration import exact_posterior, family_score_lists
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.score_table import build_score_table
@@ -105,7 +105,7 @@ def test_needed_sets_and_their_cost_are_those_of_all_legal_families(which):
 def test_scores_and_tables_are_equal_to_the_last_bit(table, counted, which, score):
     limits = LIMITS[which]
     prior = doxa.structure.priors.make_prior(NAMES, "in_degree", {("x0", "x1"): 1.5})
-    whole, alone = FamilyScores(table, score, prior), CountedScores(counted[which], score, prior, limits=limits)
+    whole, alone = FamilyScores(table, score, prior), OutOfCoreScores(counted[which], score, prior, limits=limits)
     for (masks, scores), (same_masks, same) in zip(
         family_score_lists(whole, limits), family_score_lists(alone, limits), strict=True
     ):
@@ -127,7 +127,7 @@ def test_scores_of_families_of_many_cells_agree(monkeypatch):
     limits = capped([5, 0, 0, 0, 0, 0, 0])
     monkeypatch.setattr(doxa.structure.cases.out_of_core.sums, "_DENSE", 1000)
     with open_source(frame) as source:
-        alone = CountedScores(count_table(source, limits), limits=limits)
+        alone = OutOfCoreScores(count_table(source, limits), limits=limits)
     whole = FamilyScores(doxa.read_table(frame))
     found = build_score_table(alone, limits, max_size=5, keep_within=math.inf)
     sets = build_score_table(whole, limits, max_size=5, keep_within=math.inf)
@@ -137,7 +137,7 @@ def test_scores_of_families_of_many_cells_agree(monkeypatch):
 
 
 def test_families_beyond_the_limits_are_never_made_up(counted):
-    alone = CountedScores(counted["uneven"], limits=LIMITS["uneven"])
+    alone = OutOfCoreScores(counted["uneven"], limits=LIMITS["uneven"])
     with pytest.raises(AssertionError, match="beyond the limits"):
         alone.log_score("x0", ("x1",))
 
@@ -147,7 +147,7 @@ def test_a_damaged_count_shows_in_the_scores(table, counted):
     held = counted["caps"]
     held.sizes[2].counts[:2] += (1, -1)
     try:
-        alone, whole = CountedScores(held, limits=LIMITS["caps"]), FamilyScores(table)
+        alone, whole = OutOfCoreScores(held, limits=LIMITS["caps"]), FamilyScores(table)
         rows = np.zeros((1, 7, 1), dtype=np.uint64)
         rows[0, 0, 0] = 2  # x0 -> x1
         assert local_weights(alone, rows)[0, 1] != local_weights(whole, rows)[0, 1]
@@ -158,7 +158,7 @@ def test_a_damaged_count_shows_in_the_scores(table, counted):
 
 def test_exact_sums_and_copies_in_other_processes(table, counted):
     limits = LIMITS["caps"]
-    alone = CountedScores(counted["caps"], limits=limits)
+    alone = OutOfCoreScores(counted["caps"], limits=limits)
     whole = exact_posterior(FamilyScores(table), limits).edge_probabilities
     assert np.array_equal(exact_posterior(alone, limits).edge_probabilities, whole)
     copy = pickle.loads(pickle.dumps(alone))
@@ -171,7 +171,7 @@ def test_a_table_of_counts_is_a_table_as_far_as_it_goes(table, counted):
     held = counted["caps"]
     assert isinstance(held, Table)
     assert (held.names, held.states, held.n_rows, held.n_missing) == (table.names, table.states, 900, 0)
-    assert repr(held) == "CountedTable(900 rows x 7 columns, counts of 99 sets of columns)"
+    assert repr(held) == "OutOfCoreTable(900 rows x 7 columns, counts of 99 sets of columns)"
     columns = ["x4", "x0", "x6"]
     some = held.select(columns)
     same = table.select(columns)
@@ -189,8 +189,8 @@ def test_the_digest_covers_every_count(counted):
     assert len(digests) == len(LIMITS)
     held = counted["caps"]
     sets = [held._set(3, k) for k in range(len(held.sizes[3].members))]
-    before = CountedTable(held.names, held.states, held.n_rows, sets).digest
-    assert CountedTable(held.names, held.states, held.n_rows, sets[::-1]).digest == before
+    before = OutOfCoreTable(held.names, held.states, held.n_rows, sets).digest
+    assert OutOfCoreTable(held.names, held.states, held.n_rows, sets[::-1]).digest == before
     sets[5].counts[0] += 1
-    assert CountedTable(held.names, held.states, held.n_rows, sets).digest != before
+    assert OutOfCoreTable(held.names, held.states, held.n_rows, sets).digest != before
     sets[5].counts[0] -= 1

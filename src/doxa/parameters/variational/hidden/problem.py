@@ -60,7 +60,7 @@ def hidden_problem(
     tolerance: float,
     max_iterations: int,
 ) -> HiddenProblem:
-    """Check the arguments of `doxa.parameters.variational.hidden.hidden_posterior` and build what it climbs."""
+    """Check the arguments of `doxa.parameters.variational.hidden.hidden_posterior` and build what it ascents."""
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(f"network is of type {type(network).__name__}; it must be a LogisticNetwork")
     size = check_form(form, xi, group_size)

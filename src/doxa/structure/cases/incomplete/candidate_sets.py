@@ -1,4 +1,5 @@
-r"""Listed parent sets, weighed again on every new completion: a cost that grows with the holes, not with the table.
+r"""Listed parent sets, weighed again on every new completion: a cost that grows with the missing cells, not with the
+table.
 
 Moves that redraw whole parent sets draw from lists (`doxa.structure.moves.parent_sets`).  *Which* sets are listed does
 not matter for exactness, so the lists stay; their *weights* must be those of the completion at hand.  For each listed
@@ -46,7 +47,7 @@ class FamilyLists(NamedTuple):
     config_table: NDArray[np.int64]  # (n_sets,): and for configurations
     log_weights: NDArray[np.float64]  # (n_tables,): log a of each row of ``ratios``
     ratios: NDArray[np.float64]  # (n_tables, n): ln Gamma(a + N) - ln Gamma(a) for N cases
-    missing_in: NDArray[np.uint64]  # as `Holes.missing_in`
+    missing_in: NDArray[np.uint64]  # as `MissingCells.missing_in`
     scratch: NDArray[np.int64]  # (_MOST_CELLS,): work space
 
     @property
@@ -66,8 +67,8 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
     sets : ndarray of uint64, shape (n_sets, n_words)
         The parents, as bit sets; no set of a node twice.
     """
-    holes, rule, n = data.holes, data.rule, data.n_nodes
-    r = holes.n_states
+    missing_cells, rule, n = data.missing_cells, data.rule, data.n_nodes
+    r = missing_cells.n_states
     members = unpack_rows(sets, n)
     member = np.nonzero(members)[1]
     sizes = members.sum(axis=1)
@@ -89,10 +90,10 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
         member.astype(np.int64), np.zeros(len(member), dtype=np.int64), n_cells, kept_first,
         np.zeros(int(np.max(kept_first + n_cells, initial=0)), dtype=np.int64), log_prior.reshape(len(node)),
         which[: len(node)].astype(np.int64), which[len(node) :].astype(np.int64), log_weights,
-        np.zeros((len(log_weights), min(data.table.n_rows, _MOST_TABULATED) + 1)), holes.missing_in,
+        np.zeros((len(log_weights), min(data.table.n_rows, _MOST_TABULATED) + 1)), missing_cells.missing_in,
         np.zeros(_MOST_CELLS, dtype=np.int64),
     )  # fmt: skip
-    _prepare(lists, holes.base, holes.weights, r)
+    _prepare(lists, missing_cells.base, missing_cells.weights, r)
     return lists
 
 

@@ -29,7 +29,7 @@ class IncompleteState(NamedTuple):
     """Where a chain stands: all that the next step needs."""
 
     rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
-    cells: NDArray[np.int16]  # (n_missing,): values of the missing cells, in the order of `Holes`
+    cells: NDArray[np.int16]  # (n_missing,): values of the missing cells, in the order of `MissingCells`
     position: int  # as in `doxa.structure.moves.sampler.StructureState`, for the move
     block: NDArray[np.uint64]
     memory: NDArray[np.int64]
@@ -54,7 +54,7 @@ class CellsSampler:
         """
         if chain > 2:
             return self.init(rng)
-        cells = observed_cells(self.data.holes, rng)
+        cells = observed_cells(self.data.missing_cells, rng)
         if chain == 0:
             return self.start_at(smallest_graph(self.limits), cells)
         if chain == 1:
@@ -66,13 +66,13 @@ class CellsSampler:
         return planted_in_half(states, rows=rows, cells=states[chain].cells)
 
     def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:
-        """The scores on which the greedy start climbs: those of its completion."""
+        """The scores on which the greedy start ascents: those of its completion."""
         return self.data.completed(cells)
 
     def init(self, rng: np.random.Generator) -> IncompleteState:
         """An over-dispersed start: a random graph, and any values in the missing cells."""
-        holes = self.data.holes
-        cells = (rng.random(holes.n_missing) * holes.n_states[holes.column]).astype(np.int16)
+        missing_cells = self.data.missing_cells
+        cells = (rng.random(missing_cells.n_missing) * missing_cells.n_states[missing_cells.column]).astype(np.int16)
         return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
 
     def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16]) -> IncompleteState:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.cases.incomplete.missing_cells import Completion, Holes, completed_table, find_holes
+from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completed_table, find_missing_cells
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import CountingScratch
 from doxa.structure.families.rules import Rule
@@ -48,7 +48,7 @@ class IncompleteData:
     Examples
     --------
     >>> table = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, 0], [1, 1], [0, 0], [1, -1]])
-    >>> IncompleteData(table).holes.n_missing
+    >>> IncompleteData(table).missing_cells.n_missing
     1
     """
 
@@ -56,7 +56,7 @@ class IncompleteData:
     score: Score = field(default_factory=BDeu)
     prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     hidden: Sequence[str] = ()
-    holes: Holes = field(init=False, repr=False)
+    missing_cells: MissingCells = field(init=False, repr=False)
     _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
     _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
 
@@ -71,7 +71,7 @@ class IncompleteData:
                 f"the score is {self.score.text}, whose families may be logistic: take `LogisticIncompleteData`, or "
                 "family='categorical'"
             )
-        self.holes = find_holes(self.table, self.hidden)
+        self.missing_cells = find_missing_cells(self.table, self.hidden)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)
 
@@ -92,7 +92,7 @@ class IncompleteData:
 
     def completed(self, cells: NDArray[np.integer[Any]]) -> FamilyScores:
         """The scores of one completion."""
-        return FamilyScores(completed_table(self.table, self.holes, cells), self.score, self.prior)
+        return FamilyScores(completed_table(self.table, self.missing_cells, cells), self.score, self.prior)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for these limits: made once a process, by the first chain that asks."""

@@ -87,27 +87,27 @@ def enumerate_joint(data: IncompleteData, limits: Limits | None = None) -> Joint
     >>> exact.cell_probabilities.round(3)
     array([[0.226, 0.774]])
     """
-    holes, n = data.holes, data.n_nodes
+    missing_cells, n = data.missing_cells, data.n_nodes
     limits = capped([n - 1] * n) if limits is None else limits
     rows = all_dags(n)
-    of_cell = holes.n_states[holes.column]
+    of_cell = missing_cells.n_states[missing_cells.column]
     n_completions = math.prod(of_cell.tolist())
-    visits = n * 2 ** (n - 1) * n_completions * holes.base.shape[1]
+    visits = n * 2 ** (n - 1) * n_completions * missing_cells.base.shape[1]
     if n_completions * len(rows) > _MOST_STATES or visits > _MOST_VISITS:
         raise ArgumentError(
-            f"the table has {holes.n_missing} missing cells, {n_completions} completions, and there are {len(rows)} "
+            f"the table has {missing_cells.n_missing} missing cells, {n_completions} completions, and there are {len(rows)} "
             f"graphs on its {n} columns; all pairs are listed up to {_MOST_STATES}: sample, or take fewer rows"
         )
-    cells = np.empty((n_completions, holes.n_missing), dtype=np.int16)
+    cells = np.empty((n_completions, missing_cells.n_missing), dtype=np.int16)
     later = n_completions
     for cell, r in enumerate(of_cell.tolist()):
         later //= r
         cells[:, cell] = np.arange(n_completions) // later % r
-    completion = completion_of(holes, np.zeros(holes.n_missing, dtype=np.int16))
+    completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
     scores = np.full((n, 2**n, n_completions), -np.inf)
-    scoring = data.scoring(completion, counting_scratch(holes.base.shape[1]))
-    place = holes.n_complete + holes.row
-    _score_all(cells, holes.column, place, limits, scoring, np.zeros(1, dtype=np.uint64), scores)
+    scoring = data.scoring(completion, counting_scratch(missing_cells.base.shape[1]))
+    place = missing_cells.n_complete + missing_cells.row
+    _score_all(cells, missing_cells.column, place, limits, scoring, np.zeros(1, dtype=np.uint64), scores)
     parents = pack_rows(unpack_rows(rows, n).transpose(0, 2, 1))[:, :, 0].astype(np.int64)
     log_score = np.zeros((len(rows), n_completions))
     for child in range(n):

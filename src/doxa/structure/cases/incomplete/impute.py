@@ -43,7 +43,8 @@ def cell_probabilities(
     Returns
     -------
     ndarray of float, shape (n_missing, most states)
-        A row for each missing cell, in the order of `Holes`; it sums to 1.  0 for states that a column does not have.
+        A row for each missing cell, in the order of `MissingCells`; it sums to 1.  0 for states that a column does not
+        have.
 
     Raises
     ------
@@ -57,11 +58,11 @@ def cell_probabilities(
         raise ArgumentError(
             f"rows holds {len(graphs)} graphs and cells {len(completions)} completions; they are drawn together"
         )
-    holes = data.holes
-    found = np.zeros((holes.n_missing, int(holes.n_states[holes.column].max(initial=1))))
-    completion, work = completion_of(holes, completions[0]), row_work(holes.n_states)
+    missing_cells = data.missing_cells
+    found = np.zeros((missing_cells.n_missing, int(missing_cells.n_states[missing_cells.column].max(initial=1))))
+    completion, work = completion_of(missing_cells, completions[0]), row_work(missing_cells.n_states)
     for graph, values in zip(graphs, completions, strict=True):
-        put_cells(completion, holes, values)
+        put_cells(completion, missing_cells, values)
         families = families_of(working_graph(graph)[0], completion, data.rule)
         _add_all(completion, families, work, np.zeros(data.n_nodes, dtype=np.int64), found)
     return np.asarray(found / found.sum(axis=1, keepdims=True))

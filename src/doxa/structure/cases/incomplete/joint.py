@@ -20,8 +20,8 @@ the graph moves almost as if the cells were not there.
 
 At an inverse temperature below 1 all probabilities are to that power, and the ratio is that of the posterior to it.
 
-Rows with too many joint values of z keep them; they are told by graphs and holes alone, so the way back leaves out the
-same.  Functions are compiled, trust their arguments and work in place.
+Rows with too many joint values of z keep them; they are told by graphs and missing cells alone, so the way back leaves
+out the same.  Functions are compiled, trust their arguments and work in place.
 """
 
 from __future__ import annotations

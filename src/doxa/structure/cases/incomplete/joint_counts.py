@@ -55,7 +55,7 @@ class JointWork(NamedTuple):
 
 def joint_work(data: IncompleteData, beta: float = 1.0) -> JointWork:
     """Fresh work space, at an inverse temperature."""
-    n, n_incomplete = data.n_nodes, len(data.holes.first) - 1
+    n, n_incomplete = data.n_nodes, len(data.missing_cells.first) - 1
 
     def whole(size: int) -> NDArray[np.int64]:
         return np.zeros(size, dtype=np.int64)
@@ -68,7 +68,7 @@ def joint_work(data: IncompleteData, beta: float = 1.0) -> JointWork:
 
     return JointWork(
         np.zeros(n_words(n), dtype=np.uint64), whole(n_incomplete),
-        np.zeros(data.holes.missing_in.shape[1], dtype=np.uint64), whole(n), whole(n), whole(n_incomplete),
+        np.zeros(data.missing_cells.missing_in.shape[1], dtype=np.uint64), whole(n), whole(n), whole(n_incomplete),
         np.zeros(MOST_VALUES), side(), side(), float(beta),
     )  # fmt: skip
 

@@ -37,10 +37,10 @@ from doxa.structure.moves.changes import cache_is_full, local_scores
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.single_edge import log_proposals
 
-__all__ = ["Excursions", "frozen_lists", "is_worth_it"]
+__all__ = ["JointProposals", "frozen_lists", "is_worth_it"]
 
 
-class Excursions:
+class JointProposals:
     """One chain's work space; see the module's notes.
 
     Parameters
@@ -68,8 +68,8 @@ class Excursions:
         n = data.n_nodes
         self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
         self.beta = beta
-        completion = completion_of(data.holes, references[0])
-        self.scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
+        completion = completion_of(data.missing_cells, references[0])
+        self.scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
         self.cache = ScoreCache(n, 512 * 2**20)
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
@@ -125,11 +125,11 @@ def _weights_on(
     """Log weights of the listed families on each completion, shape (n_references, n_sets); made once a process."""
 
     def weigh() -> NDArray[np.float64]:
-        completion = completion_of(data.holes, references[0])
-        scoring = data.scoring(completion, counting_scratch(data.holes.base.shape[1]))
+        completion = completion_of(data.missing_cells, references[0])
+        scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
         weights = np.zeros((len(references), lists.n_sets))
         for weight, cells in zip(weights, references, strict=True):
-            put_cells(completion, data.holes, cells)
+            put_cells(completion, data.missing_cells, cells)
             weigh_lists(completion, scoring, lists, np.zeros(lists.sets.shape[1], dtype=np.uint64), weight)
         return weights
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.structure.cases.incomplete.blocks import set_cell
-from doxa.structure.cases.incomplete.missing_cells import Holes
+from doxa.structure.cases.incomplete.missing_cells import MissingCells
 from doxa.structure.families.logistic.cells import gather_cells
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
@@ -63,18 +63,18 @@ class CellWork(NamedTuple):
     fresh: NDArray[np.float64]  # (n_nodes,): scores
 
 
-def cell_work(holes: Holes) -> CellWork:
+def cell_work(missing_cells: MissingCells) -> CellWork:
     """Fresh work space."""
-    n, n_rows = holes.base.shape
-    order = np.lexsort((holes.row, holes.column))
-    first = np.searchsorted(holes.column[order], np.arange(n + 1)).astype(np.int64)
+    n, n_rows = missing_cells.base.shape
+    order = np.lexsort((missing_cells.row, missing_cells.column))
+    first = np.searchsorted(missing_cells.column[order], np.arange(n + 1)).astype(np.int64)
     longest = int(np.diff(first).max(initial=0))
     most = min(MOST_PARENTS, n)
     return CellWork(
         logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first,
-        holes.row[order].astype(np.int64), holes.row[order].astype(np.int64), np.zeros(n, dtype=np.int64),
+        missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64), np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros((n, most + 1)), np.zeros((n, _MOST_COUNTS)),
-        np.zeros((longest, int(holes.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
+        np.zeros((longest, int(missing_cells.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
     )  # fmt: skip
 
 

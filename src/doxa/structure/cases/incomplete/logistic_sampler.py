@@ -30,7 +30,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
 from doxa.structure.cases.incomplete.data import IncompleteData
-from doxa.structure.cases.incomplete.missing_cells import Completion, find_holes
+from doxa.structure.cases.incomplete.missing_cells import Completion, find_missing_cells
 from doxa.structure.cases.incomplete.references import reference_completions
 from doxa.structure.cases.incomplete.sampler import usual_steps
 from doxa.structure.families.cache import FamilyScores
@@ -70,8 +70,8 @@ class LogisticIncompleteData(IncompleteData):
                 f"hidden is {list(self.hidden)!r}, and the score is {self.score.text}, which needs some values of "
                 "every column; take family='categorical' for hidden columns"
             )
-        self.holes = find_holes(self.table)
-        self.score.check_states(self.table.names, self.holes.n_states)
+        self.missing_cells = find_missing_cells(self.table)
+        self.score.check_states(self.table.names, self.missing_cells.n_states)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)
 
@@ -120,7 +120,7 @@ class LogisticCellsSampler(CellsSampler):
         Structure steps in a turn.
     turns : int, default=1
         Turns between kept draws.
-    excursion : int, default=3
+    joint proposal : int, default=3
         Structure steps on stale scores after which the graph is accepted or not.
     block : int, default=16
         Missing cells of a column that are offered new values together.
@@ -138,14 +138,14 @@ class LogisticCellsSampler(CellsSampler):
     move: StructureMove = field(default_factory=Auto)
     steps: int = 100
     turns: int = 1
-    excursion: int = 3
+    joint_proposal: int = 3
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # filled in below: it needs the data
 
     def __post_init__(self) -> None:
         if self.fresh is None:
             object.__setattr__(self, "fresh", _FRESH_A_NODE * self.data.n_nodes)
-        for name in ("steps", "turns", "excursion", "block", "fresh"):
+        for name in ("steps", "turns", "joint_proposal", "block", "fresh"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
         if not isinstance(self.move, (Auto, SingleEdge)):
             raise ArgumentError(
@@ -162,15 +162,15 @@ class LogisticCellsSampler(CellsSampler):
     ) -> tuple[IncompleteState, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` structure steps, a multiple of ``thin``; draws as those of `IncompleteSampler`.
 
-        ``info`` counts ``proposed`` and ``accepted`` excursions that changed the graph and single-edge moves by the
-        scores of today (``fresh_proposed``, ``fresh_accepted``), and ``blocks_proposed`` and
-        ``blocks_accepted`` offers of cells that changed some.
+        ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
+        the scores of today (``fresh_proposed``, ``fresh_accepted``), and ``blocks_proposed`` and ``blocks_accepted``
+        offers of cells that changed some.
         """
         from doxa.structure.cases.incomplete.logistic_sweeps import LogisticTurns  # compiled on import
 
         kept = n_steps // self.thin
-        chain = LogisticTurns(self.data, self.limits, self.move, self.excursion, state.rows, state.cells)
-        draws = no_draws(kept, state, self.data.holes.dtype)
+        chain = LogisticTurns(self.data, self.limits, self.move, self.joint_proposal, state.rows, state.cells)
+        draws = no_draws(kept, state, self.data.missing_cells.dtype)
         for draw in range(kept):
             for _ in range(self.turns):
                 chain.redraw_cells(self.block, rng)

@@ -34,7 +34,7 @@ class LogisticTurns:
     limits : Limits
     move : StructureMove
         Reversible.
-    excursion : int
+    joint proposal : int
         Its steps on stale scores between two decisions.
     rows : ndarray of uint64, shape (n_nodes, n_words)
         Adjacency rows of the graph.
@@ -47,19 +47,19 @@ class LogisticTurns:
         data: Any,
         limits: Limits,
         move: StructureMove,
-        excursion: int,
+        joint_proposal: int,
         rows: NDArray[np.uint64],
         cells: NDArray[np.integer[Any]],
     ) -> None:
-        self.data, self.limits, self.move, self.excursion, self.rows = data, limits, move, excursion, rows
-        self.completion = completion_of(data.holes, cells)
-        self.scoring, self._box = data.boxed(self.completion, counting_scratch(data.holes.base.shape[1]))
-        self.work = cell_work(data.holes)
+        self.data, self.limits, self.move, self.joint_proposal, self.rows = data, limits, move, joint_proposal, rows
+        self.completion = completion_of(data.missing_cells, cells)
+        self.scoring, self._box = data.boxed(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.work = cell_work(data.missing_cells)
         self.stale = data.reference(limits)
         self.stale_score = self._stale_score()
         self.parents = working_graph(rows)[0]
         self.local = np.zeros(data.n_nodes)
-        self.graphs_done = np.zeros(2, dtype=np.int64)  # excursions: elsewhere, accepted
+        self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.blocks_done = np.zeros(2, dtype=np.int64)  # offers of cells: others than stood, accepted
         self._score(range(data.n_nodes), self.parents, self.local)
@@ -67,8 +67,8 @@ class LogisticTurns:
     @property
     def cells(self) -> NDArray[np.int16]:
         """The completion, in the order of the missing cells."""
-        holes = self.data.holes
-        found: NDArray[np.int16] = self.completion.rows[holes.row, holes.column]
+        missing_cells = self.data.missing_cells
+        found: NDArray[np.int16] = self.completion.rows[missing_cells.row, missing_cells.column]
         return found
 
     def redraw_cells(self, block: int, rng: np.random.Generator) -> None:
@@ -79,10 +79,10 @@ class LogisticTurns:
         )
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
-        """So many steps of the move, in excursions."""
+        """So many steps of the move, in joint proposals."""
         left = steps
         while left > 0:
-            size = min(self.excursion, left)
+            size = min(self.joint_proposal, left)
             left -= size
             sampler = StructureSampler(self.move, self.stale, self.limits, size)
             after, draws, _ = sampler.run(sampler.start_at(self.rows), size, rng)
@@ -122,7 +122,7 @@ class LogisticTurns:
         return sum(local_weights(self.stale, self.rows[None])[0].tolist(), 0.0)
 
     def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_score: float) -> float:
-        """By what an excursion to these scores is accepted: the change of now less stale."""
+        """By what an joint proposal to these scores is accepted: the change of now less stale."""
         return float((fresh[changed] - self.local[changed]).sum()) - (stale_score - self.stale_score)
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:

@@ -5,7 +5,7 @@ one row with a count.  Equal incomplete rows are separate cases: each has missin
 
 **Order of the missing cells.**  Incomplete rows are taken in the order of the table's distinct rows, a row that occurs
 c times c times in succession, and the missing cells of a row by column.  So the table's digest fixes the order.  The
-k-th copy of a distinct row stands for the k-th row of the source that equals it (`Holes.source_row`).
+k-th copy of a distinct row stands for the k-th row of the source that equals it (`MissingCells.source_row`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
 
-__all__ = ["Completion", "Holes", "completed_table", "completion_of", "find_holes", "put_cells"]
+__all__ = ["Completion", "MissingCells", "completed_table", "completion_of", "find_missing_cells", "put_cells"]
 
 
-class Holes(NamedTuple):
+class MissingCells(NamedTuple):
     """The missing cells of a table; see the module's notes for their order."""
 
     first: NDArray[np.int64]  # (n_incomplete + 1,): the cells of row i are numbers first[i] to first[i + 1] - 1
@@ -56,11 +56,11 @@ class Completion(NamedTuple):
     weights: NDArray[np.int64]
     n_states: NDArray[np.int64]
     n_complete: int
-    first: NDArray[np.int64]  # as `Holes.first`
-    column: NDArray[np.int64]  # as `Holes.column`
+    first: NDArray[np.int64]  # as `MissingCells.first`
+    column: NDArray[np.int64]  # as `MissingCells.column`
 
 
-def find_holes(table: Table, hidden: Sequence[str] = ()) -> Holes:
+def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells:
     """The missing cells of a table.
 
     Parameters
@@ -80,8 +80,8 @@ def find_holes(table: Table, hidden: Sequence[str] = ()) -> Holes:
     Examples
     --------
     >>> table = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, -1], [1, 1], [0, -1], [-1, 0]])
-    >>> holes = find_holes(table)
-    >>> holes.source_row.tolist(), holes.row.tolist(), holes.column.tolist()
+    >>> missing_cells = find_missing_cells(table)
+    >>> missing_cells.source_row.tolist(), missing_cells.row.tolist(), missing_cells.column.tolist()
     ([0, 2, 3], [0, 1, 2], [1, 1, 0])
     """
     codes, counts = table.codes, table.counts
@@ -97,7 +97,7 @@ def find_holes(table: Table, hidden: Sequence[str] = ()) -> Holes:
     base = np.array(np.concatenate([codes[complete], rows]).T, order="C")
     weights = np.concatenate([counts[complete], np.ones(len(expanded), dtype=np.int64)])
     declared = np.array([table.names.index(name) for name in hidden], dtype=np.int64)
-    return Holes(
+    return MissingCells(
         first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
         pack_rows((rows < 0).T), np.sort(declared),
     )  # fmt: skip
@@ -127,31 +127,31 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
             )
 
 
-def completion_of(holes: Holes, cells: NDArray[np.integer]) -> Completion:
+def completion_of(missing_cells: MissingCells, cells: NDArray[np.integer]) -> Completion:
     """The completed table with these values of the missing cells; a copy.
 
     Parameters
     ----------
-    holes : Holes
+    missing cells : Missing cells
     cells : array of int, shape (n_missing,)
         States, in the order of the missing cells.
     """
-    columns = holes.base.copy()
+    columns = missing_cells.base.copy()
     made = Completion(
-        columns, np.ascontiguousarray(columns[:, holes.n_complete :].T), holes.weights, holes.n_states,
-        holes.n_complete, holes.first, holes.column,
+        columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights, missing_cells.n_states,
+        missing_cells.n_complete, missing_cells.first, missing_cells.column,
     )  # fmt: skip
-    put_cells(made, holes, cells)
+    put_cells(made, missing_cells, cells)
     return made
 
 
-def put_cells(completion: Completion, holes: Holes, cells: NDArray[np.integer]) -> None:
+def put_cells(completion: Completion, missing_cells: MissingCells, cells: NDArray[np.integer]) -> None:
     """Write values of the missing cells into a completion, in place."""
-    completion.columns[holes.column, holes.n_complete + holes.row] = cells
-    completion.rows[holes.row, holes.column] = cells
+    completion.columns[missing_cells.column, missing_cells.n_complete + missing_cells.row] = cells
+    completion.rows[missing_cells.row, missing_cells.column] = cells
 
 
-def completed_table(table: Table, holes: Holes, cells: NDArray[np.integer]) -> Table:
+def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[np.integer]) -> Table:
     """The table with its missing cells filled in; rows in another order."""
-    completion = completion_of(holes, cells)
+    completion = completion_of(missing_cells, cells)
     return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights)

@@ -13,7 +13,7 @@ from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.missing_cells import Holes, completion_of
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of
 from doxa.structure.cases.incomplete.sweep import sweep_cells
 from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.graph import working_graph
@@ -31,16 +31,18 @@ _BEFORE = 2  # completions that are not used
 _ROW_VISITS = 34_000_000_000  # as `build_score_table` has it, for all completions together
 
 
-def observed_cells(holes: Holes, rng: np.random.Generator) -> NDArray[np.int16]:
+def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDArray[np.int16]:
     """Random values of the missing cells, each from the values that its column has elsewhere; hidden ones uniform."""
-    cells = np.empty(holes.n_missing, dtype=np.int16)
-    for column in np.unique(holes.column).tolist():
-        states = holes.base[column]
+    cells = np.empty(missing_cells.n_missing, dtype=np.int16)
+    for column in np.unique(missing_cells.column).tolist():
+        states = missing_cells.base[column]
         known = states >= 0
-        cases = np.bincount(states[known], holes.weights[known], minlength=int(holes.n_states[column])).astype(float)
+        cases = np.bincount(
+            states[known], missing_cells.weights[known], minlength=int(missing_cells.n_states[column])
+        ).astype(float)
         if not cases.any():
             cases[:] = 1.0
-        where = holes.column == column
+        where = missing_cells.column == column
         cells[where] = rng.choice(len(cases), size=int(where.sum()), p=cases / cases.sum())
     return cells
 
@@ -50,9 +52,9 @@ def reference_completions(
 ) -> list[tuple[NDArray[np.int16], ScoreTable]]:
     """Completions from a short chain, each with its score table."""
     rng = np.random.default_rng(_SEED)
-    holes, rows = data.holes, smallest_graph(limits)
-    cells = observed_cells(holes, rng)
-    most = _ROW_VISITS // max(2000, len(holes.weights)) // (n_references + _BEFORE)
+    missing_cells, rows = data.missing_cells, smallest_graph(limits)
+    cells = observed_cells(missing_cells, rng)
+    most = _ROW_VISITS // max(2000, len(missing_cells.weights)) // (n_references + _BEFORE)
     found = []
     for number in range(_BEFORE + n_references):
         scores = data.completed(cells)
@@ -62,12 +64,12 @@ def reference_completions(
             found.append((cells, table))
         structure = StructureSampler(Auto(), scores, limits, _STEPS)
         rows = structure.run(structure.start_at(rows), _STEPS, rng)[0].rows
-        completion = completion_of(holes, cells)
+        completion = completion_of(missing_cells, cells)
         families = families_of(working_graph(rows)[0], completion, data.rule)
-        work, info = row_work(holes.n_states), np.zeros(2, dtype=np.int64)
+        work, info = row_work(missing_cells.n_states), np.zeros(2, dtype=np.int64)
         for _ in range(_SWEEPS):
             sweep_cells(completion, families, work, info, rng)
-        cells = completion.rows[holes.row, holes.column]
+        cells = completion.rows[missing_cells.row, missing_cells.column]
     return found
 
 

@@ -12,7 +12,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
 from doxa.structure.cases.incomplete.data import IncompleteData
-from doxa.structure.cases.incomplete.joint_proposals import Excursions
+from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.references import shared_lists
 from doxa.structure.cases.incomplete.sweeps import Turns
 from doxa.structure.limits import Limits
@@ -21,7 +21,7 @@ from doxa.structure.moves.sampler import StructureMove
 
 __all__ = ["IncompleteSampler", "usual_steps"]
 
-_STEPS_A_PAIR, _EXCURSIONS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
+_STEPS_A_PAIR, _JOINT_PROPOSALS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
 
 
 def usual_steps(n_nodes: int) -> int:
@@ -29,9 +29,9 @@ def usual_steps(n_nodes: int) -> int:
     return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
 
 
-def usual_excursions(n_nodes: int) -> int:
+def usual_joint_proposals(n_nodes: int) -> int:
     """Steps in a turn that may change graph and cells together: each edge gets as much attention in large graphs."""
-    return max(_LEAST_STEPS, _EXCURSIONS_A_NODE * n_nodes)
+    return max(_LEAST_STEPS, _JOINT_PROPOSALS_A_NODE * n_nodes)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class IncompleteSampler(CellsSampler):
         long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
-    excursions : int, optional
+    joint proposals : int, optional
         Steps in a turn that may change graph and cells together; 10 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0
@@ -87,7 +87,7 @@ class IncompleteSampler(CellsSampler):
     move: StructureMove = field(default_factory=Auto)
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     sweeps: int = 1
-    excursions: int = None  # type: ignore[assignment]  # likewise
+    joint_proposals: int = None  # type: ignore[assignment]  # likewise
     least_spread: float = 1.0
     turns: int = 1
     n_references: int = 4
@@ -97,12 +97,12 @@ class IncompleteSampler(CellsSampler):
     def __post_init__(self) -> None:
         if self.steps is None:
             object.__setattr__(self, "steps", usual_steps(self.data.n_nodes))
-        if self.excursions is None:
-            usual = usual_excursions(self.data.n_nodes) if self.move.uses_table else 0
-            object.__setattr__(self, "excursions", usual)
+        if self.joint_proposals is None:
+            usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
+            object.__setattr__(self, "joint_proposals", usual)
         for name in ("steps", "sweeps", "turns", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
-        object.__setattr__(self, "excursions", check_whole("excursions", self.excursions, 0))
+        object.__setattr__(self, "joint_proposals", check_whole("joint_proposals", self.joint_proposals, 0))
         if hasattr(self.move, "sampler"):
             raise ArgumentError(
                 f"move is {self.move!r}, which moves several graphs with their cells; give it to "
@@ -126,17 +126,21 @@ class IncompleteSampler(CellsSampler):
             proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
         """
         kept = n_steps // self.thin
-        draws = no_draws(kept, state, self.data.holes.dtype)
-        lists, excursions = None, None
-        if self.move.uses_table or self.excursions:
+        draws = no_draws(kept, state, self.data.missing_cells.dtype)
+        lists, joint_proposals = None, None
+        if self.move.uses_table or self.joint_proposals:
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
-            if self.excursions:
-                excursions = Excursions(self.data, self.limits, lists, completions, self.least_spread, self.beta)
+            if self.joint_proposals:
+                joint_proposals = JointProposals(
+                    self.data, self.limits, lists, completions, self.least_spread, self.beta
+                )
         place = (state.position, state.block, state.memory)
-        chain = Turns(self.data, self.limits, self.move, lists, state.rows, state.cells, place, excursions, self.beta)
+        chain = Turns(
+            self.data, self.limits, self.move, lists, state.rows, state.cells, place, joint_proposals, self.beta
+        )
         for draw in range(kept):
             for _ in range(self.turns):
-                chain.turn(self.sweeps, self.excursions, self.steps, rng)
+                chain.turn(self.sweeps, self.joint_proposals, self.steps, rng)
             keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
         after = IncompleteState(chain.graph[1], chain.cells, chain.position, chain.block, chain.memory)
         info = {
@@ -145,6 +149,6 @@ class IncompleteSampler(CellsSampler):
             "rows_proposed": int(chain.rows_done[0]),
             "rows_accepted": int(chain.rows_done[1]),
         }
-        if excursions is not None:
-            info |= {"joint_proposed": int(excursions.done[1]), "joint_accepted": int(excursions.done[2])}
+        if joint_proposals is not None:
+            info |= {"joint_proposed": int(joint_proposals.done[1]), "joint_accepted": int(joint_proposals.done[2])}
         return after, draws, info

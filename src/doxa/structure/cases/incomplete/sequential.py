@@ -64,13 +64,13 @@ def log_summed(
     ndarray of float, shape (n,)
         The log of p(G, D, z) / q(z | G), p(G) up to its constant.
     """
-    holes, n_nodes = data.holes, data.n_nodes
-    completion = completion_of(holes, np.zeros(holes.n_missing, dtype=np.int16))
-    work, prior = row_work(holes.n_states), data.prior.arrays
+    missing_cells, n_nodes = data.missing_cells, data.n_nodes
+    completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
+    work, prior = row_work(missing_cells.n_states), data.prior.arrays
     found = np.empty(len(parents))
     for k, graph in enumerate(parents):
         if cells is not None:
-            put_cells(completion, holes, cells[k])
+            put_cells(completion, missing_cells, cells[k])
         families = families_of(np.ascontiguousarray(graph), completion, data.rule)
         found[k] = _put_in(completion, families, work, cells is None, rng)
         found[k] += sum(family_log_prior(node, graph[node], prior) for node in range(n_nodes))

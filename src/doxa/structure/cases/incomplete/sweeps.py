@@ -22,7 +22,7 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cac
 from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
 from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.joint_proposals import Excursions
+from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
@@ -47,14 +47,14 @@ class Turns:
     limits : Limits
     move : StructureMove
     lists : FamilyLists or None
-        For moves that draw from lists, and for excursions.
+        For moves that draw from lists, and for joint proposals.
     rows : ndarray of uint64, shape (n_nodes, n_words)
         Adjacency rows of the graph.
     cells : ndarray of int, shape (n_missing,)
         The completion.
     place : tuple
         Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
-    excursions : Excursions, optional
+    joint proposals : Joint proposals, optional
         None for none; at the same inverse temperature.
     beta : float, default=1.0
         Inverse temperature.
@@ -69,18 +69,18 @@ class Turns:
         rows: NDArray[np.uint64],
         cells: NDArray[np.integer[Any]],
         place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
-        excursions: Excursions | None = None,
+        joint_proposals: JointProposals | None = None,
         beta: float = 1.0,
     ) -> None:
         n, words = rows.shape
-        self.data, self.limits, self.move, self.lists, self.excursions = data, limits, move, lists, excursions
+        self.data, self.limits, self.move, self.lists, self.joint_proposals = data, limits, move, lists, joint_proposals
         self.beta = beta
         self.graph = working_graph(rows)
-        self.completion = completion_of(data.holes, cells)
+        self.completion = completion_of(data.missing_cells, cells)
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
         self.local = np.zeros(n)
-        self.work = row_work(data.holes.n_states, beta)
-        self.scoring = data.scoring(self.completion, counting_scratch(data.holes.base.shape[1]))
+        self.work = row_work(data.missing_cells.n_states, beta)
+        self.scoring = data.scoring(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
         self.cache = ScoreCache(n, 512 * 2**20)
         self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
@@ -94,16 +94,16 @@ class Turns:
     @property
     def cells(self) -> NDArray[np.int16]:
         """The completion, in the order of the missing cells."""
-        holes = self.data.holes
-        return self.completion.rows[holes.row, holes.column]
+        missing_cells = self.data.missing_cells
+        return self.completion.rows[missing_cells.row, missing_cells.column]
 
     def redraw_cells(self, sweeps: int, rng: np.random.Generator) -> None:
         """Redraw every missing cell ``sweeps`` times, and exchange labels of hidden columns."""
         families = families_of(self.graph[0], self.completion, self.data.rule)
         for _ in range(sweeps):
             sweep_cells(self.completion, families, self.work, self.rows_done, rng)
-        for column in self.data.holes.hidden.tolist():
-            r = int(self.data.holes.n_states[column])
+        for column in self.data.missing_cells.hidden.tolist():
+            r = int(self.data.missing_cells.n_states[column])
             a, b = int(rng.random() * r), int(rng.random() * r)
             swap_labels(column, a, b, self.completion, families)
 
@@ -134,10 +134,10 @@ class Turns:
             self.cache.grow()
         self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
 
-    def turn(self, sweeps: int, excursions: int, steps: int, rng: np.random.Generator) -> None:
+    def turn(self, sweeps: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
         """Redraw the cells, cells and graph together, then the graph."""
         self.redraw_cells(sweeps, rng)
-        if self.excursions is not None:
-            self.graph = self.excursions.run(excursions, self.graph[1], self.completion, rng)
+        if self.joint_proposals is not None:
+            self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
         self.score_afresh()
         self.move_graph(steps, rng)

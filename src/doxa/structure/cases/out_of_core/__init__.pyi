@@ -8,4 +8,4 @@ from doxa.structure.cases.out_of_core.learning import kept_table as kept_table
 from doxa.structure.cases.out_of_core.learning import stored_options as stored_options
 from doxa.structure.cases.out_of_core.learning import uncounted as uncounted
 from doxa.structure.cases.out_of_core.learning import with_counts as with_counts
-from doxa.structure.cases.out_of_core.scores import CountedScores as CountedScores
+from doxa.structure.cases.out_of_core.scores import OutOfCoreScores as OutOfCoreScores

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.large import CountedSource, CountedTable
+from doxa.data.large import OutOfCoreSource, OutOfCoreTable
 from doxa.data.large.kept import table_of
 from doxa.errors import ArgumentError, FileError, TableError
 from doxa.estimates.store import open_reader
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["beside", "check_counts", "count_table", "kept_table", "stored_options", "uncounted", "with_counts"]
 
 
-def count_table(source: CountedSource, limits: Limits) -> CountedTable:
+def count_table(source: OutOfCoreSource, limits: Limits) -> OutOfCoreTable:
     """Count all that the families within some limits need; what the source has kept is not counted again.
 
     Raises
@@ -49,7 +49,7 @@ def count_table(source: CountedSource, limits: Limits) -> CountedTable:
     return source.counted_table([members for sets in needed_sets(limits) for members in sets.tolist()])
 
 
-def check_counts(source: CountedSource, limits: Limits, score: Score | None = None) -> None:
+def check_counts(source: OutOfCoreSource, limits: Limits, score: Score | None = None) -> None:
     """Refuse what cannot be counted, before the first pass; errors as `count_table`."""
     many = f"the table has {source.n_rows} rows, more of them distinct than are held in memory"
     if score is not None and score.is_logistic:
@@ -73,12 +73,12 @@ def check_counts(source: CountedSource, limits: Limits, score: Score | None = No
         )
 
 
-def uncounted(source: CountedSource) -> CountedTable:
+def uncounted(source: OutOfCoreSource) -> OutOfCoreTable:
     """A table without any counts, for options to be checked before the first pass."""
-    return CountedTable(source.names, source.states, source.n_rows, ())
+    return OutOfCoreTable(source.names, source.states, source.n_rows, ())
 
 
-def with_counts(plan: RunPlan, source: CountedSource) -> RunPlan:
+def with_counts(plan: RunPlan, source: OutOfCoreSource) -> RunPlan:
     """A plan with the counts that its families need; errors as `count_table`."""
     table = count_table(source, plan.options.limits)
     return plan._replace(table=table, options=dataclasses.replace(plan.options, data_digest=table.digest))
@@ -89,7 +89,7 @@ def beside(store: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(store)}.counts")
 
 
-def kept_table(path: str | os.PathLike[str]) -> CountedTable | None:
+def kept_table(path: str | os.PathLike[str]) -> OutOfCoreTable | None:
     """The table of counts of a run file, from the file beside it; None where there is none of this run."""
     if not beside(path).exists():
         return None

@@ -1,4 +1,4 @@
-"""`CountedScores`: scores of all families within the limits, made beforehand from counts of sets of columns.
+"""`OutOfCoreScores`: scores of all families within the limits, made beforehand from counts of sets of columns.
 
 Samplers look scores up in a cache.  Here it holds every family that is possible, shared by all chains and never written
 again, so that samplers, starts and exact sums run on it unchanged.  Each set of columns is scored as a table of its
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.data.large.table import CountedTable, SizedCounts
+from doxa.data.large.table import OutOfCoreTable, SizedCounts
 from doxa.models.bits import n_words
 from doxa.structure.cases.out_of_core.families import predicted_cost
-from doxa.structure.cases.out_of_core.sums import CountedSums
+from doxa.structure.cases.out_of_core.sums import OutOfCoreSums
 from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
 from doxa.structure.families.counting import CountingScratch, counting_scratch
 from doxa.structure.families.rules import Rule
@@ -29,25 +29,25 @@ from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
 
-__all__ = ["CountedScores"]
+__all__ = ["OutOfCoreScores"]
 
 _SPACE = 4  # slots for each family: a window of 16 is then hardly ever full
 
 
 @dataclass(eq=False)
-class CountedScores(FamilyScores):
-    """`FamilyScores` of a `CountedTable`: every family within the limits, and no other.
+class OutOfCoreScores(FamilyScores):
+    """`FamilyScores` of a `OutOfCoreTable`: every family within the limits, and no other.
 
     Parameters
     ----------
-    table : CountedTable
+    table : OutOfCoreTable
         With the counts of all sets that `doxa.structure.cases.out_of_core.families.needed_sets` lists for the limits.
     score, prior
         As for `FamilyScores`.
     limits : Limits
     """
 
-    table: CountedTable
+    table: OutOfCoreTable
     limits: Limits = field(kw_only=True)
     _ready: ScoreCache = field(init=False, repr=False)
 
@@ -75,7 +75,7 @@ class CountedScores(FamilyScores):
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums for score tables, from the counts."""
-        return CountedSums(self.table.sizes, self.data, self.rule, most_columns, pool)
+        return OutOfCoreSums(self.table.sizes, self.data, self.rule, most_columns, pool)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_all": self._all}  # the cache cannot be made again from anything smaller

@@ -1,4 +1,4 @@
-"""`CountedSums`: the sums T of `doxa.structure.families.shared_counts`, from counts made where the data live."""
+"""`OutOfCoreSums`: the sums T of `doxa.structure.families.shared_counts`, from counts made where the data live."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from doxa.data.large.table import SizedCounts
 from doxa.structure.families.rules import Rule
 from doxa.structure.families.shared_counts import Data, SharedCounts, sum_terms
 
-__all__ = ["CountedSums"]
+__all__ = ["OutOfCoreSums"]
 
 _DENSE = 2**20  # possible cells of a set that are filled in their order; more are summed as they stand
 
 
-class CountedSums(SharedCounts):
+class OutOfCoreSums(SharedCounts):
     """Sums of the sets of columns that a table has counts of; NaN for all others.
 
     Cells are added up in the order of tables in memory, so that the sums are the same to the last bit wherever these

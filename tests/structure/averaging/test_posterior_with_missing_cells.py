@@ -1,4 +1,4 @@
-"""`doxa.learn` on tables with holes: the posterior against all graphs and completions, files, declared columns."""
+"""`doxa.learn` on tables with missing cells: the posterior against all graphs and completions, files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from support.checks import z_limit
 
 BINARY = ("no", "yes")
 COMPLETE = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 5 + [[0, 1, 0], [1, 0, 1]]
-HOLES = [[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, -1, 0], [-1, -1, -1]]
-TABLE = Table.from_codes(["a", "b", "c"], [BINARY] * 3, COMPLETE + HOLES)
+MISSING_CELLS = [[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, -1, 0], [-1, -1, -1]]
+TABLE = Table.from_codes(["a", "b", "c"], [BINARY] * 3, COMPLETE + MISSING_CELLS)
 OWN_ABSENCE = [("b", "b is missing"), ("b is missing", "b")]
 
 
@@ -43,9 +43,9 @@ def test_cells_agree_with_all_graphs_and_completions(posterior, oracle):
     found = posterior.impute()
     yes = found[found["state"] == "yes"]
     assert len(yes) == TABLE.n_missing
-    holes = IncompleteData(TABLE).holes
-    sources = holes.source_row[holes.row].tolist()
-    place = {(row, TABLE.names[c]): k for k, (row, c) in enumerate(zip(sources, holes.column, strict=True))}
+    missing_cells = IncompleteData(TABLE).missing_cells
+    sources = missing_cells.source_row[missing_cells.row].tolist()
+    place = {(row, TABLE.names[c]): k for k, (row, c) in enumerate(zip(sources, missing_cells.column, strict=True))}
     cells = zip(yes["row"], yes["column"], strict=True)
     truth = np.array([oracle.cell_probabilities[place[cell], 1] for cell in cells])
     z = (yes["probability"].to_numpy() - truth) / yes["mcse"].to_numpy()

@@ -22,7 +22,7 @@ from doxa.structure.cases.incomplete.joint import (
     write_value,
 )
 from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
-from doxa.structure.cases.incomplete.joint_proposals import Excursions, is_worth_it
+from doxa.structure.cases.incomplete.joint_proposals import JointProposals, is_worth_it
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.references import reference_lists
 from doxa.structure.graph import working_graph
@@ -88,7 +88,7 @@ def outcomes(data, lists, exact, here, number, there, log_frozen, *, order, twin
     """Of an offer from a graph and completion: the accepted completions with their probability."""
     parents = parents_of(exact)
     before, after = numbered(lists, parents[here]), numbered(lists, parents[there])
-    completion, work = completion_of(data.holes, exact.cells[number]), joint_work(data)
+    completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data)
     n_rows = lay_out(before, after, completion, lists, data.rule, work)
     if twin == "rows stay in":
         n_rows = lay_out_with(before, after, completion, lists, data, work)
@@ -100,10 +100,10 @@ def outcomes(data, lists, exact, here, number, there, log_frozen, *, order, twin
     found = []
     for probability, forward, values in ways(n_rows, data, completion, work):
         accepted = ratio + (0.0 if twin == "cells for nothing" else forward - backward)
-        drawn = completion_of(data.holes, exact.cells[number])
+        drawn = completion_of(data.missing_cells, exact.cells[number])
         work.values[: len(values)] = values
         put_values(n_rows, drawn, work)
-        cells = drawn.rows[data.holes.row, data.holes.column]
+        cells = drawn.rows[data.missing_cells.row, data.missing_cells.column]
         found.append((number_of(exact, cells), probability * min(1.0, np.exp(accepted))))
     return found
 
@@ -188,10 +188,10 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
         chances[-1] = 1.0 - chances.sum()
         seen = np.zeros(n_completions + 1, dtype=np.int64)
         for _ in range(600):
-            completion = completion_of(data.holes, exact.cells[number])
+            completion = completion_of(data.missing_cells, exact.cells[number])
             arrays = data.prior.arrays
             taken = offer(graphs[here], graphs[there], log_frozen, completion, lists, data.rule, arrays, work, rng)
-            cells = completion.rows[data.holes.row, data.holes.column]
+            cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             if not taken:
                 assert np.array_equal(cells, exact.cells[number])
             seen[number_of(exact, cells) if taken else -1] += 1
@@ -212,10 +212,10 @@ def test_what_is_worth_an_offer_is_the_same_both_ways():
     assert set(answers.values()) == {True, False}
 
 
-def by_excursions_alone(least_spread, draws=4000):
+def by_joint_proposals_alone(least_spread, draws=4000):
     """A chain whose graph moves with its cells or hardly at all."""
     data = IncompleteData(holed(), BDeu())
-    sampler = IncompleteSampler(data, capped([2, 2, 2]), steps=1, excursions=20, least_spread=least_spread)
+    sampler = IncompleteSampler(data, capped([2, 2, 2]), steps=1, joint_proposals=20, least_spread=least_spread)
     return data, sample(sampler, Schedule(2, draws, 100), seed=SEED)
 
 
@@ -225,14 +225,14 @@ def holed():
 
 @pytest.mark.parametrize("least_spread", [0.0, 0.3])
 def test_chains_that_move_by_excursions_agree_with_the_exact_sum(least_spread):
-    data, trace = by_excursions_alone(least_spread)
+    data, trace = by_joint_proposals_alone(least_spread)
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, capped([2, 2, 2])))
     assert max(of_edges, of_cells) < z_limit(n)
     assert (trace.info["joint_accepted"] > 1000).all()
 
 
 def test_offers_that_forget_the_frozen_posterior_fail_the_same_check(monkeypatch):
-    right = Excursions.run
+    right = JointProposals.run
 
     def wrong(self, number, rows, completion, rng):
         self.data.prior.arrays[1][:] += 0.7  # what is offered is weighed by another prior than the chain's
@@ -241,7 +241,7 @@ def test_offers_that_forget_the_frozen_posterior_fail_the_same_check(monkeypatch
         finally:
             self.data.prior.arrays[1][:] -= 0.7
 
-    monkeypatch.setattr(Excursions, "run", wrong)
-    data, trace = by_excursions_alone(0.0)
+    monkeypatch.setattr(JointProposals, "run", wrong)
+    data, trace = by_joint_proposals_alone(0.0)
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, capped([2, 2, 2])), least_ess=100)
     assert max(of_edges, of_cells) > z_limit(n)

@@ -1,4 +1,4 @@
-r"""`ClassChances`: predictive probabilities of a class, given features of which some may be missing.
+r"""`ClassProbabilities`: predictive probabilities of a class, given features of which some may be missing.
 
 .. math:: p(y \mid x, D) = \frac{\sum_G P(G \mid D)\, p(y, x \mid G, D)}{\sum_G P(G \mid D)\, p(x \mid G, D)},
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from doxa.sklearn.class_kernels import average_classes
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.new_rows import extended
-from doxa.structure.averaging.rows import RowChances
+from doxa.structure.averaging.rows import RowProbabilities
 
-__all__ = ["ClassChances", "class_chances"]
+__all__ = ["ClassProbabilities", "class_probabilities"]
 
 Floats = NDArray[np.float64]
 
 _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 
 
-class ClassChances(RowChances):
+class ClassProbabilities(RowProbabilities):
     """All posterior mean tables of networks, laid out for predicting the last column; equal networks are one.
 
     Parameters
@@ -79,14 +79,14 @@ class ClassChances(RowChances):
 
     def _by_elimination(self, row: NDArray[np.int64]) -> Floats:
         """One row with too much missing to list."""
-        holes = [*np.flatnonzero(row[:-1] < 0).tolist(), len(row) - 1]
-        log_weight, found = self.of(row, holes)
+        missing_cells = [*np.flatnonzero(row[:-1] < 0).tolist(), len(row) - 1]
+        log_weight, found = self.of(row, missing_cells)
         weight = np.exp(log_weight - log_weight.max())
         averaged = weight @ found[:, -self.draws.n_states[-1] :]
         return np.asarray(averaged / averaged.sum())
 
 
-def class_chances(known: ClassChances, codes: NDArray[np.int64]) -> Floats:
+def class_probabilities(known: ClassProbabilities, codes: NDArray[np.int64]) -> Floats:
     """Probabilities of every class, (n_rows, n_classes); rows may have states that the table does not.
 
     Such a state gets the prior's share: as if the column had been declared with one more state that no case was in.
@@ -99,7 +99,7 @@ def class_chances(known: ClassChances, codes: NDArray[np.int64]) -> Floats:
         own = known
         if columns.any():
             table = extended(known.draws.completed.table, np.flatnonzero(columns).tolist())
-            own = ClassChances(known.draws.with_table(table))
+            own = ClassProbabilities(known.draws.with_table(table))
         distinct, place = np.unique(codes[rows], axis=0, return_inverse=True)
         chances[rows] = own.classes(distinct)[place.ravel()]
     return chances
