@@ -54,7 +54,7 @@ slow: .venv/.ready ## the long statistical checks
 
 # without the README's examples: the digits they print belong to the locked versions
 oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (needs Python 3.11)
-	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/project/test_readme.py --ignore=tests/page
+	$(WITH_NUMBA_CACHE) .venv-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/project/test_readme.py --ignore=tests/report
 
 bench: .venv/.ready ## every script in benchmarks/
 	$(WITH_NUMBA_CACHE) export PYTHONPATH=tests && for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done

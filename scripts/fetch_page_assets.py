@@ -3,7 +3,7 @@
     python scripts/fetch_page_assets.py [--tests] [--site] [--optional]
 
 Each package has a pinned version and the hash that its archive must have.  What is needed of it is put into
-``src/doxa/report/assets/vendor`` (``tests/page/vendor``, ``docs/_site/vendor``), with its licence.  Nothing is fetched
+``src/doxa/report/assets/vendor`` (``tests/report/vendor``, ``docs/_site/vendor``), with its licence.  Nothing is fetched
 when it is there already.  With ``--optional``, a machine without npm, or whose npm cannot fetch, is told what it goes
 without: that is no error.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "src" / "doxa" / "page" / "assets" / "vendor"
-TESTS = ROOT / "tests" / "page" / "vendor"
+PAGE = ROOT / "src" / "doxa" / "report" / "assets" / "vendor"
+TESTS = ROOT / "tests" / "report" / "vendor"
 SITE = ROOT / "docs" / "_site" / "vendor"
 INDEX = "libraries.json"
 _ENDINGS = {"script": ".js", "style": ".css", "font": ".woff2", "licence": ".LICENSE.txt"}

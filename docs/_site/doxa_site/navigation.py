@@ -45,7 +45,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Experiments", ("gallery", "experiments", "experiments-logistic", "experiments-inference")),
     ("Reference", ("reference/index", "reference/command-line")),
-    ("About", ("limits", "reference/changelog")),
+    ("About", ("glossary", "limits", "reference/changelog")),
 )
 
 

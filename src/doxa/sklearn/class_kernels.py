@@ -167,7 +167,8 @@ def _root(owner: Any, j: int) -> int:
 @hot
 def _add_part(
     t: int, root: int, row: Any, sizes: Any, values: Any, limit: int, n_dependent: int, kept: Any, owner: Any,
-    digit: Any, missing_cells: Any, base: Any, tilt: Any, part: Any, at: Any, own: Any, step: Any, logs: Any, joint: Any,
+    digit: Any, missing_cells: Any, base: Any, tilt: Any, part: Any, at: Any, own: Any, step: Any, logs: Any,
+    joint: Any,
 ) -> None:  # fmt: skip
     """Add the log of the sum over the states of one part, for every class."""
     n_cases, n_own, n_free = 1, 0, 0

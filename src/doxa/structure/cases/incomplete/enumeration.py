@@ -95,8 +95,9 @@ def enumerate_joint(data: IncompleteData, limits: Limits | None = None) -> Joint
     visits = n * 2 ** (n - 1) * n_completions * missing_cells.base.shape[1]
     if n_completions * len(rows) > _MOST_STATES or visits > _MOST_VISITS:
         raise ArgumentError(
-            f"the table has {missing_cells.n_missing} missing cells, {n_completions} completions, and there are {len(rows)} "
-            f"graphs on its {n} columns; all pairs are listed up to {_MOST_STATES}: sample, or take fewer rows"
+            f"the table has {missing_cells.n_missing} missing cells, {n_completions} completions, and there are "
+            f"{len(rows)} graphs on its {n} columns; all pairs are listed up to {_MOST_STATES}: sample, or take "
+            f"fewer rows"
         )
     cells = np.empty((n_completions, missing_cells.n_missing), dtype=np.int16)
     later = n_completions

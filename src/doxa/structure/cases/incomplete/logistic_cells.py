@@ -72,7 +72,8 @@ def cell_work(missing_cells: MissingCells) -> CellWork:
     most = min(MOST_PARENTS, n)
     return CellWork(
         logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first,
-        missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64), np.zeros(n, dtype=np.int64),
+        missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64),
+        np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros((n, most + 1)), np.zeros((n, _MOST_COUNTS)),
         np.zeros((longest, int(missing_cells.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
     )  # fmt: skip

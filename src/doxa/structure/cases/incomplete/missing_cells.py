@@ -138,8 +138,8 @@ def completion_of(missing_cells: MissingCells, cells: NDArray[np.integer]) -> Co
     """
     columns = missing_cells.base.copy()
     made = Completion(
-        columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights, missing_cells.n_states,
-        missing_cells.n_complete, missing_cells.first, missing_cells.column,
+        columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights,
+        missing_cells.n_states, missing_cells.n_complete, missing_cells.first, missing_cells.column,
     )  # fmt: skip
     put_cells(made, missing_cells, cells)
     return made
