@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "averaging"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "structure" / "averaging"))
 
 from calibration_cases import SETTINGS, p_values, study
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "structure" / "incomplete"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "structure" / "cases" / "incomplete"))
 
 from incomplete_coverage_cases import KINDS, PROBLEMS, run
 

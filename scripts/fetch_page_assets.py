@@ -3,7 +3,8 @@
     python scripts/fetch_page_assets.py [--tests] [--site] [--optional]
 
 Each package has a pinned version and the hash that its archive must have.  What is needed of it is put into
-``src/doxa/report/assets/vendor`` (``tests/report/vendor``, ``docs/_site/vendor``), with its licence.  Nothing is fetched
+``src/doxa/report/assets/vendor`` (``tests/report/vendor``, ``docs/_site/vendor``), with its licence.
+Nothing is fetched
 when it is there already.  With ``--optional``, a machine without npm, or whose npm cannot fetch, is told what it goes
 without: that is no error.
 """

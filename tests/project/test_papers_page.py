@@ -104,8 +104,8 @@ def without(text: str, start: str) -> str:
         (lambda t: broken(t, 'sampler="emc3"', 'sampler="emc4"'), "sampler='emc4', which is none of"),
         (lambda t: broken(t, "(starts=)", "(starts=5)"), "nothing says which values starts= takes"),
         (
-            lambda t: broken(t, "`parameters/kernels/test_adaptation.py", "`mcmc/test_adoption.py"),
-            "there is no tests/mcmc/test_ado",
+            lambda t: broken(t, "`parameters/kernels/test_adaptation.py", "`parameters/test_adoption.py"),
+            "there is no tests/parameters/test_ado",
         ),
         (lambda t: broken(t, "::test_equation_14_as", "::test_equation_15_as"), "has no test_equation_15_as_printed"),
         (lambda t: broken(t, "`experiments/lecture_ising.py`", "`experiments/ising.py`"), "no experiments/ising.py"),
