@@ -30,7 +30,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from doxa.sklearn.class_probabilities import ClassProbabilities
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -44,6 +43,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import doxa
 from doxa.sklearn import BeliefNetworkClassifier
+from doxa.sklearn.class_probabilities import ClassProbabilities
 from doxa.sklearn.coded_columns import learn_column
 from doxa.structure.averaging.draws import draw_networks
 

@@ -37,7 +37,7 @@ from doxa.structure.cases.incomplete.cumulative_sets import arrange
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import put_cells
 from doxa.structure.cases.incomplete.references import observed_cells, reference_completions, shared_lists
-from doxa.structure.cases.incomplete.sweeps import Turns
+from doxa.structure.cases.incomplete.sampler import Turns
 from doxa.structure.cases.incomplete.tempered import sampler_with_cells
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import make_limits

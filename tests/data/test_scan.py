@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doxa.data import read_table, scan
+from doxa.data import layout as scan
+from doxa.data import read_table
 from doxa.errors import TableError
 
 

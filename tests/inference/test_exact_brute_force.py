@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doxa.inference.exact import execution, plan_contraction, products, program
-from doxa.inference.exact.places import Places
+from doxa.inference.exact import plan as execution
+from doxa.inference.exact import plan_contraction, program
+from doxa.inference.exact import program as products
+from doxa.inference.exact.program import Places
 from doxa.models.factors import Factor
 from support.checks import SEED
 

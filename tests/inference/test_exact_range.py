@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from doxa.inference.exact import execution, plan_contraction
+from doxa.inference.exact import plan as execution
+from doxa.inference.exact import plan_contraction
 from doxa.models.factors import Factor
 
 

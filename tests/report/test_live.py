@@ -18,12 +18,9 @@ from live_cases import ask, growing_run, make_whole
 from doxa.errors import ArgumentError
 from doxa.report import page_text
 from doxa.report.document import hash_source
-from doxa.report.live_document import live_page
 from doxa.report.live_maker import PageMaker
-from doxa.report.live_run import LiveRun
+from doxa.report.live_run import LiveRun, Progress, live_page, progress_text, writer_of
 from doxa.report.live_server import serving
-from doxa.report.live_words import Progress, progress_text
-from doxa.report.live_writer import writer_of
 
 pytestmark = pytest.mark.usefixtures("bundled")
 

@@ -10,10 +10,8 @@ import pytest
 from scipy.special import stdtrit
 
 from doxa.errors import ArgumentError
-from doxa.report.answers import ERROR_STEPS, pair_answers
-from doxa.report.cells import imputed_cells
 from doxa.report.families import family_tables
-from doxa.report.inspection import _parent_sets, inspection
+from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers
 from doxa.report.packing import DIGITS
 from doxa.report.regressions import regressions
 from doxa.report.simulation import simulate_pairs
@@ -60,7 +58,7 @@ def test_cells_are_those_of_impute(missing_cells):
 
 
 def test_cells_are_cut_short(missing_cells, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.cells"), "MOST_CELLS", 12)
+    monkeypatch.setattr(import_module("doxa.report.of_graphs"), "MOST_CELLS", 12)
     columns = imputed_cells(missing_cells.network_draws())["columns"]
     assert [len(column["rows"]) for column in columns] == [min(2, column["n"]) for column in columns]
     assert sum(column["n"] for column in columns) == missing_cells.table.n_missing > 12
@@ -131,7 +129,7 @@ def test_answers_unpack_to_what_was_simulated(reinis):
 
 
 def test_many_columns_keep_the_pairs_that_tell_most(alarm, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.answers"), "MOST_ANSWERS", 400)
+    monkeypatch.setattr(import_module("doxa.report.of_graphs"), "MOST_ANSWERS", 400)
     monkeypatch.setattr(import_module("doxa.report.simulation"), "_ROWS", 20_000)
     packed = pair_answers(alarm.network_draws())
     assert not packed["all"]
@@ -139,7 +137,7 @@ def test_many_columns_keep_the_pairs_that_tell_most(alarm, monkeypatch):
     assert packed["pairs"] == sorted(packed["pairs"])
     hr, hrbp = alarm.names.index("HR"), alarm.names.index("HRBP")
     assert hr * 37 + hrbp in packed["pairs"]
-    monkeypatch.setattr(import_module("doxa.report.answers"), "_MOST_STATES", 100)
+    monkeypatch.setattr(import_module("doxa.report.of_graphs"), "_MOST_STATES", 100)
     assert "too many for simulated answers" in pair_answers(alarm.network_draws())["why"]
 
 

@@ -12,9 +12,8 @@ from page_cases import WRITTEN
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
-from doxa.report.evidence import MOST_POINTS, evidence
-from doxa.report.graphs import MOST_SAMPLES, graphs
-from doxa.report.places import bend, places
+from doxa.report.graphs import MOST_SAMPLES, bend, graphs, places
+from doxa.report.of_graphs import MOST_POINTS, evidence
 from doxa.report.writing import page_data
 from support.posteriors import posterior_of_dags
 
@@ -160,7 +159,7 @@ def test_bad_arguments(reinis):
 
 
 def test_of_many_edges_the_probable_ones_decide_where_nodes_stand(alarm, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.places"), "_MOST_EDGES", 10)
-    monkeypatch.setattr(import_module("doxa.report.places"), "_LOWEST", 0.02)
+    monkeypatch.setattr(import_module("doxa.report.graphs"), "_MOST_EDGES", 10)
+    monkeypatch.setattr(import_module("doxa.report.graphs"), "_LOWEST", 0.02)
     found = places(alarm)
     assert len(set(found.nodes.values())) == 37

@@ -16,8 +16,7 @@ import doxa
 from doxa.errors import ArgumentError, DoxaError
 from doxa.report import page_text, write_report
 from doxa.report.assets import AssetsMissingError, libraries, own_text
-from doxa.report.document import document
-from doxa.report.layouts import LAYOUTS
+from doxa.report.document import LAYOUTS, document
 from doxa.report.numbers import json_block, significant
 
 pytestmark = pytest.mark.usefixtures("bundled")

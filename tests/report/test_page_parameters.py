@@ -13,9 +13,8 @@ import doxa
 from doxa.parameters.kernels.student import Student
 from doxa.report import page_text
 from doxa.report.approximations import marginal_density
-from doxa.report.coefficients import BINS, MOST_POINTS, coefficients, histogram_range, kept_draws
-from doxa.report.fit_evidence import fit_evidence
 from doxa.report.fit_method import fit_method, log_weights
+from doxa.report.of_parameters import BINS, MOST_POINTS, coefficients, fit_evidence, histogram_range, kept_draws
 from doxa.report.packing import packed, unpacked
 from doxa.report.writing import page_data
 from doxa.sampling.gaussian import Gaussian
@@ -206,7 +205,7 @@ def test_a_fit_read_from_its_file_says_that_it_has_no_approximation(fitted, tmp_
 
 
 def test_many_parameters_are_thinned_and_say_so(fitted, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.coefficients"), "MOST_DRAWN", 3)
+    monkeypatch.setattr(import_module("doxa.report.of_parameters"), "MOST_DRAWN", 3)
     columns = coefficients(fitted)
     assert len(columns["mean"]) == len(fitted.summary())
     assert len(columns["drawn"]) == 3

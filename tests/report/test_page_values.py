@@ -10,8 +10,7 @@ import pytest
 import doxa
 from doxa.report import page_text
 from doxa.report.assets import libraries
-from doxa.report.grid import grid, grid_places
-from doxa.report.marginals import marginals
+from doxa.report.of_values import grid, grid_places, marginals
 from doxa.report.packing import unpacked
 from doxa.report.writing import page_data
 
@@ -46,12 +45,12 @@ def test_approximations_have_none_either():
 
 def test_of_many_binary_variables_the_second_state_is_held(spins, monkeypatch):
     whole = marginals(spins)
-    monkeypatch.setattr(import_module("doxa.report.marginals"), "MOST_STATES", 60)
+    monkeypatch.setattr(import_module("doxa.report.of_values"), "MOST_STATES", 60)
     half = marginals(spins)
     assert half["half"]
     assert half["p"] == whole["p"][1::2]
     assert half["left_out"] == 0
-    monkeypatch.setattr(import_module("doxa.report.marginals"), "MOST_STATES", 30)
+    monkeypatch.setattr(import_module("doxa.report.of_values"), "MOST_STATES", 30)
     assert marginals(spins)["left_out"] == len(spins) - 30
 
 
@@ -72,7 +71,7 @@ def test_the_map_is_that_of_the_answer(spins):
 
 def test_a_large_map_is_averaged_over_squares(spins, monkeypatch):
     whole = unpacked(grid(spins)["p"][0], 0.0, 1.0).reshape(6, 9)
-    monkeypatch.setattr(import_module("doxa.report.grid"), "MOST_CELLS", 20)
+    monkeypatch.setattr(import_module("doxa.report.of_values"), "MOST_CELLS", 20)
     shown = grid(spins)
     assert (shown["rows"], shown["columns"], shown["square"], shown["whole"]) == (3, 5, 2, [6, 9])
     values = unpacked(shown["p"][0], 0.0, 1.0).reshape(3, 5)

@@ -1,24 +1,199 @@
 """How a delimited text is to be read: its delimiter, the names in its header, the number of its rows.
 
 The header is read here and not by DuckDB, which renames and invents names.
+
+The layout of a delimited text, byte by byte: where records end, and the first line that is wrong.
+
+DuckDB's reader, even in strict mode, skips blank lines, swallows an extra empty cell at the end of a
+line and strips blanks before an opening quote.  This pass refuses such lines with their number and
+counts the rows, so that what DuckDB then reads can be held against the count.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import itertools
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import compiled
 from doxa.data.options import shown
-from doxa.data.scan import DELIMITERS, Scan, scan
 from doxa.errors import TableError
 
-__all__ = ["Layout", "opened", "read_layout"]
+__all__ = ["DELIMITERS", "Layout", "Scan", "opened", "read_layout", "scan"]
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+_BLOCK = 1 << 22  # bytes read at a time
+# Where in a record the machine is.
+_START, _BLANKS, _PLAIN, _QUOTED, _CLOSING = range(5)
+# Line ends seen outside quotes, as bits.
+_LF, _CRLF, _CR = 1, 2, 4
+# What is wrong.
+_RAGGED, _BLANK_LINE, _BLANK_BEFORE_QUOTE, _TEXT_AFTER_QUOTE, _MIXED_ENDS, _OPEN_QUOTE = range(1, 7)
+# The entries of the machine's state, an array because it goes on from block to block.
+_PHASE, _PREVIOUS, _LINE, _RECORD_LINE, _BLANK_AT, _CELLS, _RECORDS = range(7)
+_ENDS, _QUOTED_ENDS, _POSITION, _HEADER_END, _FAULT, _FAULT_LINE, _SIZE = range(7, 14)
+
+
+class Scan(NamedTuple):
+    """What the pass found in a text without fault."""
+
+    n_rows: int  # records after the header
+    header_end: int  # bytes up to the first row, byte-order mark included
+    line_end: bytes  # b"\n" where there is none
+    has_mark: bool  # whether the text begins with a byte-order mark
+    quoted_line_ends: bool  # whether a cell contains a line end
+
+
+def scan(stream: BinaryIO, path: str, delimiter: str, n_cells: int) -> Scan:
+    """Go once over a delimited text, or raise a `TableError` that names the first wrong line."""
+    state = np.zeros(_SIZE, dtype=np.int64)
+    state[[_LINE, _RECORD_LINE]] = 1
+    start = stream.read(len(codecs.BOM_UTF8))
+    has_mark = start == codecs.BOM_UTF8
+    if has_mark:
+        start, state[_POSITION] = b"", len(codecs.BOM_UTF8)
+    for block in _utf8_blocks(start, stream, path, state):
+        _run(np.frombuffer(block, dtype=np.uint8), ord(delimiter), n_cells, state)
+        _refuse(state, path, delimiter, n_cells)
+    _finish(n_cells, state)
+    _refuse(state, path, delimiter, n_cells)
+    line_end = {_CRLF: b"\r\n", _CR: b"\r"}.get(int(state[_ENDS]), b"\n")
+    n_rows = max(int(state[_RECORDS]) - 1, 0)
+    return Scan(n_rows, int(state[_HEADER_END]), line_end, has_mark, bool(state[_QUOTED_ENDS]))
+
+
+def _utf8_blocks(start: bytes, stream: BinaryIO, path: str, state: NDArray[np.int64]) -> Iterator[bytes]:
+    """Go on from ``start`` in blocks of bytes, checking that they are UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    while block := start or stream.read(_BLOCK):
+        start = b""
+        held = len(decoder.getstate()[0])  # bytes of a character that the last block broke off
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            _refuse_encoding(path, error, int(state[_LINE]) + block[: max(error.start - held, 0)].count(b"\n"))
+        yield block
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        _refuse_encoding(path, error, int(state[_LINE]))
+
+
+def _refuse_encoding(path: str, error: UnicodeDecodeError, line: int) -> None:
+    raise TableError(
+        f"source {path!r} is not UTF-8 text: line {line} contains the byte 0x{error.object[error.start]:02x}; "
+        "convert the file to UTF-8 (a spreadsheet saves it as 'CSV UTF-8')"
+    ) from None
+
+
+def _refuse(state: NDArray[np.int64], path: str, delimiter: str, n_cells: int) -> None:
+    """Turn the machine's fault, if any, into words."""
+    fault, line = int(state[_FAULT]), int(state[_FAULT_LINE])
+    cells = f"{state[_CELLS]} {'cell' if state[_CELLS] == 1 else 'cells'}"
+    words = {
+        _RAGGED: f"line {line} has {cells} and the header has {n_cells} (separated by {DELIMITERS[delimiter]}); "
+        "correct the line, or put a cell that contains the separator in quotes",
+        _BLANK_LINE: f"line {line} is blank and rows follow; a blank line is no row: remove it",
+        _BLANK_BEFORE_QUOTE: f"line {line} has a blank before a quote; a quoted cell begins with its quote: "
+        "remove the blank",
+        _TEXT_AFTER_QUOTE: f"line {line} has text after a closing quote; a quote inside a quoted cell is written twice",
+        _MIXED_ENDS: f"line {line} ends in another way than the lines before; save the file with one kind of line end",
+        _OPEN_QUOTE: f"the quote opened on line {line} is never closed",
+    }
+    if fault:
+        raise TableError(f"source {path!r}: {words[fault]}")
+
+
+@compiled
+def _run(block: NDArray[np.uint8], delimiter: int, n_cells: int, state: NDArray[np.int64]) -> None:
+    """Run the machine over a block, stopping at the first fault."""
+    phase, previous, line = state[_PHASE], state[_PREVIOUS], state[_LINE]
+    for i in range(block.size):
+        byte = block[i]
+        is_end = byte == 10 or byte == 13
+        after_cr = byte == 10 and previous == 13 and phase in (_QUOTED, _START)
+        if previous == 13 and phase == _START:  # which kind of line end that was shows only now
+            state[_ENDS] |= _CRLF if byte == 10 else _CR
+        if is_end and not after_cr:
+            line += 1
+        if phase == _QUOTED:
+            if byte == 34:
+                phase = _CLOSING
+            elif is_end:
+                state[_QUOTED_ENDS] = 1
+        elif is_end:
+            if not after_cr:
+                _end_record(phase, n_cells, state)
+                state[_RECORD_LINE] = line
+                phase = _START
+                if byte == 10:
+                    state[_ENDS] |= _LF
+            if state[_RECORDS] == 1 and state[_BLANK_AT] == 0:
+                state[_HEADER_END] = state[_POSITION] + i + 1
+        elif byte == delimiter:
+            state[_CELLS] += 1
+            phase = _START
+        elif byte == 34 and phase != _PLAIN:
+            if phase == _BLANKS:
+                state[_FAULT], state[_FAULT_LINE] = _BLANK_BEFORE_QUOTE, line
+            phase = _QUOTED
+        elif phase == _CLOSING:
+            state[_FAULT], state[_FAULT_LINE] = _TEXT_AFTER_QUOTE, line
+        elif byte != 32 or phase == _PLAIN:
+            phase = _PLAIN
+        else:
+            phase = _BLANKS
+        ends = state[_ENDS]
+        if ends & (ends - 1) and state[_FAULT] == 0:  # two bits: two kinds
+            state[_FAULT], state[_FAULT_LINE] = _MIXED_ENDS, line - 1
+        previous = byte
+        if state[_FAULT]:
+            break
+    state[_PHASE], state[_PREVIOUS], state[_LINE] = phase, previous, line
+    state[_POSITION] += block.size
+
+
+@compiled
+def _end_record(phase: int, n_cells: int, state: NDArray[np.int64]) -> None:
+    """Count the record that ends here, or find it wrong."""
+    if phase == _START and state[_CELLS] == 0 and n_cells > 1:
+        if state[_BLANK_AT] == 0:
+            state[_BLANK_AT] = state[_RECORD_LINE]
+        return
+    state[_CELLS] += 1
+    if state[_BLANK_AT]:
+        state[_FAULT], state[_FAULT_LINE] = _BLANK_LINE, state[_BLANK_AT]
+    elif state[_CELLS] != n_cells:
+        state[_FAULT], state[_FAULT_LINE] = _RAGGED, state[_RECORD_LINE]
+    else:
+        state[_RECORDS] += 1
+        state[_CELLS] = 0
+
+
+def _finish(n_cells: int, state: NDArray[np.int64]) -> None:
+    """End the last record, where no line end did, and settle a carriage return at the end."""
+    if state[_PHASE] == _START and state[_PREVIOUS] == 13:
+        state[_ENDS] |= _CR
+        if state[_ENDS] != _CR:
+            state[_FAULT], state[_FAULT_LINE] = _MIXED_ENDS, state[_LINE] - 1
+    if state[_PHASE] == _QUOTED:
+        state[_FAULT], state[_FAULT_LINE] = _OPEN_QUOTE, state[_RECORD_LINE]
+    elif state[_PHASE] != _START or state[_CELLS]:
+        _end_record(state[_PHASE], n_cells, state)
+        if state[_RECORDS] == 1:
+            state[_HEADER_END] = state[_POSITION]
+
 
 _MAX_HEADER = 1 << 24  # characters
 

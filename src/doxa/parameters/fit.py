@@ -1,4 +1,7 @@
-"""`fit`: from a network and a table to the posterior of the network's parameters."""
+"""`fit`: from a network and a table to the posterior of the network's parameters.
+
+A bound on the weights of a part's independent proposals: corollary 1 of de Freitas et al. (2001), corrected.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from doxa.checks import check_whole
 from doxa.data import Table, read_table
@@ -28,14 +32,16 @@ from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import Packing
 from doxa.parameters.keeping import Keep, averaging, check_keep, levels_of
+from doxa.parameters.kernels.ergodicity import mixture_ergodicity
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.posterior import ParameterPosterior
+from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import FitPlan, go_on, report_as_json
 from doxa.parameters.variational.case_order import Order, check_order
-from doxa.parameters.weight_bound import log_beta
+from doxa.parameters.variational.optimal import elbo
 from doxa.progress import following, tell
 from doxa.sampling.driver import check_one_end, fresh_entropy, plan_length
 from doxa.sampling.gaussian import GaussianPosterior
@@ -46,8 +52,41 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from doxa.estimates.store import RunWriter
+    from doxa.models.logistic_regression import LogisticRegressionProblem
 
-__all__ = ["approximations_of", "fit", "make_plan", "resume", "run_plan"]
+__all__ = ["approximations_of", "fit", "log_beta", "make_plan", "max_log_likelihood", "resume", "run_plan"]
+
+
+def log_beta(found: Approximated, rung: Rung) -> float:
+    """Bound on the log weights (nats) of a regression's independent proposals; infinite for anything else.
+
+    The likelihood is at most that of the saturated model, and any Gaussian's variational bound is below the evidence.
+    """
+    share = 0.0 if rung.reach is None else rung.reach.share
+    if rung.method != "independence" or not share or not isinstance(found.target, RegressionTarget):
+        return np.inf
+    problem, gaussian = found.target.problem, found.proposal
+    largest = max_log_likelihood(problem)
+    return mixture_ergodicity(share, largest, min(elbo(problem, gaussian), largest), "lower bound").log_beta
+
+
+def max_log_likelihood(problem: LogisticRegressionProblem) -> float:
+    """Log likelihood (nats) where each distinct row has a probability of its own: no less than any.
+
+    Examples
+    --------
+    >>> from doxa.models.logistic_regression import make_problem
+    >>> problem = make_problem([[1.0], [1.0]], [1, -1], counts=[3, 1])
+    >>> round(max_log_likelihood(problem), 4)  # 3 log(3 / 4) + log(1 / 4)
+    -2.2493
+    """
+    rows = np.column_stack([problem.design, problem.offset])
+    _, place = np.unique(rows, axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    ones = np.bincount(place, weights=problem.counts * (problem.sign > 0))
+    zeros = np.bincount(place, weights=problem.counts * (problem.sign < 0))
+    total = ones + zeros
+    return float((xlogy(ones, ones / total) + xlogy(zeros, zeros / total)).sum())
 
 
 def fit(

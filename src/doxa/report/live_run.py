@@ -2,11 +2,26 @@
 
 The file is only read.  Pages are made when somebody looks, one at a time, and so seldom that they cost the run little.
 Who makes them is `doxa.report.live_maker`; who asks, and how that is answered, is `doxa.report.live_server`'s.
+
+Who writes a run file: what the sidecar of its lease says, which is not touched.
+
+The lock itself is not asked: to ask is to hold it for a moment, in which a writer that begins would be refused.
+
+The page of a run that goes on: the report, and a bar that says how far the run is and loads newer pages.
+
+The report is left as it is.  Its policy, which allows nothing from anywhere, gets the hashes of the bar's own script
+and style, and leave to ask the address that the page came from.
+
+How far a run is, in words for the live view.
 """
 
 from __future__ import annotations
 
+import html
 import os
+import re
+import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,12 +29,202 @@ from typing import Any, NamedTuple
 
 from doxa.errors import DoxaError
 from doxa.estimates.store import RunFileError, open_reader, stored_stop
-from doxa.report.live_document import live_page, waiting_page
+from doxa.report.assets import own_text
+from doxa.report.document import filled, hash_source
 from doxa.report.live_maker import PageMaker
-from doxa.report.live_words import Progress, gone_text, progress_text
-from doxa.report.live_writer import writer_of
+from doxa.text import printable
 
-__all__ = ["SHARE", "LiveRun", "LiveStatus"]
+__all__ = [
+    "SHARE",
+    "LiveRun",
+    "LiveStatus",
+    "Progress",
+    "Writer",
+    "gone_text",
+    "live_page",
+    "progress_text",
+    "waiting_page",
+    "writer_of",
+]
+
+_COMMANDS = {"structure": "learn", "parameters": "fit"}
+
+
+class Progress(NamedTuple):
+    """What a run file says of how far its run is."""
+
+    state: str  # "before" there is a file, "warm-up", "running", "finished", or "stopped" before its end
+    kind: str = "structure"
+    chains: int = 0
+    draws: int = 0  # kept, of each chain
+    planned: int | None = None  # None: as many as it takes
+    warmup: int = 0  # draws that were discarded
+    stop: str | None = None  # why it finished
+    since: float | None = None  # when its writer began, in seconds since 1970
+
+
+def progress_text(progress: Progress, path: Path, now: float | None = None) -> str:
+    """One or two sentences; ``now`` is the time in seconds since 1970.
+
+    Examples
+    --------
+    >>> print(progress_text(Progress("running", chains=4, draws=1200, planned=4000, since=0.0), Path("r.doxa"), 35.0))
+    Running: 1200 draws of 4000 of each of 4 chains, 35 s so far, not finished.
+    >>> print(progress_text(Progress("warm-up", since=0.0), Path("r.doxa"), now=150.0))
+    In the warm-up or before it, 2 min 30 s so far; no draws are kept yet. The page comes with the first that are.
+    """
+    now = time.time() if now is None else now
+    sofar = "" if progress.since is None else f", {_time_text(max(0.0, now - progress.since))} so far"
+    of_plan = "" if progress.planned is None else f" of {progress.planned}"
+    chains = "1 chain" if progress.chains == 1 else f"each of {progress.chains} chains"
+    match progress.state:
+        case "before":
+            return f"The run has no file yet{sofar}: its table is being read. The page comes with the first draws."
+        case "warm-up":
+            done = f": {progress.warmup} draws of each chain" if progress.warmup else " or before it"
+            return f"In the warm-up{done}{sofar}; no draws are kept yet. The page comes with the first that are."
+        case "running":
+            return f"Running: {progress.draws} draws{of_plan} of {chains}{sofar}, not finished."
+        case "finished":
+            return f"Finished: {progress.draws} draws of {chains}. {progress.stop or ''}".rstrip()
+        case _:
+            command = _COMMANDS.get(progress.kind, "learn")
+            return (
+                f"Stopped before its end: {progress.draws} draws{of_plan} of {chains}. "
+                f"Go on with it by: doxa {command} --resume {printable(str(path))}"
+            )
+
+
+def gone_text(path: Path) -> str:
+    """What a page says when nobody answers it any more."""
+    return (
+        "The run has ended, or what served this page is gone. The page stays as it is; one of the whole run is made "
+        f"by: doxa report {printable(str(path))} -o report.html"
+    )
+
+
+def _time_text(seconds: float) -> str:
+    """Seconds, minutes or hours.
+
+    Examples
+    --------
+    >>> _time_text(59.4), _time_text(3599.0), _time_text(7300.0)
+    ('59 s', '59 min 59 s', '2 h 1 min')
+    """
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def live_page(report: str, number: int, draws: int, gone: str) -> str:
+    """A report with the bar.
+
+    Parameters
+    ----------
+    report : str
+        As `doxa.report.writing.page_text` makes it.
+    number : int
+        Of the page, from 1: a page with a larger number is newer.
+    draws : int
+        Of each chain, that the page shows.
+    gone : str
+        What to say when nobody answers any more.
+    """
+    script, style = own_text("live.js"), own_text("live.css")
+    page = _once(report, "default-src 'none'; ", "default-src 'none'; connect-src 'self'; ")
+    page = _once(page, "script-src ", f"script-src {hash_source(script)} ")
+    page = _once(page, "style-src ", f"style-src {hash_source(style)} ")
+    page = _once(page, "</head>", f"<style>{style}</style>\n</head>")
+    page = _once(page, "<main ", f"{_bar(number, draws, gone)}\n<main ")
+    body, end, rest = page.rpartition("</body>")
+    return f"{body}<script>{script}</script>\n{end}{rest}"
+
+
+def waiting_page(text: str, gone: str) -> str:
+    """A page for the time before the first draws: it says so, and gives way to the first report."""
+    script, styles = own_text("live.js"), own_text("page.css") + own_text("live.css")
+    policy = (
+        f"default-src 'none'; connect-src 'self'; script-src {hash_source(script)}; style-src {hash_source(styles)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    head = {"policy": policy, "title": "A run that has begun, doxa", "styles": f"<style>{styles}</style>"}
+    return f"""{filled("head.html", head).rstrip()}
+<body>
+{_bar(0, 0, gone)}
+<main id="main">
+<section aria-labelledby="waiting">
+<h1 id="waiting">There is nothing to show yet</h1>
+<p id="live-waiting">{html.escape(text)}</p>
+<p class="note">This page looks every two seconds and shows the report once there are draws. Closing it does not stop
+the run.</p>
+</section>
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _bar(number: int, draws: int, gone: str) -> str:
+    return f"""<aside id="live" aria-label="Live view of the run" data-page="{number}" data-draws="{draws}"
+ data-gone="{html.escape(gone)}">
+<p id="live-text">Asking how far the run is.</p>
+<p class="live-tools">
+<label><input type="checkbox" id="live-follow" checked> show newer draws as they come</label>
+<button type="button" id="live-show" hidden>Show the newer draws now</button>
+</p>
+<p id="live-said" class="hidden" role="status"></p>
+</aside>"""
+
+
+def _once(text: str, old: str, new: str) -> str:
+    """The first ``old`` changed to ``new``: all that is looked for comes before anything from the data."""
+    if old not in text:
+        raise ValueError(f"the report holds no {old!r}")
+    return text.replace(old, new, 1)
+
+
+_HOLDER = re.compile(r"process (\d{1,9}) on (.+)")
+
+
+class Writer(NamedTuple):
+    """Who writes a run file."""
+
+    alive: bool | None  # None: cannot tell from here
+    since: float | None  # seconds since 1970
+
+
+def writer_of(path: Path) -> Writer:
+    """The process that writes a run file, by the sidecar of its lease (`doxa.estimates.store.lease`).
+
+    Examples
+    --------
+    >>> writer_of(Path("no such run.doxa"))
+    Writer(alive=False, since=None)
+    """
+    real = path.resolve()
+    sidecar = real.with_name(real.name + ".lock")
+    try:
+        with sidecar.open("rb") as file:
+            since = os.fstat(file.fileno()).st_mtime
+            holder = _HOLDER.fullmatch(file.read(200).decode("utf-8", "replace").strip())
+    except FileNotFoundError:
+        return Writer(None if sys.platform == "win32" else False, None)
+    except OSError:
+        return Writer(None, None)
+    if holder is None or holder[2] != socket.gethostname() or sys.platform == "win32":
+        return Writer(None, since)
+    try:
+        os.kill(int(holder[1]), 0)
+    except ProcessLookupError:
+        return Writer(False, None)  # killed: who ends in order takes the sidecar away
+    except OSError:
+        pass  # it is another user's, and alive
+    return Writer(True, since)
+
 
 SHARE = 0.04  # of the processor time of the run, that making pages may take
 _LEAST_DRAWS = 4  # of a page: with fewer there is no error to give

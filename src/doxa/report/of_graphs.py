@@ -1,19 +1,320 @@
-"""What a page about a posterior over graphs shows."""
+"""What a page about a posterior over graphs shows.
+
+Verdict and facts of a run, in words: what heads the page.
+
+Evidence on convergence: traces, ranks, and how far chains agree.
+
+What the inspector shows of every node: parent sets, their parameters, Markov blanket, missing cells, queries.
+
+Missing cells on the page: the probabilities of their states, as far as there is room.
+
+Answers to try on the page, packed: three characters for a probability and its error.
+
+For every pair of columns y and x, P(y | x) and P(y | do(x)); of tables with many columns, the pairs that tell most of
+each other.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from doxa.report.evidence import evidence
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import DoxaError
+from doxa.estimates.ranks import rank_shares
+from doxa.report.families import family_tables
 from doxa.report.graphs import graphs
-from doxa.report.inspection import inspection
-from doxa.report.run_facts import run_facts, verdict
+from doxa.report.numbers import decimals, significant
+from doxa.report.packing import DIGITS
+from doxa.report.regressions import regressions
+from doxa.report.simulation import PairAnswers, simulate_pairs
+from doxa.report.verdicts import closing_facts, verdict_box
+from doxa.structure.averaging.impute import cell_chances
+from doxa.structure.averaging.means import mean_over_draws
+from doxa.structure.posterior.summary import cap_text, prior_text
+from doxa.text import printable
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.estimates.diagnostics import RealDiagnosis
+    from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = ["of_graphs"]
+__all__ = [
+    "ERROR_STEPS",
+    "MOST_ANSWERS",
+    "MOST_CELLS",
+    "MOST_POINTS",
+    "evidence",
+    "imputed_cells",
+    "inspection",
+    "of_graphs",
+    "pair_answers",
+    "run_facts",
+    "verdict",
+]
+
+MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
+_MOST_STATES = 1000  # of all columns together, whose pairs are counted
+_NONE = len(DIGITS) ** 2 - 1
+ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
+
+Floats = NDArray[np.float64]
+
+
+def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
+    """Answers, packed; or ``why`` there are none.
+
+    Returns
+    -------
+    dict
+        ``pairs``: y * n_nodes + x of the pairs of columns, in order; ``seen`` and ``done``: text with three characters
+        for each state of y and each of x, pair after pair, y by y, first P (two digits of base 64, in 1/4000; the
+        largest number for none), then the place of its error among ``steps``.
+    """
+    n_states = sum(draws.n_states)
+    if n_states > _MOST_STATES:
+        return {"why": f"The columns have {n_states} states, too many for simulated answers: ask posterior.query."}
+    seen = simulate_pairs(draws)
+    done = simulate_pairs(draws, intervene=True)
+    pairs = _chosen_pairs(seen)
+    return {
+        "why": "",
+        "all": len(pairs) == len(draws.names) * (len(draws.names) - 1),
+        "pairs": [y * len(draws.names) + x for y, x in pairs],
+        "steps": ERROR_STEPS.tolist(),
+        "networks": seen.n_networks,
+        "rows": seen.n_rows,
+        "marginal": decimals(np.diagonal(seen.joint), 4),
+        "seen": _packed(seen, pairs),
+        "done": _packed(done, pairs),
+    }
+
+
+def _chosen_pairs(seen: PairAnswers) -> list[tuple[int, int]]:
+    """Pairs (y, x), the most informative first as far as there is room; in the order of the columns."""
+    information = _mutual_information(seen)
+    sizes = np.diff(seen.starts)
+    size = np.outer(sizes, sizes)
+    y, x = np.triu_indices(len(sizes), 1)
+    order = np.argsort(-np.round(information[y, x], 12), kind="stable")
+    room = np.cumsum(2 * size[y[order], x[order]]) <= MOST_ANSWERS
+    kept = [(int(y[k]), int(x[k])) for k in order[room]]
+    return sorted(kept + [(b, a) for a, b in kept])
+
+
+def _mutual_information(seen: PairAnswers) -> Floats:
+    """Of all pairs of columns, nats."""
+    share = np.diagonal(seen.joint)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(seen.joint > 0, seen.joint * np.log(seen.joint / np.outer(share, share)), 0.0)
+    summed = np.add.reduceat(np.add.reduceat(terms, seen.starts[:-1], axis=0), seen.starts[:-1], axis=1)
+    return np.asarray(summed)
+
+
+def _packed(answers: PairAnswers, pairs: list[tuple[int, int]]) -> str:
+    unknown = np.isnan(answers.probability)
+    p = np.where(unknown, _NONE, np.round(np.nan_to_num(answers.probability) * 4000)).astype(np.int64)
+    step = np.searchsorted(ERROR_STEPS, np.nan_to_num(answers.mcse)).clip(0, len(DIGITS) - 1)
+    digits = np.array(list(DIGITS))
+    cells = np.char.add(np.char.add(digits[p // 64], digits[p % 64]), digits[step])
+    begin = answers.starts
+    return "".join("".join(cells[begin[y] : begin[y + 1], begin[x] : begin[x + 1]].ravel()) for y, x in pairs)
+
+
+MOST_CELLS = 1000  # of all columns together
+_MOST_OF_ONE = 200  # cells of one column
+
+
+def imputed_cells(draws: NetworkDraws) -> dict[str, Any]:
+    """The missing cells, column by column.
+
+    Returns
+    -------
+    dict
+        ``why`` says why there are none to show, though cells are missing.  ``columns`` has an entry for each node:
+        ``n`` missing cells, the first ``rows`` of them (of the source, from 0), ``p``, a list of probabilities for
+        each, and ``mcse``, the largest Monte Carlo error of these.
+    """
+    completed = draws.completed
+    if not completed.table.n_missing:
+        return {"why": "", "columns": []}
+    if not completed.table.has_row_order:
+        return {"why": "The rows of the table were counted where they are, so that cells have no place.", "columns": []}
+    missing_cells = [np.flatnonzero(column >= 0) for column in completed.missing_cell_of.T]
+    most = min(_MOST_OF_ONE, max(1, MOST_CELLS // sum(rows.size > 0 for rows in missing_cells)))
+    return {"why": "", "columns": [_column(draws, j, rows, most) for j, rows in enumerate(missing_cells)]}
+
+
+def _column(draws: NetworkDraws, j: int, rows: NDArray[np.intp], most: int) -> dict[str, Any]:
+    if not rows.size:
+        return {"n": 0, "rows": [], "p": [], "mcse": None}
+    source = draws.completed.source_row[rows]
+    first = np.argsort(source, kind="stable")[:most]
+    chances = cell_chances(draws, j, rows[first])
+    means = mean_over_draws(chances.reshape(*draws.shape, -1), draws.reference_ess)
+    p = means.value[:-1].reshape(len(first), -1)
+    return {
+        "n": int(rows.size),
+        "rows": source[first].tolist(),
+        "p": [decimals(row, 3) for row in p],
+        "mcse": significant([means.errors[:-1].max()], 2)[0],
+    }
+
+
+_MOST_SETS = 6  # parent sets of a node
+_MOST_MEMBERS = 12  # of a Markov blanket
+_LEAST_MEMBER = 0.01
+_ROOM_FOR_SETS = 1500  # parent sets of all nodes together
+
+
+def inspection(posterior: StructurePosterior) -> dict[str, Any]:
+    """All that the inspector shows; ``missing`` says why there are no tables and no answers, if there are none."""
+    sets = _parent_sets(posterior)
+    found: dict[str, Any] = {"sets": sets, "blankets": _blankets(posterior), "missing": ""}
+    draws, why = _networks(posterior)
+    if draws is None:
+        return found | {"missing": why}
+    return found | {
+        "states": [list(states) for states in draws.states],
+        "tables": family_tables(draws, sets),
+        "regressions": regressions(draws, sets),
+        "cells": imputed_cells(draws),
+        "answers": pair_answers(draws),
+    }
+
+
+def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:
+    """The networks that tables and answers come from, or why there are none."""
+    from doxa.structure.averaging.posterior import Posterior
+
+    if not isinstance(posterior, Posterior):
+        return None, "This posterior is over graphs alone and knows no table."
+    try:
+        return posterior.network_draws(), ""
+    except (DoxaError, OSError) as error:
+        return None, f"The table of this posterior could not be used: {error}."
+
+
+def _parent_sets(posterior: StructurePosterior) -> list[list[dict[str, Any]]]:
+    """Of every node, its probable parent sets."""
+    position = {name: k for k, name in enumerate(posterior.names)}
+    most = max(2, min(_MOST_SETS, _ROOM_FOR_SETS // len(posterior.names)))
+    found = []
+    for name in posterior.names:
+        frame = posterior.parent_sets(name, most)
+        columns = zip(
+            frame["parents"],
+            decimals(frame["probability"], 4),
+            significant(frame["mcse"], 2),
+            decimals(frame["r_hat"], 3),
+            strict=True,
+        )
+        found.append(
+            [
+                {"parents": [position[parent] for parent in own], "p": p, "mcse": e, "r_hat": r}
+                for own, p, e, r in columns
+            ]
+        )
+    return found
+
+
+def _blankets(posterior: StructurePosterior) -> list[list[list[Any]]]:
+    """Of every node, the probable members of its Markov blanket: [member, probability, error]."""
+    frame: pd.DataFrame = posterior.markov_blankets()
+    frame = frame[frame["probability"] >= _LEAST_MEMBER]
+    position = {name: k for k, name in enumerate(posterior.names)}
+    found: list[list[list[Any]]] = [[] for _ in posterior.names]
+    columns = zip(
+        frame["node"], frame["member"], decimals(frame["probability"], 3), significant(frame["mcse"], 2), strict=True
+    )
+    for node, member, p, error in columns:
+        own = found[position[node]]
+        if len(own) < _MOST_MEMBERS:
+            own.append([position[member], p, error])
+    return found
+
+
+MOST_POINTS = 2000  # of a trace, over all chains
+
+
+def evidence(posterior: StructurePosterior) -> dict[str, Any]:
+    """Traces and ranks of log score and number of edges, and their diagnoses."""
+    n_chains, n_draws = posterior.n_edges.shape
+    step = -(-n_draws * n_chains // MOST_POINTS)
+    shown = np.arange(0, n_draws, step)
+    log_score, n_edges = posterior.log_score, posterior.n_edges
+    return {
+        "step": int(step),
+        "n_draws": n_draws,
+        "draws": shown.tolist(),
+        "log_score": [decimals(chain[shown], 2) for chain in log_score],
+        "n_edges": [chain[shown].tolist() for chain in n_edges],
+        "ranks": {
+            "log_score": _ranks(np.round(log_score, 6)),
+            "n_edges": _ranks(n_edges.astype(np.float64)),
+        },
+        "quantities": [
+            _diagnosis("log score", posterior.log_score_diagnosis),
+            _diagnosis("number of edges", posterior.n_edges_diagnosis),
+        ],
+    }
+
+
+def _ranks(draws: NDArray[np.float64]) -> list[Any]:
+    return [decimals(chain, 3) for chain in rank_shares(draws)]
+
+
+def _diagnosis(name: str, found: RealDiagnosis) -> dict[str, Any]:
+    mean, mcse = found.estimate.value, found.estimate.mcse
+    return {
+        "name": name,
+        "mean": decimals([mean], 2)[0],
+        "mcse": significant([mcse], 2)[0],
+        "ess": decimals([found.bulk_ess], 0)[0],
+        "r_hat": decimals([found.r_hat], 4)[0],
+    }
+
+
+def verdict(posterior: StructurePosterior) -> dict[str, str]:
+    """Whether to trust the run; see `verdict_box`."""
+    return verdict_box(posterior.judgement)
+
+
+def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str]]:
+    """Names and values: data, model, run, versions and times."""
+    options, trace = posterior.options, posterior.trace
+    n_chains, n_draws = posterior.n_edges.shape
+    exact = posterior.sampler.name == "exact"
+    facts = [
+        ("Data", f"{options.n_rows} rows, {len(posterior.names)} columns, {options.n_missing or 'no'} missing cells"),
+        ("Digest of the data", options.data_digest or "not known"),
+        ("Score", options.score.text),
+        ("Prior", f"{prior_text(posterior)}; {cap_text(posterior)}"),
+        ("Sampler", "sum over all graphs" if exact else repr(posterior.sampler)),
+        ("Draws", f"{n_chains} {'chain' if n_chains == 1 else 'chains'} of {n_draws} {_drawn(posterior)}"),
+    ]
+    if not exact and "proposed" in trace.info:
+        accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
+        facts.append(("Accepted", f"{accepted:.1%} of the proposals"))
+    facts.append(("Seed", "not known" if trace.entropy is None else str(trace.entropy)))
+    if posterior.stop is not None:
+        facts.append(("Time", f"{posterior.stop.seconds:.3g} s, warm-up not included"))
+    if posterior.source is not None and posterior.source.get("source"):
+        facts.append(("File", printable(PurePath(str(posterior.source["source"])).name)))
+    facts += closing_facts(("doxa", "numpy", "numba"), written)
+    return [list(fact) for fact in facts]
+
+
+def _drawn(posterior: StructurePosterior) -> str:
+    if posterior.sampler.name == "exact":
+        return "independent draws, for what has no exact sum"
+    trace = posterior.trace
+    return f"draws, one every {trace.thin} steps, after {trace.n_warmup} steps of warm-up"
 
 
 def of_graphs(posterior: StructurePosterior, written: datetime) -> dict[str, Any]:

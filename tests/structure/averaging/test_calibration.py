@@ -21,7 +21,7 @@ from calibration_cases import (
 )
 
 from doxa.data import Table
-from doxa.structure.cases.incomplete import sweeps
+from doxa.structure.cases.incomplete import sampler as sweeps
 from support.broken_sweeps import childless_sweep
 from support.checks import FALSE_ALARM
 

@@ -20,7 +20,7 @@ from doxa.structure.limits import capped
 from doxa.structure.moves.escalation import EscalatingSampler
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.tempered import TemperedSampler
-from doxa.structure.runs.audit import audit_completions, audit_graphs
+from doxa.structure.runs.running import audit_completions, audit_graphs
 from support.run_files import contents
 from support.tables import skewed_table
 

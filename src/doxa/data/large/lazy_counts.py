@@ -33,7 +33,7 @@ Parts = Iterator[NDArray[Any]]
 class Asked(NamedTuple):
     """What is to be counted."""
 
-    codes: Sequence[nw.Expr]  # of the columns that blocks name, as `doxa.data.large.lazy_codes` writes them
+    codes: Sequence[nw.Expr]  # of the columns that blocks name, as `doxa.data.large.lazy_engine` writes them
     blocks: Sequence[tuple[int, ...]]  # positions among these
     radices: NDArray[np.int64]  # number of states, one more where there are missing cells
     has_missing: NDArray[np.bool_]

@@ -1,25 +1,208 @@
 """A finished trace in a new run file, whole or not at all.
 
 The states of the chains are not known any more: such a file can be read for ever, and not gone on with.
+
+Beginning a run file, opening it to continue the run, and opening it to read.
+
+Whoever writes takes the lease first.  Whoever continues a run says what it is to be continued with, and every
+difference from what it was started with is named.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store.header import RunFileError, RunHeader
-from doxa.estimates.store.opening import create_run
+from doxa.estimates.store.file import create_file, open_read_only, open_to_write, real_path
+from doxa.estimates.store.header import RunFileError, RunHeader, with_free_options
+from doxa.estimates.store.header_row import MAX_HEADER, insert_header
+from doxa.estimates.store.lease import Lease
+from doxa.estimates.store.reader import RunReader
 from doxa.estimates.store.rounds import ChainRound, Round
+from doxa.estimates.store.writer import RunWriter
 from doxa.estimates.trace import Trace
 
-__all__ = ["check_can_go_on", "write_trace"]
+__all__ = ["MAX_RUN_BYTES", "check_can_go_on", "create_run", "open_reader", "open_writer", "write_trace"]
+
+MAX_RUN_BYTES = 2**34  # of a file, and of its draws in memory, unless the caller allows more
+
+
+def create_run(path: str | os.PathLike[str], header: RunHeader) -> RunWriter:
+    """Begin a run file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A name that is not taken.
+    header : RunHeader
+        What the run is started with.
+
+    Returns
+    -------
+    RunWriter
+        Holding the lease; close it, or use it in a ``with`` statement.
+
+    Raises
+    ------
+    RunFileError
+        If the name is taken, or the file cannot be made.
+    LeaseHeldError
+        If another process is writing a run of that name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from doxa.estimates.store import ChainRound, Round
+    >>> rng = np.random.default_rng(1)
+    >>> header = RunHeader("toy", {"draws": 2}, "no data", {}, n_chains=1)
+    >>> draws = {"x": rng.normal(size=2)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with create_run(f"{folder}/run.doxa", header) as run:
+    ...         run.commit(Round("sampling", 2, [ChainRound(draws, {}, {"at": 2}, rng.bit_generator.state)]))
+    ...     with open_reader(f"{folder}/run.doxa") as run:
+    ...         print(run.n_draws, run.states()[0][0], np.array_equal(run.trace()["x"][0], draws["x"]))
+    2 {'at': 2} True
+    """
+    named = Path(path) if isinstance(path, (str, os.PathLike)) else path
+    target = real_path(path)
+    if os.path.lexists(named) and not target.exists():
+        raise RunFileError(f"'{named}' is a link that leads nowhere; delete it or choose another name")
+    if not target.parent.is_dir():
+        raise RunFileError(f"'{target}' cannot be made: the folder '{target.parent}' does not exist; create it first")
+    body = header.to_json()
+    if len(body) > MAX_HEADER:
+        raise ArgumentError(f"the options of the run take {len(body)} characters; at most {MAX_HEADER} can be kept")
+    return _with_lease(target, lambda: _create(target, body))
+
+
+def open_writer(
+    path: str | os.PathLike[str],
+    expect: RunHeader | None = None,
+    *,
+    free: Collection[str] = (),
+    free_versions: Collection[str] = (),
+    max_bytes: int = MAX_RUN_BYTES,
+) -> RunWriter:
+    """Open a run file to continue it.
+
+    Parameters
+    ----------
+    path : str or path-like
+    expect : RunHeader, optional
+        What the run is to be continued with; not compared when left out.  Its ``created``, and its ``entropy`` when
+        None, are not compared either.
+    free : collection of str
+        Options that may differ, such as the number of draws.  The file takes over their new values.
+    free_versions : collection of str
+        Programs whose versions may differ.
+    max_bytes : int
+        Largest file, and largest size of its draws in memory, that is opened.
+
+    Returns
+    -------
+    RunWriter
+        Holding the lease; close it, or use it in a ``with`` statement.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, is damaged, or was started in another way; every difference is named.
+    LeaseHeldError
+        If another process is writing it.
+    """
+    target = real_path(path)
+    if not target.exists():
+        raise RunFileError(f"there is no run file '{target}'")
+
+    def open_checked() -> tuple[sqlite3.Connection, int]:
+        return open_to_write(target, max_bytes), max_bytes
+
+    writer = _with_lease(target, open_checked)
+    try:
+        if expect is not None:
+            _take_over(writer, expect, free, free_versions)
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def open_reader(path: str | os.PathLike[str], *, max_bytes: int = MAX_RUN_BYTES, check: bool = True) -> RunReader:
+    """Open a run file for reading, also while it is written.
+
+    Parameters
+    ----------
+    path : str or path-like
+    max_bytes : int
+        Largest file, and largest size of its draws in memory, that is opened.
+    check : bool, default=True
+        Run SQLite's integrity check, which reads the whole file.  The schema is compared and checksums are verified in
+        any case.
+
+    Returns
+    -------
+    RunReader
+        Close it, or use it in a ``with`` statement.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no run, or is damaged.
+
+    Notes
+    -----
+    Nothing is written, with one exception: if a killed writer left a transaction half done, and no writer lives, it is
+    undone.
+    """
+    target = real_path(path)
+    connection = open_read_only(target, max_bytes, check=check)
+    try:
+        return RunReader(target, connection, max_bytes)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _with_lease(path: Path, open_file: Callable[[], tuple[sqlite3.Connection, int]]) -> RunWriter:
+    lease = Lease(path)
+    try:
+        connection, max_bytes = open_file()
+        try:
+            return RunWriter(path, connection, max_bytes, lease)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        lease.release()
+        raise
+
+
+def _create(path: Path, body: str) -> tuple[sqlite3.Connection, int]:
+    def fill(connection: sqlite3.Connection) -> None:
+        insert_header(connection, body)
+
+    create_file(path, fill)
+    return open_to_write(path, MAX_RUN_BYTES), MAX_RUN_BYTES
+
+
+def _take_over(writer: RunWriter, expect: RunHeader, free: Collection[str], free_versions: Collection[str]) -> None:
+    differences = list(writer.header.differences(expect, free, free_versions))
+    if differences:
+        listed = "".join(f"\n  {line}" for line in differences)
+        raise RunFileError(
+            f"'{writer.path}' cannot be continued, because it was started in another way:{listed}\n"
+            "Continue it with what it was started with, or start a run in another file"
+        )
+    writer.change_header(with_free_options(writer.header, expect, free))
+
 
 _BYTES_OF_A_ROUND = 2**25  # what is written at once is held in memory
 

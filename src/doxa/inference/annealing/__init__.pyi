@@ -6,11 +6,11 @@ from doxa.inference.annealing.cooling import cool as cool
 from doxa.inference.annealing.coupling import NotCoupledError as NotCoupledError
 from doxa.inference.annealing.coupling import draw_by_coupling as draw_by_coupling
 from doxa.inference.annealing.coupling import turn_over as turn_over
-from doxa.inference.annealing.elimination import TooWideError as TooWideError
-from doxa.inference.annealing.elimination import draw_by_elimination as draw_by_elimination
-from doxa.inference.annealing.elimination import elimination_cost as elimination_cost
 from doxa.inference.annealing.exact_draws import ExactDraws as ExactDraws
+from doxa.inference.annealing.exact_draws import TooWideError as TooWideError
+from doxa.inference.annealing.exact_draws import draw_by_elimination as draw_by_elimination
 from doxa.inference.annealing.exact_draws import draw_exactly as draw_exactly
+from doxa.inference.annealing.exact_draws import elimination_cost as elimination_cost
 from doxa.inference.annealing.network_paths import NetworkPath as NetworkPath
 from doxa.inference.annealing.network_paths import condition_spins as condition_spins
 from doxa.inference.annealing.network_paths import directed_path as directed_path

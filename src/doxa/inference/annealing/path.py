@@ -160,7 +160,7 @@ def anneal_back(
     -------
     Reversed
         Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.coupling` and
-        `doxa.inference.annealing.elimination` make such.
+        `doxa.inference.annealing.exact_draws` make such.
 
     Examples
     --------

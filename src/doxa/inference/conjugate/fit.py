@@ -1,4 +1,13 @@
-"""`conjugate_mean_field`: the best product of factors found for a conjugate network, and its bound on the evidence."""
+r"""`conjugate_mean_field`: the best product of factors found for a conjugate network, and its bound on the evidence.
+
+`ConjugateProblem`: the bound that mean field maximises in a conjugate network, and its updates.
+
+.. math:: \log p(\text{given}) \ge L(q) = \sum_v E_q [\log p(z_v \mid z_{pa(v)})] + \sum_{v\ \text{hidden}} H(q_v),
+
+with :math:`q = \prod_v q_v` (the lecture notes' formulas 24 and 25).  The best factor given the others has as natural
+parameters the sum of the messages of the node and its children (formula 28; Winn & Bishop 2005 call it variational
+message passing).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +19,127 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
-from doxa.inference.conjugate.nodes import Node
-from doxa.inference.conjugate.problem import conjugate_problem
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.conjugate.factors import CategoricalFactor, Known
+from doxa.inference.conjugate.nodes import Factors, Node
 from doxa.inference.mean_field import Start, climb
 from doxa.inference.mean_field.fit import best_of, check_search
+from doxa.models.dag import Dag
 
-__all__ = ["ConjugateMeanField", "conjugate_mean_field"]
+__all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ConjugateProblem:
+    """Nodes and what was observed of them; made by `conjugate_problem`."""
+
+    nodes: Mapping[str, Node]
+    given: Mapping[str, Known]
+    order: tuple[str, ...]  # of the hidden nodes, parents first
+    children: Mapping[str, tuple[str, ...]]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no node joins two hidden ones, so that the best q is the posterior itself."""
+        scopes = [{name, *node.parents} - set(self.given) for name, node in self.nodes.items()]
+        return all(len(scope) < 2 for scope in scopes)
+
+    def start(self, rng: np.random.Generator | None = None) -> dict[str, Any]:
+        """A q to begin at: factors as their parents' means have them, or moved at random."""
+        q: dict[str, Any] = dict(self.given)
+        for name in self.order:
+            node = self.nodes[name]
+            missing = {p: self._blank(p) for p in (*node.parents, name) if p not in q}
+            found = node.family.from_natural(node.message(name, name, q | missing), node.size)
+            q[name] = found if rng is None else found.moved(rng)
+        return q
+
+    def elbo(self, q: Factors) -> float:
+        """The bound at q, nats."""
+        return self._bound(q)[0]
+
+    def entropy(self, q: Factors) -> float:
+        """Entropy of q, nats."""
+        return self._bound(q)[2]
+
+    def natural(self, q: Factors, name: str) -> _Floats:
+        """Natural parameters of the best factor of a hidden node given the others."""
+        messages = [self.nodes[name].message(name, name, q)]
+        messages += [self.nodes[child].message(child, name, q) for child in self.children[name]]
+        return np.asarray(sum(messages))
+
+    def updated(self, q: Factors, name: str) -> dict[str, Any]:
+        """q with the best factor of one hidden node: the bound does not decrease."""
+        node = self.nodes[name]
+        return {**q, name: node.family.from_natural(self.natural(q, name), node.size)}
+
+    def step(self, q: Factors) -> tuple[dict[str, Any], float]:
+        """One sweep, categorical nodes first: the new q, and the largest change of a mean relative to 1 + its size."""
+        new = dict(q)
+        # Centres that were drawn apart part the cases; cases that were drawn at random hardly part the centres.
+        for name in sorted(self.order, key=lambda name: self.nodes[name].family is not CategoricalFactor):
+            new = self.updated(new, name)
+        changes = [np.abs(new[name].mean - q[name].mean) / (1 + np.abs(q[name].mean)) for name in self.order]
+        return new, float(max((change.max() for change in changes), default=0.0))
+
+    def _bound(self, q: Factors) -> tuple[float, float, float]:
+        """Bound, sum of the sizes of its terms, entropy."""
+        terms = [node.expected_log(name, q) for name, node in self.nodes.items()]
+        entropies = [q[name].entropy for name in self.order]
+        return sum(terms) + sum(entropies), float(np.abs(terms + entropies).sum()), sum(entropies)
+
+    def _blank(self, name: str) -> Known:
+        """What stands for a node that has no factor yet; a message to a node itself does not depend on it."""
+        return Known(np.zeros(self.nodes[name].size))
+
+
+def conjugate_problem(nodes: Mapping[str, Node], given: Mapping[str, ArrayLike]) -> ConjugateProblem:
+    """Prepare a network for mean field.
+
+    Parameters
+    ----------
+    nodes : mapping of str to Node
+        `Normal`, `Gamma`, `Categorical` and `Mixture` nodes by name.
+    given : mapping of str to array_like
+        What was observed, by node: all elements of it.  The others are hidden.
+
+    Returns
+    -------
+    ConjugateProblem
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a parent is no node, or of the wrong kind or size, nodes depend on themselves, or an observation does not
+        fit its node.
+
+    Examples
+    --------
+    >>> from doxa.inference.conjugate import Normal
+    >>> nodes = {"level": Normal(0.0, 1.0), "seen": Normal(slopes={"level": [[1.0], [1.0]]})}
+    >>> problem = conjugate_problem(nodes, {"seen": [1.0, 2.0]})
+    >>> problem.updated(problem.start(), "level")["level"].mean
+    array([1.])
+    """
+    if not isinstance(nodes, Mapping) or not isinstance(given, Mapping):
+        raise ArgumentTypeError("nodes and given must be mappings by name: {'level': Normal(0.0, 1.0)}")
+    for name, node in nodes.items():
+        if not isinstance(node, Node):
+            raise ArgumentTypeError(f"nodes[{name!r}] is {node!r}; give a Normal, Gamma, Categorical or Mixture")
+        for parent in node.parents:
+            if parent not in nodes:
+                raise ArgumentError(f"{name!r} has the parent {parent!r}, which is no node; nodes are {list(nodes)}")
+    dag = Dag.from_parents({name: node.parents for name, node in nodes.items()})
+    for name, node in nodes.items():
+        node.check_parents(name, nodes)
+    for name in given:
+        if name not in nodes:
+            raise ArgumentError(f"given has {name!r}, which is no node; nodes are {list(nodes)}")
+    known = {name: nodes[name].known(name, value) for name, value in given.items()}
+    order = tuple(name for name in dag.topological_order() if name not in known)
+    return ConjugateProblem(dict(nodes), known, order, {name: dag.children(name) for name in order})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

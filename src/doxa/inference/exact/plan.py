@@ -3,12 +3,19 @@
 A plan finds the contraction tree, counts what each kind of answer costs, and answers: all marginals and log Z
 (`ContractionPlan.run`), the joint distribution of a few variables (`ContractionPlan.joint`), the most probable states
 (`ContractionPlan.most_probable`).  New evidence on the same variables changes values only, so a plan serves it again.
+
+Checks of scopes and factors, with words.
+
+The way back from the largest product to the states that have it.
+
+Run a program: on plain numbers, and on logarithms where their range is too small.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,16 +23,224 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.inference.exact.arguments import check_factors, check_scopes
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
 from doxa.inference.exact.budget import Budget, BudgetError, Cost
-from doxa.inference.exact.execution import execute, execute_logs
-from doxa.inference.exact.most_probable import MostProbable, trace_back
+from doxa.inference.exact.kernels import LIFT, load, prepare, run_logs, run_products, settle
 from doxa.inference.exact.orders import TooWideError
 from doxa.inference.exact.program import Program, Purpose, write_program
 from doxa.inference.exact.tree import ContractionTree, Scope, grow_tree
 from doxa.models.factors import Factor
+from doxa.sampling.workers import single_threaded_products
 
-__all__ = ["ContractionPlan", "ExactResult", "Joint", "plan_contraction"]
+__all__ = [
+    "ContractionPlan",
+    "ExactResult",
+    "Joint",
+    "MostProbable",
+    "Run",
+    "check_factors",
+    "check_scopes",
+    "execute",
+    "execute_logs",
+    "plan_contraction",
+    "trace_back",
+]
+
+
+class Run(NamedTuple):
+    """The array after a run."""
+
+    log_z: float  # nats
+    numbers: NDArray[np.float64]
+    are_logs: bool
+
+    def root(self, tree: ContractionTree, program: Program) -> NDArray[np.float64]:
+        """Entries of the last table, proportional to the joint distribution of the variables kept."""
+        first = program.places[tree.root]
+        return self._plain(self.numbers[first : first + tree.n_entries(tree.scopes[tree.root])])
+
+    def marginals(self, tree: ContractionTree, program: Program) -> list[NDArray[np.float64]]:
+        """Distribution of every variable of the tree, in the order of positions."""
+        if not tree.sizes:
+            return []
+        sizes = np.array(tree.sizes)
+        ends = np.cumsum(sizes)
+        numbers = self.numbers[program.marginals : program.marginals + ends[-1]]
+        starts = ends - sizes
+        if self.are_logs:
+            numbers = np.exp(numbers - np.repeat(np.maximum.reduceat(numbers, starts), sizes))
+        probabilities = numbers / np.repeat(np.add.reduceat(numbers, starts), sizes)
+        return [probabilities[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def _plain(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.exp(numbers - numbers.max()) if self.are_logs else numbers
+
+
+def execute(tree: ContractionTree, program: Program, factors: Sequence[Factor]) -> Run:
+    """Sum products of plain numbers, and of logarithms if any entry on the way is out of their range."""
+    numbers = _stage(tree, program, factors)
+    bits = numbers.view(np.int64)
+    exponent, lowest = np.zeros((2, program.n_tables), dtype=np.int64)
+    peaks = np.empty(tree.n_leaves)
+    entries = np.array([tree.n_entries(scope) for scope in tree.scopes[: tree.n_leaves]], dtype=np.int64)
+    numbers[program.one] = 1.0
+    in_range, scaling = load(numbers, bits, entries, peaks, exponent, lowest), 0
+    if in_range:
+        with single_threaded_products() if program.products else nullcontext():
+            in_range, scaling = _products(program, numbers, bits, exponent, lowest)
+    if not in_range:
+        del numbers, bits
+        return execute_logs(tree, program, factors, is_sum=True)
+    first = program.places[tree.root]
+    total = float(numbers[first : first + tree.n_entries(tree.scopes[tree.root])].sum())
+    if total == 0.0:
+        return Run(-math.inf, numbers, are_logs=False)
+    mantissa, exponent_of_total = math.frexp(total)
+    power = exponent_of_total - scaling - LIFT * tree.n_leaves
+    return Run(math.fsum([*peaks.tolist(), math.log(mantissa), power * math.log(2)]), numbers, are_logs=False)
+
+
+def _products(
+    program: Program,
+    numbers: NDArray[np.float64],
+    bits: NDArray[np.int64],
+    exponent: NDArray[np.int64],
+    lowest: NDArray[np.int64],
+) -> tuple[bool, int]:
+    """Whether all stayed in range, and the scaling in all; loops run compiled, between the large matrix products."""
+    instructions, loops = program.arrays
+    counter = np.zeros(program.deepest + 1, dtype=np.int64)
+    in_range, scaling, done = True, 0, 0
+    for at, product in [*program.products.items(), (len(instructions), None)]:
+        fits, scale = run_products(done, at, numbers, bits, instructions, loops, exponent, lowest, counter)
+        in_range, scaling, done = in_range and fits, scaling + scale, at + 1
+        if product is not None and in_range:
+            row = instructions[at]
+            scale, fits, swap = prepare(row, exponent, lowest)
+            target, size, x, y = row[:4].tolist()
+            x_size, y_size = (math.prod(shape) for shape in product.shapes[1:])
+            tables = numbers[target : target + size], numbers[x : x + x_size], numbers[y : y + y_size]
+            product.run(*tables, math.ldexp(1.0, scale), swap=swap)
+            in_range = settle(numbers, bits, row, exponent, lowest, counter) and fits
+            scaling += (scale + int(counter[0])) * int(row[-1])
+        if not in_range:
+            break
+    return in_range, scaling
+
+
+def execute_logs(tree: ContractionTree, program: Program, factors: Sequence[Factor], *, is_sum: bool) -> Run:
+    """Run on logarithms: sums of products, or the largest product, whose logarithm is then ``log_z``."""
+    numbers = _stage(tree, program, factors)
+    instructions, loops = program.arrays
+    numbers[program.one] = 0.0
+    work = np.empty(int(instructions[:, 1].max(initial=0)) if is_sum else 0)
+    run_logs(numbers, work, is_sum, instructions, loops, np.zeros(program.deepest + 1, dtype=np.int64))
+    first = program.places[tree.root]
+    root = numbers[first : first + tree.n_entries(tree.scopes[tree.root])]
+    log_z = float(np.logaddexp.reduce(root)) if is_sum else float(root.max())
+    return Run(log_z, numbers, are_logs=True)
+
+
+def _stage(tree: ContractionTree, program: Program, factors: Sequence[Factor]) -> NDArray[np.float64]:
+    """The program's array, with the factors at its start and their axes in order."""
+    numbers = np.empty(program.n_numbers)
+    tables = [np.zeros(1)]
+    if factors:
+        both = zip(factors, tree.leaf_axes, strict=True)
+        tables = [factor.log_values.transpose(axes).ravel() for factor, axes in both]
+    leaves = numbers[: program.leaf_numbers]
+    np.concatenate(tables, out=leaves)
+    if np.isnan(leaves).any() or leaves.max() == np.inf:
+        for at, factor in enumerate(factors):
+            if np.isnan(factor.log_values).any() or factor.log_values.max() == np.inf:
+                raise ArgumentError(f"factors[{at}] contains nan or +inf; a log value is finite, or -inf where 0")
+    return numbers
+
+
+class MostProbable(NamedTuple):
+    """The states of all variables that are most probable together."""
+
+    states: tuple[int, ...]  # [variable]; of several best, one; 0 without a factor; -1 where no state is possible
+    log_value: float  # log of the product of the factors there, nats; subtract log Z for the log probability
+    gap: float  # nats to the next best states; 0 (up to rounding, 1e-10 or so) where the best are not alone
+
+
+def trace_back(tree: ContractionTree, program: Program, run: Run, n_states: Sequence[int]) -> MostProbable:
+    """Choose the variables that each step summed out, from the last step to the first.
+
+    When a step is reached, the variables of its result are chosen; the best choice of those it summed out is the
+    largest entry of its two tables there.  Second best states differ from the best first at some step, and then at
+    best take the second entry there: so the smallest distance between the two entries is the distance to the next best.
+    """
+    if run.log_z == -math.inf:
+        return MostProbable((-1,) * len(n_states), -math.inf, 0.0)
+    gap = math.inf
+    chosen: dict[int, int] = {}  # position: state
+
+    def slice_of(table: int, order: list[int]) -> NDArray[np.float64] | float:
+        """Entries of a table at the chosen states, with an axis for each position in ``order``."""
+        if table < 0:
+            return 0.0
+        scope = tree.scopes[table]
+        shape = [tree.sizes[position] for position in scope]
+        first = program.places[table]
+        values = run.numbers[first : first + math.prod(shape)].reshape(shape)
+        at = values[tuple([chosen.get(position, slice(None)) for position in scope])]
+        return at.reshape([tree.sizes[position] if position in scope else 1 for position in order])
+
+    def choose(order: list[int], left: int, right: int) -> float:
+        sizes = [tree.sizes[position] for position in order]
+        values = np.broadcast_to(slice_of(left, order) + slice_of(right, order), sizes).flatten()
+        best = int(values.argmax())
+        chosen.update(zip(order, map(int, np.unravel_index(best, sizes)), strict=True))
+        value, values[best] = values[best], -np.inf
+        return float(value - values.max())
+
+    gap = min(gap, choose(list(tree.scopes[tree.root]), tree.root, -1))
+    for step in reversed(tree.steps):
+        scopes = {*tree.scopes[step.left], *(tree.scopes[step.right] if step.right >= 0 else ())}
+        gone = sorted(scopes - set(tree.scopes[step.result]))
+        if gone:
+            gap = min(gap, choose(gone, step.left, step.right))
+    states = [0] * len(n_states)
+    for position, state in chosen.items():
+        states[tree.variables[position]] = state
+    return MostProbable(tuple(states), run.log_z, gap)
+
+
+def check_scopes(
+    n_states: Sequence[int], scopes: Sequence[Sequence[int]], keep: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[Scope, ...], Scope]:
+    """Return all three as tuples of ints, or raise `ArgumentError`."""
+    sizes = tuple([check_whole(f"n_states[{at}]", size, 1) for at, size in enumerate(n_states)])
+    checked = tuple([_variables(f"scopes[{at}]", scope, len(sizes)) for at, scope in enumerate(scopes)])
+    return sizes, checked, _variables("keep", keep, len(sizes))
+
+
+def _variables(name: str, variables: Sequence[int], n: int) -> Scope:
+    scope = tuple([int(variable) for variable in variables])
+    if len(set(scope)) < len(scope):
+        raise ArgumentError(f"{name} is {scope}; a variable may be named once")
+    for variable in scope:
+        if not 0 <= variable < n:
+            raise ArgumentError(f"{name} is {scope}; variables are 0..{n - 1}, as many as n_states has entries")
+    return scope
+
+
+def check_factors(n_states: Sequence[int], scopes: Sequence[Scope], factors: Sequence[Factor]) -> None:
+    """Raise `ArgumentError` where factors are not over the scopes that were planned for; values are not looked at."""
+    if len(factors) != len(scopes):
+        raise ArgumentError(f"factors has {len(factors)} entries; the plan was made for {len(scopes)}: make a new one")
+    for at, (scope, factor) in enumerate(zip(scopes, factors, strict=True)):
+        if factor.variables != scope:
+            raise ArgumentError(
+                f"factors[{at}] is over variables {tuple(factor.variables)}; the plan was made for {scope}: "
+                "make a new plan, or give the factors in their old order"
+            )
+        shape = tuple([n_states[variable] for variable in scope])
+        if factor.log_values.shape != shape:
+            raise ArgumentError(f"factors[{at}] has shape {factor.log_values.shape}; its variables have {shape} states")
 
 
 class ExactResult(NamedTuple):

@@ -7,11 +7,21 @@ one, so one forward and one reverse pass give all marginals (Darwiche 2003).
 
 Only tables over which a variable is summed out, and those above them, need adjoints.  Places in the array are given
 away as soon as nothing reads them any more.
+
+`Places`: which part of one long array a table lives in.
+
+`MatrixProduct`: instructions that are worth a call of BLAS, which multiplies ten times faster than loops do.
+
+An instruction is a matrix product where each of its axes is shared by two or three of its tables: *rows* by the target
+and x, *columns* by the target and y, *inner* axes by x and y, *batch* axes by all.  Its tables are put in that order,
+multiplied, and the product is put back into the order of the target's axes.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -21,11 +31,117 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.inference.exact.budget import Cost
-from doxa.inference.exact.places import Places
-from doxa.inference.exact.products import MatrixProduct, as_matrix_product
 from doxa.inference.exact.tree import ContractionTree, Scope, Step
 
-__all__ = ["Program", "Purpose", "write_program"]
+__all__ = ["MatrixProduct", "Places", "Program", "Purpose", "as_matrix_product", "write_program"]
+
+_LEAST_WORK = 256
+_LEAST_REUSE = 2
+
+Numbers = NDArray[np.float64]
+Loop = tuple[int, int, int, int]  # size, strides of target, x and y
+
+_BATCH, _ROW, _COLUMN, _INNER = (True, True, True), (True, True, False), (True, False, True), (False, True, True)
+
+
+class MatrixProduct(NamedTuple):
+    """How the three tables of an instruction become matrices: shapes of their axes, and the order of these."""
+
+    shapes: tuple[tuple[int, ...], ...]  # of target, x and y in memory
+    orders: tuple[
+        tuple[int, ...], ...
+    ]  # of the axes: (batch, row, column), (batch, row, inner), (batch, inner, column)
+    n_batch: int
+    n_rows: int
+    n_columns: int
+    n_inner: int
+
+    @property
+    def n_extra(self) -> int:
+        """Numbers in the copies that a call makes, at most."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def run(self, target: Numbers, x: Numbers, y: Numbers, scale: float, *, swap: bool) -> None:
+        """Set ``target`` to the products of x, y and scale, by which y is multiplied if ``swap``; all are flat."""
+        left, right = x.reshape(self.shapes[1]).transpose(self.orders[1]), y.reshape(self.shapes[2])
+        right = right.transpose(self.orders[2])
+        if swap:
+            right = np.multiply(right, scale, order="C")
+        else:
+            left = np.multiply(left, scale, order="C")
+        left = left.reshape(self.n_batch, self.n_rows, self.n_inner)
+        right = right.reshape(self.n_batch, self.n_inner, self.n_columns)
+        view = target.reshape(self.shapes[0]).transpose(self.orders[0])
+        view[...] = np.matmul(left, right).reshape(view.shape)
+
+
+def as_matrix_product(loops: Sequence[Loop]) -> MatrixProduct | None:
+    """The matrix product that an instruction is, or nothing if it is none or not worth it; innermost loop first."""
+    kinds = [(loop[1] > 0, loop[2] > 0, loop[3] > 0) for loop in loops]
+    if _INNER not in kinds or not {_BATCH, _ROW, _COLUMN, _INNER}.issuperset(kinds):
+        return None
+    sizes = [math.prod([loop[0] for loop, kind in zip(loops, kinds, strict=True) if kind == one]) for one in _KINDS]
+    n_batch, n_rows, n_columns, n_inner = sizes
+    moved = n_batch * (n_rows * n_columns + n_rows * n_inner + n_inner * n_columns)
+    if n_rows * n_columns * n_inner < _LEAST_WORK or n_batch * n_rows * n_columns * n_inner < _LEAST_REUSE * moved:
+        return None
+    shapes, orders = [], []
+    for table, order in enumerate(((_BATCH, _ROW, _COLUMN), (_BATCH, _ROW, _INNER), (_BATCH, _INNER, _COLUMN))):
+        own = [at for at in reversed(range(len(loops))) if kinds[at][table]]  # outermost first, as in memory
+        shapes.append(tuple([loops[at][0] for at in own]))
+        orders.append(tuple(sorted(range(len(own)), key=lambda k: order.index(kinds[own[k]]))))
+    return MatrixProduct(tuple(shapes), tuple(orders), n_batch, n_rows, n_columns, n_inner)
+
+
+_KINDS = (_BATCH, _ROW, _COLUMN, _INNER)
+
+
+_SMALL = 4096  # numbers; fewer are not worth a search for a gap
+
+
+class Places:
+    """Places in an array that grows at its end; the smallest gap that is wide enough is filled first.
+
+    Examples
+    --------
+    >>> places = Places(100)
+    >>> places.take(5000), places.take(5000), places.end
+    (100, 5100, 10100)
+    >>> places.give_back(100, 5000)
+    >>> places.take(4500), places.end
+    (100, 10100)
+    """
+
+    def __init__(self, start: int) -> None:
+        self.end = start  # length of the array so far
+        self._gaps: list[tuple[int, int]] = []  # (first, end), increasing, never touching
+
+    def take(self, size: int) -> int:
+        """Find a place for ``size`` numbers."""
+        fits = [gap for gap in self._gaps if gap[1] - gap[0] >= size] if size >= _SMALL else []
+        if fits:
+            first, end = min(fits, key=lambda gap: (gap[1] - gap[0], gap))
+            at = self._gaps.index((first, end))
+            self._gaps[at : at + 1] = [(first + size, end)] if first + size < end else []
+            return first
+        last_gap_grows = self._gaps and size >= _SMALL and self._gaps[-1][1] == self.end
+        first = self._gaps.pop()[0] if last_gap_grows else self.end
+        self.end = first + size
+        return first
+
+    def give_back(self, first: int, size: int) -> None:
+        """Free a place; small ones stay taken."""
+        if size < _SMALL:
+            return
+        end = first + size
+        at = bisect_left(self._gaps, (first, end))
+        if at < len(self._gaps) and self._gaps[at][0] == end:
+            end = self._gaps.pop(at)[1]
+        if at and self._gaps[at - 1][1] == first:
+            at -= 1
+            first = self._gaps.pop(at)[0]
+        self._gaps.insert(at, (first, end))
+
 
 _WORTH_A_LOOK = 2_048  # terms of an instruction that may be a matrix product
 _NOTHING = -1  # in place of a table: the number 1

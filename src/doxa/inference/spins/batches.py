@@ -20,7 +20,7 @@ from doxa.inference.spins.words import N_WORDS
 
 __all__ = ["N_PLANES", "Batches", "batches_of"]
 
-N_PLANES = 10  # see `doxa.inference.spins.bit_parallel_kernels`: one word in 16 needs more; with 6 or 8 it is slower
+N_PLANES = 10  # see `doxa.inference.spins.bit_parallel`: one word in 16 needs more; with 6 or 8 it is slower
 
 Integers = NDArray[np.int64]
 

@@ -1,25 +1,212 @@
 r"""`IsingBitParallel`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
 
 Any graph, any couplings and fields.  How 64 chains are drawn with a few words of random bits, and why that is exact, is
-in `doxa.inference.spins.bit_parallel_kernels`; the order of the sites in `doxa.inference.spins.batches`.
+in `doxa.inference.spins.bit_parallel`; the order of the sites in `doxa.inference.spins.batches`.
+
+Compiled loops of `doxa.inference.spins.bit_parallel`: bit l of a site's word is the spin of chain l.
+
+A spin is up where a random number u in [0, 1) lies below the threshold of its class.  Both are compared digit by binary
+digit, for 64 chains at once: a random word is one digit of u in every chain, and the matching digit of the threshold is
+a Boolean function of the neighbours' words, the union of the classes whose digit is 1.  Where the two digits differ,
+the chain is decided: up if the threshold's is the 1.  Half of the undecided are decided by each digit, whatever the
+thresholds; what ten digits leave open, 64 / 1024 chains a word, is settled one by one with 54 digits more.  So u has
+64 digits, fresh for every chain: the spin is up with probability threshold / 2^64 exactly, independently of the others.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._jit import hot, inlined, lowest_bit
 from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import BaseSampler, Draws
-from doxa.inference.spins.bit_parallel_kernels import N_GROUPS, N_LANES, advance_bit_parallel
-from doxa.inference.spins.masks import WORK_SIZE
+from doxa.inference.spins.batches import N_PLANES
+from doxa.inference.spins.masks import MASKS, WORK_SIZE, add_neighbour, begin_masks, class_of
 from doxa.inference.spins.model import IsingModel
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.random_words import fresh_streams, next_word, next_words, uniform
+from doxa.inference.spins.words import chosen, load, same, shifted_right, store
 
-__all__ = ["BitParallelState", "IsingBitParallel", "unpack_lanes"]
+__all__ = [
+    "LANES_PER_GROUP",
+    "N_GROUPS",
+    "N_LANES",
+    "BitParallelState",
+    "IsingBitParallel",
+    "advance_bit_parallel",
+    "unpack_lanes",
+]
+
+N_LANES = 64
+N_GROUPS = 8  # chains whose conditional probabilities are summed together: one byte of the word
+LANES_PER_GROUP = N_LANES // N_GROUPS
+
+_ALL = 2**64 - 1
+_SETTLE_EVERY = 31  # a byte of a tally grows by at most 8 a sweep
+_DIGITS = np.uint64(N_PLANES)
+_TO_UNIT = 2.0**-64
+
+
+@hot
+def advance_bit_parallel(
+    batches: Any,
+    graph: Any,
+    fields: Any,
+    words: Any,
+    streams: Any,
+    work: Any,
+    lane_fields: Any,
+    tallies: Any,
+    sums: Any,
+    n_steps: int,
+    thin: int,
+    draws: Any,
+) -> None:
+    """Sweep ``n_steps`` times; ``words`` has a spare entry at its end, ``tallies`` is empty without marginals."""
+    energy, magnetisation, up, spins = draws
+    marginals = up.shape[2] > 0
+    unsettled = 0
+    for step in range(1, n_steps + 1):
+        for b in range(batches.degree.size):
+            _draw_batch(batches, b, words, streams, work, tallies)
+        for i in range(batches.wide.size):
+            _draw_wide(graph, fields, batches.wide[i], words, streams, lane_fields, sums, marginals)
+        unsettled += 1
+        if marginals and (unsettled == _SETTLE_EVERY or step % thin == 0):
+            _settle(batches, tallies, sums)
+            unsettled = 0
+        if step % thin == 0:
+            kept = step // thin - 1
+            _measure(graph, fields, words, energy[kept], magnetisation[kept])
+            for i in range(up.shape[2]):
+                for g in range(N_GROUPS):
+                    up[kept, g, i] = sums[N_GROUPS * i + g] / (LANES_PER_GROUP * thin)
+                    sums[N_GROUPS * i + g] = 0.0
+            for i in range(spins.shape[1]):
+                spins[kept, i] = words[i]
+
+
+@inlined
+def _draw_batch(batches: Any, b: int, words: Any, streams: Any, work: Any, tallies: Any) -> None:
+    n_classes = batches.n_classes[b]
+    _write_masks(batches, b, words, work)
+    if tallies.size > 0:
+        for m in range(n_classes):
+            place = batches.tallies_at[b] + 8 * m
+            store(tallies, place, load(tallies, place) + _bits_in_bytes(load(work, MASKS + 8 * m)))
+    undecided = same(np.uint64(_ALL))
+    up = undecided ^ undecided
+    for digit in range(N_PLANES):
+        table = load(batches.planes, batches.planes_at[b] + 8 * digit)
+        threshold = undecided ^ undecided
+        for m in range(n_classes):
+            threshold = threshold | chosen(load(work, MASKS + 8 * m), table, np.uint64(m))
+        u = next_words(streams)
+        up = up | (undecided & threshold & ~u)
+        undecided = undecided & ~(threshold ^ u)
+    store(work, 0, up)
+    store(work, 8, undecided)
+    for w in range(8):
+        site = batches.sites[8 * b + w]
+        if site == words.size - 1:
+            break  # filled up: no random words for it, as what the spare word holds is not part of the state
+        found = work[w]
+        left = work[8 + w]
+        while left != np.uint64(0):
+            lane = np.uint64(lowest_bit(left))
+            left &= left - np.uint64(1)
+            rest = batches.thresholds[batches.tables_at[b] + 8 * class_of(work, w, lane) + w] << _DIGITS
+            if next_word(streams, w) >> _DIGITS < rest >> _DIGITS:
+                found |= np.uint64(1) << lane
+        words[site] = found
+
+
+@inlined
+def _write_masks(batches: Any, b: int, words: Any, work: Any) -> None:
+    """Which chains are in which class, by adding one neighbour after another; every chain ends in exactly one."""
+    begin_masks(work)
+    top = 0
+    for j in range(batches.degree[b]):
+        for w in range(8):
+            signed = batches.signed[batches.signed_at[b] + 8 * j + w]
+            turned = signed >> 63
+            work[w] = words[signed ^ turned] ^ np.uint64(turned)
+        top = add_neighbour(work, load(work, 0), top, batches.strides[batches.strides_at[b] + j])
+
+
+@inlined
+def _bits_in_bytes(value: Any) -> Any:
+    """The number of set bits of each byte, in that byte."""
+    ones = same(np.uint64(0x5555555555555555))
+    twos = same(np.uint64(0x3333333333333333))
+    fours = same(np.uint64(0x0F0F0F0F0F0F0F0F))
+    pairs = value - (shifted_right(value, np.uint64(1)) & ones)
+    halves = (pairs & twos) + (shifted_right(pairs, np.uint64(2)) & twos)
+    return (halves + shifted_right(halves, np.uint64(4))) & fours
+
+
+@hot
+def _draw_wide(
+    graph: Any, fields: Any, site: int, words: Any, streams: Any, lane_fields: Any, sums: Any, marginals: bool
+) -> None:
+    """Draw a site of many classes: the local field of each chain, and its probability."""
+    lane_fields[:] = fields[site]
+    for e in range(graph.starts[site], graph.starts[site + 1]):
+        other, strength = words[graph.neighbours[e]], graph.strengths[e]
+        for lane in range(64):
+            lane_fields[lane] += strength if (other >> np.uint64(lane)) & np.uint64(1) else -strength
+    found = np.uint64(0)
+    for lane in range(64):
+        p = 1.0 / (1.0 + math.exp(-2.0 * lane_fields[lane]))
+        if uniform(streams, lane & 7) < p:
+            found |= np.uint64(1) << np.uint64(lane)
+        if marginals:
+            sums[N_GROUPS * site + lane // LANES_PER_GROUP] += p
+    words[site] = found
+
+
+@hot
+def _settle(batches: Any, tallies: Any, sums: Any) -> None:
+    """Add the probabilities that the tallies stand for to ``sums`` (site, group), and begin new tallies."""
+    for b in range(batches.degree.size):
+        for m in range(batches.n_classes[b]):
+            for w in range(8):
+                place = 8 * m + w
+                counts = tallies[batches.tallies_at[b] + place]
+                p = float(batches.thresholds[batches.tables_at[b] + place]) * _TO_UNIT
+                for g in range(N_GROUPS):
+                    count = (counts >> np.uint64(8 * g)) & np.uint64(255)
+                    sums[N_GROUPS * batches.sites[8 * b + w] + g] += float(count) * p
+    tallies[:] = 0
+
+
+@hot
+def _measure(graph: Any, fields: Any, words: Any, energy: Any, magnetisation: Any) -> None:
+    """Energy -sum J s s - sum h s and mean spin of every chain."""
+    energy[:] = 0.0
+    magnetisation[:] = 0.0
+    lowest = 0.0
+    for e in range(graph.couplings.size):
+        strength = graph.couplings[e]
+        lowest -= strength
+        differ = words[graph.edges[e, 0]] ^ words[graph.edges[e, 1]]
+        for lane in range(64):
+            energy[lane] += 2.0 * strength if (differ >> np.uint64(lane)) & np.uint64(1) else 0.0
+    n = fields.size
+    for i in range(n):
+        field, spin = fields[i], words[i]
+        lowest += field
+        for lane in range(64):
+            is_up = (spin >> np.uint64(lane)) & np.uint64(1)
+            energy[lane] -= 2.0 * field if is_up else 0.0
+            magnetisation[lane] += 1.0 if is_up else 0.0
+    for lane in range(64):
+        energy[lane] += lowest
+        magnetisation[lane] = 2.0 * magnetisation[lane] / n - 1.0
 
 
 class BitParallelState(NamedTuple):

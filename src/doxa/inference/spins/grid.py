@@ -1,21 +1,323 @@
-"""`IsingGrid`: heat bath of one Ising chain on a square grid or torus, 64 sites at a time (checkerboard)."""
+"""`IsingGrid`: heat bath of one Ising chain on a square grid or torus, 64 sites at a time (checkerboard).
+
+`GridTables`: couplings, fields and thresholds of a grid, laid out as `GridLayout` lays out its sites.
+
+Where all couplings have one size, a site's class is the number of its neighbours that are up (turned over where the
+coupling is negative), else the pattern of the four.  What is not coupled with a site counts as down.
+
+Compiled loops of `doxa.inference.spins.grid`: bit l of a word is a site of block l
+(`doxa.inference.spins.grid_layout`).
+
+Sites of one word are of one colour, hence independent given the rest, and are drawn as 64 chains are
+(`doxa.inference.spins.bit_parallel`); only the thresholds may differ from lane to lane.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from doxa._jit import hot, inlined, lowest_bit
 from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
-from doxa.inference.spins.grid_kernels import N_COUNTERS, advance_grid
-from doxa.inference.spins.grid_layout import ABOVE, LEFT, N_LANES, GridLayout, directed_couplings, grid_layout
-from doxa.inference.spins.grid_tables import GridTables, grid_tables, pack_lanes
-from doxa.inference.spins.masks import WORK_SIZE
+from doxa.inference.spins.batches import N_PLANES
+from doxa.inference.spins.classes import same_rows, thresholds_of
+from doxa.inference.spins.grid_layout import (
+    ABOVE,
+    BELOW,
+    LEFT,
+    N_LANES,
+    RIGHT,
+    GridLayout,
+    directed_couplings,
+    grid_layout,
+)
+from doxa.inference.spins.masks import MASKS, WORK_SIZE, add_neighbour, begin_masks, class_of
 from doxa.inference.spins.model import IsingModel
+from doxa.inference.spins.random_words import next_word, next_words
+from doxa.inference.spins.words import N_WORDS, load, same, store
 
-__all__ = ["IsingGrid"]
+__all__ = ["N_COUNTERS", "GridTables", "IsingGrid", "advance_grid", "grid_tables", "pack_lanes"]
+
+N_COUNTERS = 8  # binary digits of a lane's tally
+_SETTLE_EVERY = 2**N_COUNTERS - 1
+
+_ALL = 2**64 - 1
+_DIGITS = np.uint64(N_PLANES)
+_TO_UNIT = 2.0**-64
+
+
+@hot
+def advance_grid(
+    layout: Any,
+    tables: Any,
+    words: Any,
+    streams: Any,
+    work: Any,
+    tallies: Any,
+    sums: Any,
+    counts: Any,
+    n_sites: int,
+    n_steps: int,
+    thin: int,
+    draws: Any,
+) -> None:
+    """Sweep ``n_steps`` times, one colour after the other; ``tallies`` is empty without marginals."""
+    energy, magnetisation, up, packed = draws
+    unsettled = 0
+    for step in range(1, n_steps + 1):
+        _renew_halo(layout, words)
+        for b in range(layout.n_first):
+            _draw_batch(layout, tables, b, words, streams, work, tallies)
+        _renew_halo(layout, words)
+        for b in range(layout.n_first, layout.batches.shape[0]):
+            _draw_batch(layout, tables, b, words, streams, work, tallies)
+        unsettled += 1
+        if tallies.size > 0 and (unsettled == _SETTLE_EVERY or step % thin == 0):
+            _settle(layout, tables, tallies, sums, counts, unsettled)
+            unsettled = 0
+        if step % thin == 0:
+            kept = step // thin - 1
+            _renew_halo(layout, words)
+            energy[kept], magnetisation[kept] = _measure(layout, tables, words, n_sites)
+            _record(layout, words, sums, thin, up[kept], packed[kept])
+
+
+@inlined
+def _renew_halo(layout: Any, words: Any) -> None:
+    """Bits of the words at the edges of the blocks, moved to the next block; around the torus where the last ends."""
+    h, w, across = layout.h, layout.w, np.uint64(layout.n_across)
+    n_lanes = np.uint64(layout.n_down * layout.n_across)
+    lanes = np.uint64(_ALL) >> (np.uint64(64) - n_lanes)
+    first = np.uint64(0)  # lanes of the blocks of the first column
+    for a in range(layout.n_down):
+        first |= np.uint64(1) << np.uint64(a * layout.n_across)
+    last = first << (across - np.uint64(1))
+    halo = h * w
+    rest = n_lanes - across
+    if rest == np.uint64(0):  # one block high: a shift by all 64 bits is not defined
+        for x in range(w):
+            words[halo + x] = words[(h - 1) * w + x]
+            words[halo + w + x] = words[x]
+    else:
+        for x in range(w):
+            value = words[(h - 1) * w + x] & lanes
+            words[halo + x] = ((value << across) | (value >> rest)) & lanes
+            value = words[x] & lanes
+            words[halo + w + x] = ((value >> across) | (value << rest)) & lanes
+    one, back = np.uint64(1), across - np.uint64(1)
+    for y in range(h):
+        value = words[y * w + w - 1]
+        words[halo + 2 * w + y] = ((value << one) & ~first & lanes) | ((value >> back) & first)
+        value = words[y * w]
+        words[halo + 2 * w + h + y] = ((value >> one) & ~last) | ((value << back) & last)
+
+
+@inlined
+def _draw_batch(layout: Any, tables: Any, b: int, words: Any, streams: Any, work: Any, tallies: Any) -> None:
+    n_classes = tables.n_classes
+    begin_masks(work)
+    top = 0
+    for j in range(4):
+        for w in range(8):
+            word = layout.batches[b, w]
+            work[w] = words[layout.near[word, j]] if word < layout.near.shape[0] else np.uint64(0)
+        place = 32 * b + 8 * j
+        up = (load(work, 0) ^ load(tables.turned, place)) & load(tables.present, place)
+        top = add_neighbour(work, up, top, tables.strides[j])
+    if tallies.size > 0:
+        for m in range(n_classes):
+            _count(tallies, 8 * N_COUNTERS * (n_classes * b + m), load(work, MASKS + 8 * m))
+    undecided = same(np.uint64(_ALL))
+    up = undecided ^ undecided
+    place = tables.planes_at[b]
+    for _ in range(N_PLANES):
+        threshold = undecided ^ undecided
+        for m in range(n_classes):
+            threshold = threshold | (load(work, MASKS + 8 * m) & load(tables.planes, place + 8 * m))
+        place += 8 * n_classes
+        u = next_words(streams)
+        up = up | (undecided & threshold & ~u)
+        undecided = undecided & ~(threshold ^ u)
+    store(work, 0, up)
+    store(work, 8, undecided)
+    for w in range(8):
+        word = layout.batches[b, w]
+        if word >= layout.near.shape[0]:
+            break  # filled up: no random words for it
+        found = work[w]
+        left = work[8 + w]
+        while left != np.uint64(0):
+            lane = np.uint64(lowest_bit(left))
+            left &= left - np.uint64(1)
+            m = class_of(work, w, lane)
+            rest = tables.thresholds[tables.table[64 * word + np.int64(lane)] + m] << _DIGITS
+            if next_word(streams, w) >> _DIGITS < rest >> _DIGITS:
+                found |= np.uint64(1) << lane
+        words[word] = found
+
+
+@inlined
+def _count(tallies: Any, place: int, carry: Any) -> None:
+    """Add one to the tallies of the lanes of ``carry``: digit d of the 64 tallies of word w is entry 8 d + w."""
+    for d in range(N_COUNTERS):
+        digit = load(tallies, place + 8 * d)
+        store(tallies, place + 8 * d, digit ^ carry)
+        carry = digit & carry
+
+
+@hot
+def _settle(layout: Any, tables: Any, tallies: Any, sums: Any, counts: Any, largest: int) -> None:
+    """Add the probabilities that the tallies stand for to ``sums`` (word, lane), and begin new tallies."""
+    n_digits = 0
+    while (1 << n_digits) <= largest:
+        n_digits += 1
+    for b in range(layout.batches.shape[0]):
+        for m in range(tables.n_classes):
+            for w in range(8):
+                word = layout.batches[b, w]
+                if word >= layout.near.shape[0]:
+                    continue
+                place = 8 * N_COUNTERS * (tables.n_classes * b + m) + w
+                counts[:] = 0
+                for d in range(n_digits):
+                    digit = tallies[place + 8 * d]
+                    for lane in range(64):
+                        counts[lane] += ((digit >> np.uint64(lane)) & np.uint64(1)) << np.uint64(d)
+                for lane in range(64):
+                    threshold = tables.thresholds[tables.table[64 * word + lane] + m]
+                    sums[64 * word + lane] += float(counts[lane]) * (float(threshold) * _TO_UNIT)
+    tallies[:] = 0
+
+
+@hot
+def _measure(layout: Any, tables: Any, words: Any, n_sites: int) -> tuple[float, float]:
+    """Energy -sum J s s - sum h s and mean spin; halo words are fresh, and lanes without a site have no couplings."""
+    energy = 0.0
+    n_up = 0
+    for word in range(layout.near.shape[0]):
+        spin = words[word]
+        right, below = spin ^ words[layout.near[word, 3]], spin ^ words[layout.near[word, 1]]
+        found = 0.0
+        for lane in range(64):
+            place, bit = 64 * word + lane, np.uint64(lane)
+            a, c, f = tables.right[place], tables.below[place], tables.fields[place]
+            found += a if (right >> bit) & np.uint64(1) else -a
+            found += c if (below >> bit) & np.uint64(1) else -c
+            found -= f if (spin >> bit) & np.uint64(1) else -f
+            if layout.site[word, lane] >= 0 and (spin >> bit) & np.uint64(1):
+                n_up += 1
+        energy += found
+    return energy, 2.0 * n_up / n_sites - 1.0
+
+
+@hot
+def _record(layout: Any, words: Any, sums: Any, thin: int, up: Any, packed: Any) -> None:
+    """Means and spins, site by site; begin new sums."""
+    if up.size == 0 and packed.size == 0:
+        return
+    packed[:] = 0
+    for word in range(layout.near.shape[0]):
+        for lane in range(64):
+            site = layout.site[word, lane]
+            if site < 0:
+                continue
+            if up.size > 0:
+                up[site] = sums[64 * word + lane] / thin
+                sums[64 * word + lane] = 0.0
+            if packed.size > 0:
+                bit = np.uint8((words[word] >> np.uint64(lane)) & np.uint64(1))
+                packed[site >> 3] |= bit << (7 - (site & 7))
+
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+
+class GridTables(NamedTuple):
+    """Entry 64 v + l of a flat array is of lane l of word v."""
+
+    strides: Integers  # (4,)
+    n_classes: int
+    turned: Words  # entry 32 b + 8 j + w, lane: neighbour j of word w of batch b has a negative coupling
+    present: Words  # likewise: there is a coupling
+    planes_at: Integers  # (n_batches,)
+    planes: Words  # entry 8 (n_classes d + m) + w: binary digit d (0 is 1/2) of the threshold of class m, in every lane
+    table: Integers  # (h w + halo + 1) 64
+    thresholds: Words
+    right: Floats  # (h w 64,) couplings with the site to the right
+    below: Floats
+    fields: Floats
+
+
+def grid_tables(layout: GridLayout, couplings: Floats, fields: Floats) -> GridTables:
+    """Tables of couplings (4, rows, columns) and fields (n_sites,)."""
+    is_site = layout.site >= 0
+    near = np.where(is_site, couplings.reshape(4, -1)[:, layout.site], 0.0)  # (4, words, lanes)
+    field = np.where(is_site, fields[layout.site], 0.0)
+    sizes = np.unique(np.abs(couplings[couplings != 0]))
+    one_size = sizes.size <= 1
+    if one_size:
+        strides, n_classes = np.ones(4, dtype=np.int64), 5
+        keys = np.stack([field, (near != 0).sum(axis=0)], axis=-1)
+    else:
+        strides, n_classes = np.array([1, 2, 4, 8]), 16
+        keys = np.stack([field, *near], axis=-1)
+    size = float(sizes[0]) if sizes.size == 1 else 0.0
+    kind = _same(keys.reshape(-1, keys.shape[-1]).view(np.uint64))
+    own, which = np.unique(kind, return_inverse=True)
+    local = _class_fields(keys.reshape(-1, keys.shape[-1])[own], n_classes, size if one_size else None)
+    table = np.zeros((layout.spare + 1) * N_LANES, dtype=np.int64)
+    table[: which.size] = which * n_classes
+    thresholds = thresholds_of(local)
+    members = np.where(layout.batches < len(layout.site), layout.batches, layout.batches[:, :1])
+    planes_at, planes = _planes(thresholds, which.reshape(-1, N_LANES)[members])
+    at_batch = np.moveaxis(near[:, members], 0, 1)  # (batch, 4, 8, lane)
+    is_turned = (at_batch < 0) & one_size
+    return GridTables(
+        strides, n_classes,
+        aligned(pack_lanes(is_turned).reshape(-1)), aligned(pack_lanes(at_batch != 0).reshape(-1)),
+        planes_at, aligned(planes.reshape(-1)), table, thresholds.reshape(-1),
+        near[RIGHT].reshape(-1), near[BELOW].reshape(-1), field.reshape(-1),
+    )  # fmt: skip
+
+
+def pack_lanes(bits: NDArray[np.bool_]) -> Words:
+    """Words of shape (...) from lanes (..., 64)."""
+    packed = np.packbits(bits, axis=-1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u8")[..., 0].astype(np.uint64)
+
+
+def _same(rows: Words) -> Integers:
+    n, length = rows.shape
+    return same_rows(np.arange(n + 1) * length, np.ascontiguousarray(rows).reshape(-1))
+
+
+def _class_fields(keys: Floats, n_classes: int, size: float | None) -> Floats:
+    """Local fields (n_kinds, n_classes) from rows (field, number of neighbours) or (field, four couplings)."""
+    classes = np.arange(n_classes)
+    if size is not None:
+        return keys[:, :1] + size * (2 * classes - keys[:, 1:])
+    signs = 2.0 * ((classes[:, None] >> np.arange(4)) & 1) - 1
+    return np.asarray(keys[:, :1] + keys[:, 1:] @ signs.T)
+
+
+def _planes(thresholds: Words, kinds: Integers) -> tuple[Integers, Words]:
+    """Binary digits of the thresholds of every batch's lanes, kinds (n_batches, 8, 64); equal batches share them."""
+    batch = _same(kinds.reshape(len(kinds), -1).view(np.uint64))
+    own, which = np.unique(batch, return_inverse=True)
+    n_classes = thresholds.shape[1]
+    planes = np.empty((own.size, N_PLANES, n_classes, N_WORDS), dtype=np.uint64)
+    for d in range(N_PLANES):
+        digit = ((thresholds >> np.uint64(63 - d)) & np.uint64(1)).astype(bool)
+        for m in range(n_classes):
+            planes[:, d, m] = pack_lanes(digit[:, m][kinds[own]])
+    return which.reshape(-1) * (N_PLANES * n_classes * N_WORDS), planes
 
 
 @dataclass(frozen=True, eq=False)

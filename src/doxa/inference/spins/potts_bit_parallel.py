@@ -1,25 +1,284 @@
-"""`PottsBitParallel`: heat bath of 64 independent Potts chains at once, on any graph.
+r"""`PottsBitParallel`: heat bath of 64 independent Potts chains at once, on any graph.
 
-How the weights of 64 chains are worked out together is in `doxa.inference.spins.potts_bit_parallel_kernels`.
+How the weights of 64 chains are worked out together is in `doxa.inference.spins.potts_bit_parallel`.
+
+Compiled loops of `doxa.inference.spins.potts_bit_parallel`: bit l of word (i, a) is set where chain l has site i in
+state a.
+
+The weight of state a, :math:`e^{h_i(a)} \prod_j e^{J_{ij} [x_j = a]}`, is worked out for 64 chains at once: the word of
+a neighbour says in which of them to multiply.  So the work does not depend on whether couplings are equal; truth tables
+of binary digits, as Ising spins have, would need up to q^4 classes on a square lattice, not two to 16.
+
+Weights, their sums and the random numbers are those of `doxa.inference.spins.potts`, and what is drawn is exact
+in the same sense.  A state is drawn where u total first lies below the sum of the weights up to its own; as u is at
+most 1 - 2^-53, the last sum, which is the total, is always above it, and a state of weight 0 never is the first.
+
+Sixty-four floating-point numbers, one for each lane, as one value of compiled code.
+
+As `doxa.inference.spins.words`: what the compiler splits into the vector registers of the machine (eight of AVX-512, 16
+of AVX2, 32 of SSE or NEON).  ``+``, ``*`` and ``/`` work lane by lane and are rounded as single numbers are; bit l of a
+word speaks of lane l.  Compiled code only.
 """
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar, NamedTuple
+from functools import cached_property, reduce
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from doxa._jit import hot, inlined
 from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import BaseSampler, Draws, coloured_order
-from doxa.inference.spins.bit_parallel_numbers import N_LANES
-from doxa.inference.spins.potts_bit_parallel_kernels import N_GROUPS, advance_potts_bit_parallel
 from doxa.inference.spins.potts_model import PottsModel
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.random_words import fresh_streams, next_words
+from doxa.inference.spins.vectors import VectorType, as_vector, copies, reads, writes
+from doxa.inference.spins.words import EIGHT_WORDS, N_WORDS
 
-__all__ = ["PottsBitParallel", "PottsBitParallelState", "unpack_potts_lanes"]
+__all__ = [
+    "CHAINS_PER_GROUP",
+    "N_GROUPS",
+    "N_LANES",
+    "PottsBitParallel",
+    "PottsBitParallelState",
+    "advance_potts_bit_parallel",
+    "below",
+    "each",
+    "load_lanes",
+    "plus_where",
+    "random_bit_parallel",
+    "store_lanes",
+    "sum_by_place",
+    "times_where",
+    "unpack_potts_lanes",
+]
+
+N_LANES = 64
+
+_NUMBER = ir.DoubleType()
+_VECTOR = ir.VectorType(_NUMBER, N_LANES)
+_EIGHT = ir.VectorType(_NUMBER, N_WORDS)
+_PLACE = ir.IntType(32)
+
+
+class _NumbersType(VectorType):
+    label: ClassVar[str] = "BitParallelNumbers"
+    vector: ClassVar[Any] = _VECTOR
+    instructions: ClassVar[Mapping[Any, str]] = {operator.add: "fadd", operator.mul: "fmul", operator.truediv: "fdiv"}
+
+
+_numbers = as_vector(_NumbersType)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load_lanes(_typing: Any, array: Any, place: Any) -> Any:  # noqa: ARG001 (Numba reads the arguments' names)
+    """Numbers ``place`` to ``place + 63`` of a flat float64 array."""
+    return _numbers(array, types.int64), reads(_VECTOR)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_lanes(_typing: Any, array: Any, place: Any, value: Any) -> Any:  # noqa: ARG001
+    """Write them there."""
+    return types.void(array, types.int64, _numbers), writes(_VECTOR)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def each(_typing: Any, scalar: Any) -> Any:  # noqa: ARG001
+    """One number in every lane."""
+    return _numbers(types.float64), lambda _context, builder, _signature, args: copies(builder, args[0], _VECTOR)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def times_where(_typing: Any, value: Any, scalar: Any, word: Any) -> Any:  # noqa: ARG001
+    """``value``, times ``scalar`` in the lanes whose bit of ``word`` is set."""
+    return _numbers(_numbers, types.float64, types.uint64), _where("fmul")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def plus_where(_typing: Any, value: Any, scalar: Any, word: Any) -> Any:  # noqa: ARG001
+    """``value``, plus ``scalar`` in the lanes whose bit of ``word`` is set."""
+    return _numbers(_numbers, types.float64, types.uint64), _where("fadd")
+
+
+def _where(instruction: str) -> Callable[..., Any]:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        is_set = builder.bitcast(args[2], ir.VectorType(ir.IntType(1), N_LANES))
+        changed = getattr(builder, instruction)(args[0], copies(builder, args[1], _VECTOR))
+        return builder.select(is_set, changed, args[0])
+
+    return generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def below(_typing: Any, value: Any, other: Any) -> Any:  # noqa: ARG001
+    """A word with the bits of the lanes where ``value < other``."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(builder.fcmp_ordered("<", *args), ir.IntType(64))
+
+    return types.uint64(_numbers, _numbers), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def sum_by_place(_typing: Any, array: Any, place: Any, value: Any) -> Any:  # noqa: ARG001
+    """Add lanes k, k + 8, ..., k + 56 to entry ``place + k`` of a flat float64 array, for each k < 8."""
+
+    def generate(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
+        parts = []
+        for first in range(0, N_LANES, N_WORDS):
+            lanes = ir.Constant(ir.VectorType(_PLACE, N_WORDS), list(range(first, first + N_WORDS)))
+            parts.append(builder.shuffle_vector(args[2], args[2], lanes))
+        before = reads(_EIGHT)(context, builder, kinds, args[:2])
+        return writes(_EIGHT)(context, builder, kinds, (*args[:2], reduce(builder.fadd, parts, before)))
+
+    return types.void(array, types.int64, _numbers), generate
+
+
+@inlined
+def random_bit_parallel(streams: Any) -> Any:
+    """Numbers from {0, 1, ..., 2^53 - 1} / 2^53: lane 8 v + k has the v-th word from now on of stream k."""
+    a, b, c, d = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
+    e, f, g, h = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
+    return _units(a, b, c, d, e, f, g, h)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _units(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:  # noqa: ARG001
+    """The leading 53 binary digits of 64 words, as numbers in [0, 1)."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        parts = []
+        for eight in args:
+            digits = builder.lshr(eight, copies(builder, ir.Constant(ir.IntType(64), 11), eight.type))
+            parts.append(builder.fmul(builder.uitofp(digits, _EIGHT), ir.Constant(_EIGHT, [2.0**-53] * N_WORDS)))
+        while len(parts) > 1:
+            lanes = ir.Constant(ir.VectorType(_PLACE, 2 * parts[0].type.count), list(range(2 * parts[0].type.count)))
+            parts = [builder.shuffle_vector(x, y, lanes) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return _numbers(*[EIGHT_WORDS] * N_WORDS), generate
+
+
+N_GROUPS = 8  # chains g, g + 8, ... g + 56 are group g
+CHAINS_PER_GROUP = N_LANES // N_GROUPS
+
+
+@hot
+def advance_potts_bit_parallel(
+    graph: Any,
+    fields: Any,
+    weights: Any,
+    original: Any,
+    words: Any,
+    streams: Any,
+    work: Any,
+    sums: Any,
+    n_steps: int,
+    thin: int,
+    draws: Any,
+) -> None:
+    """Sweep ``n_steps`` times; ``work`` has 64 numbers a state, ``sums`` is empty without marginals."""
+    energy, shares, probability, states = draws
+    own, factors, is_tame = weights
+    (n, q), scale = fields.shape, 1.0 / (CHAINS_PER_GROUP * thin)
+    for step in range(1, n_steps + 1):
+        for i in range(n):
+            if is_tame[i]:
+                total = _weigh(graph, own, factors, words, i, q, work)
+            else:
+                total = _weigh_far(graph, own, words, i, q, work)
+            if sums.size > 0:
+                inverse = each(1.0) / total
+                for a in range(q):
+                    sum_by_place(sums, N_GROUPS * (q * i + a), load_lanes(work, N_LANES * a) * inverse)
+            _pick(work, total, streams, words, q, i)
+        if step % thin == 0:
+            kept = step // thin - 1
+            _measure(graph, fields, words, work, energy[kept], shares[kept])
+            for i in range(probability.shape[2]):
+                for a in range(q):
+                    for g in range(N_GROUPS):
+                        place = N_GROUPS * (q * i + a) + g
+                        probability[kept, g, original[i], a] = sums[place] * scale
+                        sums[place] = 0.0
+            for i in range(states.shape[1]):
+                for a in range(q):
+                    states[kept, original[i], a] = words[q * i + a]
+
+
+@inlined
+def _weigh(graph: Any, own: Any, factors: Any, words: Any, i: int, q: int, work: Any) -> Any:
+    """Weights of the states of site ``i`` in every chain, into ``work``; their sums."""
+    total = each(0.0)
+    for a in range(q):
+        weight = each(own[i, a])
+        for e in range(graph.starts[i], graph.starts[i + 1]):
+            weight = times_where(weight, factors[e], words[q * graph.neighbours[e] + a])
+        store_lanes(work, N_LANES * a, weight)
+        total = total + weight
+    return total
+
+
+@hot
+def _weigh_far(graph: Any, own: Any, words: Any, i: int, q: int, work: Any) -> Any:
+    """The weights where products could overflow: ``own`` holds logarithms, and the largest weight is 1."""
+    for lane in range(N_LANES):
+        highest = -math.inf
+        for a in range(q):
+            log_weight = own[i, a]
+            for e in range(graph.starts[i], graph.starts[i + 1]):
+                if (words[q * graph.neighbours[e] + a] >> np.uint64(lane)) & np.uint64(1):
+                    log_weight += graph.strengths[e]
+            work[N_LANES * a + lane] = log_weight
+            highest = max(highest, log_weight)
+        for a in range(q):
+            work[N_LANES * a + lane] = math.exp(work[N_LANES * a + lane] - highest)
+    total = each(0.0)
+    for a in range(q):
+        total = total + load_lanes(work, N_LANES * a)
+    return total
+
+
+@inlined
+def _pick(work: Any, total: Any, streams: Any, words: Any, q: int, i: int) -> None:
+    """Draw site ``i`` in every chain."""
+    left = random_bit_parallel(streams) * total
+    reached = each(0.0)
+    before = np.uint64(0)
+    for a in range(q):
+        reached = reached + load_lanes(work, N_LANES * a)
+        now = below(left, reached)
+        words[q * i + a] = now & ~before
+        before = now
+
+
+@hot
+def _measure(graph: Any, fields: Any, words: Any, work: Any, energy: Any, shares: Any) -> None:
+    """Energy -sum J [x = x] - sum h(x) and the share of the sites in each state, of every chain."""
+    n, q = fields.shape
+    found = each(0.0)
+    for e in range(graph.couplings.size):
+        agree = np.uint64(0)
+        for a in range(q):
+            agree |= words[q * graph.edges[e, 0] + a] & words[q * graph.edges[e, 1] + a]
+        found = plus_where(found, -graph.couplings[e], agree)
+    for a in range(q):
+        count = each(0.0)
+        for i in range(n):
+            found = plus_where(found, -fields[i, a], words[q * i + a])
+            count = plus_where(count, 1.0, words[q * i + a])
+        store_lanes(work, 0, count)
+        for lane in range(N_LANES):
+            shares[lane, a] = work[lane] / n
+    store_lanes(energy, 0, found)
 
 
 class PottsBitParallelState(NamedTuple):

@@ -2,22 +2,158 @@
 
 For each row and graph there is the probability of what was observed, and that of each state of each missing cell given
 it.  Both are exact (`doxa.structure.averaging.query` shows why mean parameters do).
+
+Probabilities of rows with missing cells, in many networks: the compiled loop.
+
+In each network the missing cells of a row fall into parts that the observed ones separate, and the states of each part
+are listed: few in rows that are mostly observed, where this is far quicker than planning an elimination.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._jit import hot
 from doxa.inference.exact import Budget, BudgetError, plan_contraction
 from doxa.models.factors import Factor
 from doxa.structure.averaging.conditional import read_budget
 from doxa.structure.averaging.draws import NetworkDraws
-from doxa.structure.averaging.row_kernels import row_in_networks
 
-__all__ = ["RowProbabilities"]
+__all__ = ["RowProbabilities", "row_in_networks"]
+
+
+@hot
+def row_in_networks(
+    row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, chances: Any
+) -> None:
+    """Fill log p(row | network) and p(missing cell = state | row, network), for every network.
+
+    Parameters
+    ----------
+    row : (n_nodes,) codes; those of missing cells are not read missing cells : number (n_nodes,) of each missing cell,
+    -1 where observed; sizes (n_missing_cells,); starts (n_missing_cells,) in `chances` tables : family (n_networks,
+    n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride,
+        child with stride 1 among the members; log values
+    limit : most states of a part to list; networks with more get nan work : owner (n_missing_cells,); digit
+    (n_missing_cells,); base, part, at (n_nodes,); step (n_nodes, n_missing_cells); logs (limit,) log_weight,
+    probabilities : (n_networks,), (n_networks, total of sizes): written
+    """
+    number, sizes, starts = missing_cells
+    family, offset, first, member, stride, values = tables
+    owner, digit, base, part, at, step, logs = work
+    n_missing_cells = sizes.size
+    for t in range(family.shape[0]):
+        for k in range(n_missing_cells):
+            owner[k] = k
+        total, n_dependent = 0.0, 0
+        for node in range(row.size):
+            f = family[t, node]
+            place, missing_cell = offset[t, node], -1
+            for e in range(first[f], first[f + 1]):
+                k = number[member[e]]
+                if k < 0:
+                    place += row[member[e]] * stride[e]
+                    continue
+                if missing_cell < 0:
+                    missing_cell = k
+                    for other in range(n_missing_cells):
+                        step[n_dependent, other] = 0
+                step[n_dependent, k] = stride[e]
+                _join(owner, missing_cell, k)
+            if missing_cell < 0:
+                total += values[place]
+            else:
+                base[n_dependent], part[n_dependent] = place, missing_cell
+                n_dependent += 1
+        for k in range(n_missing_cells):
+            if _root(owner, k) == k:
+                total += _list_part(
+                    k, sizes, starts, values, owner, digit, base, part, at, step, logs, n_dependent, limit,
+                    chances, t,
+                )  # fmt: skip
+        log_weight[t] = total
+
+
+@hot
+def _root(owner: Any, k: int) -> int:
+    while owner[k] != k:
+        k = owner[k]
+    return k
+
+
+@hot
+def _join(owner: Any, a: int, b: int) -> None:
+    owner[_root(owner, a)] = _root(owner, b)
+
+
+@hot
+def _list_part(
+    root: int, sizes: Any, starts: Any, values: Any, owner: Any, digit: Any, base: Any, part: Any, at: Any, step: Any,
+    logs: Any, n_dependent: int, limit: int, chances: Any, t: int,
+) -> float:  # fmt: skip
+    """Log of the sum over the states of one part; its marginals into row ``t`` of ``chances``."""
+    n_cases = 1
+    for k in range(sizes.size):
+        if _root(owner, k) == root:
+            n_cases *= sizes[k]
+            digit[k] = 0
+            if n_cases > limit:
+                return math.nan
+    for d in range(n_dependent):  # -1: a family of another part
+        if _root(owner, part[d]) == root:
+            at[d] = base[d]
+        else:
+            at[d] = -1
+    peak = -math.inf
+    for case in range(n_cases):
+        log_p = 0.0
+        for d in range(n_dependent):
+            if at[d] >= 0:
+                log_p += values[at[d]]
+        logs[case] = log_p
+        peak = max(peak, log_p)
+        _next(root, sizes, owner, digit, at, step, n_dependent)
+    total = 0.0
+    for k in range(sizes.size):
+        if _root(owner, k) == root:
+            digit[k] = 0
+            for s in range(sizes[k]):
+                chances[t, starts[k] + s] = 0.0
+    for case in range(n_cases):
+        weight = math.exp(logs[case] - peak)
+        total += weight
+        for k in range(sizes.size):
+            if _root(owner, k) == root:
+                chances[t, starts[k] + digit[k]] += weight
+        _next(root, sizes, owner, digit, at, step, 0)
+    for k in range(sizes.size):
+        if _root(owner, k) == root:
+            for s in range(sizes[k]):
+                chances[t, starts[k] + s] /= total
+    return peak + math.log(total)
+
+
+@hot
+def _next(root: int, sizes: Any, owner: Any, digit: Any, at: Any, step: Any, n_dependent: int) -> None:
+    """Move on to the next states of a part, and every place with them; after the last comes the first."""
+    for k in range(sizes.size):
+        if _root(owner, k) != root:
+            continue
+        digit[k] += 1
+        around = digit[k] == sizes[k]
+        move = 1 - sizes[k] if around else 1
+        for d in range(n_dependent):
+            if at[d] >= 0:
+                at[d] += move * step[d, k]
+        if not around:
+            return
+        digit[k] = 0
+
 
 Floats = NDArray[np.float64]
 

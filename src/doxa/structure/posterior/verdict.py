@@ -6,7 +6,7 @@ asks whether they have come to agree: in the log score (split, rank-normalised R
 different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
 thousand has an R-hat that means little, and no influence.
 Last, the slowest of all quantities must have enough effective draws, and an audit with other moves must have found
-nothing that the chains have missed (`doxa.structure.runs.audit`).
+nothing that the chains have missed (`doxa.structure.runs.running`).
 """
 
 from __future__ import annotations

@@ -1,40 +1,258 @@
-"""A run over graphs from a plan: sampled, alone or together with what is missing."""
+r"""A run over graphs from a plan: sampled, alone or together with what is missing.
+
+What a structure run watches: is it settled after warm-up, and accurate enough to stop?
+
+Probabilities of edges and adjacencies are watched by their Monte Carlo errors, which grow where chains disagree; the
+log score and the number of edges by R-hat and effective draws, since they show a chain in another mode soonest.  What
+is accurate enough is decided in `doxa.estimates.accuracy`.
+
+The audit of a run that seems to have converged: is there a mode that none of its chains has seen?
+
+Chains that agree prove nothing of a mode that none of them can reach.  So before a run is called *Converged*, a search
+with moves that its sampler does not have (`doxa.structure.moves.order_search`), from orders of the chains' own graphs
+and from random ones, looks for a graph that scores more than all that was sampled; and for each node a search from
+large parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a
+posterior that is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there,
+and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was
+missed.
+
+Where cells are missing, graphs are compared on completions: those at which the chains stand.
+
+How long the audit may take is counted in steps, about a twentieth of the run's; a seed of its own makes it the same for
+the same run.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.estimates.stopping import Audit, Shortfall, Until
+from doxa.errors import ArgumentError
+from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
+from doxa.estimates.diagnostics import diagnose_real
+from doxa.estimates.stopping import Audit, Shortfall, Until, worst_shortfall
 from doxa.estimates.store.stops import keep_stop
 from doxa.estimates.trace import Trace
+from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Finding, check_one_end, run_chains
 from doxa.sampling.runner import Sampler
 from doxa.structure.cases.incomplete import IncompleteData
 from doxa.structure.cases.incomplete.logistic_sampler import logistic_sampler
 from doxa.structure.cases.incomplete.sampler import usual_steps
 from doxa.structure.cases.incomplete.tempered import sampler_with_cells
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
+from doxa.structure.moves.large_families import with_large_family
+from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.posterior.structure_posterior import StructurePosterior
-from doxa.structure.runs.audit import Missed, audit_completions, audit_graphs
 from doxa.structure.runs.files import go_on
-from doxa.structure.runs.monitor import check_quantities, has_settled, missing
 from doxa.structure.runs.plan import RunPlan, scores_of
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
 
-__all__ = ["resume_run", "run_plan"]
+__all__ = [
+    "Missed",
+    "audit_completions",
+    "audit_graphs",
+    "check_quantities",
+    "has_settled",
+    "missing",
+    "resume_run",
+    "run_plan",
+]
+
+_SEED = 20262
+_SHARE = 20  # of the run's steps, one in so many goes into the audit's chain
+_DRAWS, _LEAST_DRAWS = 250, 60  # of that chain; a quarter of them first, which are not looked at
+_NATS = 2.0  # by which its mean log score exceeds that of the sample: more is a mode with more probability
+_EDGE = 0.5  # by which an edge's frequency differs where the chain is in graphs of another kind
+_ALIKE = 0.8  # of those edges, how many a sampled graph has as the chain has them, if it is of that kind
+_FAR_BELOW = -7.0  # nats under the sample: a mode with a thousandth of its probability
+
+
+class Missed(NamedTuple):
+    """A graph from which a chain comes to what the others have not seen."""
+
+    why: str  # in words
+    rows: NDArray[np.uint64]  # adjacency rows, (n_nodes, n_words)
+    chain: int = 0  # on the completion of this chain
+
+
+def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Missed | None:
+    """Audit a run over graphs of a complete table.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+    limits : Limits
+    trace : Trace
+        With ``rows`` and ``log_score``.
+    """
+    log_score = trace["log_score"]
+    best = log_score.argmax(axis=1)
+    graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
+    sampled = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0]))
+    return _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
+
+
+def audit_completions(
+    completions: Sequence[FamilyScores], limits: Limits, graphs: NDArray[np.uint64], steps: int
+) -> Missed | None:
+    """Audit a run over graphs and missing cells, on the completions at which its chains stand.
+
+    Parameters
+    ----------
+    completions : sequence of FamilyScores
+        The scores of each chain's completion.
+    limits : Limits
+    graphs : ndarray of uint64, shape (n_chains, n_nodes, n_words)
+        Each chain's graph.
+    steps : int
+        Structure steps of the run.
+    """
+    for chain, (scores, rows) in enumerate(zip(completions, graphs, strict=True)):
+        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        n_draws = _n_draws(steps // len(graphs), sampler.thin)
+        draws = _late(sampler, rows, n_draws)
+        best = draws["rows"][draws["log_score"].argmax()]
+        sampled = unpack_rows(draws["rows"], len(rows))
+        missed = _missed(scores, limits, [best], draws["log_score"], sampled, steps // len(graphs))
+        if missed is not None:
+            return Missed(f"given the missing cells of one draw, {missed.why}", missed.rows, chain)
+    return None
+
+
+def _missed(
+    scores: FamilyScores,
+    limits: Limits,
+    graphs: Sequence[NDArray[np.uint64]],
+    log_score: NDArray[np.float64],
+    sampled: NDArray[np.bool_],
+    steps: int,
+) -> Missed | None:
+    """What the audit finds."""
+    rng = np.random.default_rng(_SEED)
+    table = parent_sets(scores, limits, 1.0)
+    known = float(log_score.max())
+    best = search_orders(table, rng, graphs, looks=steps)
+    candidates = [] if best is None else [best.rows]
+    larger = with_large_family(scores, limits, table, graphs[0], rng)
+    candidates += [] if larger is None else [larger]
+    for rows in candidates:
+        gain = float(local_weights(scores, rows[None]).sum()) - known
+        if gain <= 1e-6:
+            continue
+        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
+        above = float(draws["log_score"].mean() - log_score.mean())
+        there = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
+        if above > _NATS or (above > _FAR_BELOW and not _is_known(there, sampled)):
+            return Missed(
+                f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
+                f"there stays {above:+.1f} nats from the others: they have missed a mode",
+                rows,
+            )
+    return None
+
+
+def _is_known(there: NDArray[np.float64], sampled: NDArray[np.bool_]) -> bool:
+    """Whether the sample has graphs of the kind in which a chain is, by the edges that tell the two apart."""
+    telling = np.abs(there - sampled.mean(axis=0)) > _EDGE
+    if not telling.any():
+        return True
+    alike = (sampled[:, telling] == (there[telling] > 0.5)).mean(axis=1)
+    return bool(alike.max() >= _ALIKE)
+
+
+def _n_draws(steps: int, thin: int) -> int:
+    return int(np.clip(steps // _SHARE // thin, _LEAST_DRAWS, _DRAWS))
+
+
+def _late(sampler: StructureSampler, rows: NDArray[np.uint64], n_draws: int) -> dict[str, NDArray[Any]]:
+    """Draws of a chain from a graph, after a quarter of its way."""
+    rng = np.random.default_rng([_SEED, 1])
+    _, draws, _ = sampler.run(sampler.start_at(rows), sampler.thin * n_draws, rng)
+    return {name: values[n_draws // 4 :] for name, values in draws.items()}
+
+
+_RUN_WIDE = ("log_score", "n_edges")
+
+
+def check_quantities(until: Until, names: tuple[str, ...]) -> None:
+    """Raise `ArgumentError` when ``until`` monitors something that the run does not have."""
+    known = {*_RUN_WIDE, *_pair_names(names, "->"), *_pair_names(names, "--")}
+    for name in until.quantities or ():
+        if name not in known:
+            raise ArgumentError(
+                f"until.quantities names {name!r}, which is not monitored; write an edge as "
+                f"'{names[0]} -> {names[1]}', an adjacency as '{names[0]} -- {names[1]}', or one of "
+                f"{', '.join(_RUN_WIDE)}"
+            )
+
+
+def has_settled(trace: Trace) -> bool:
+    """Whether the chains of one warm-up epoch agree in the log score and the number of edges."""
+    return all(is_settled(diagnose_real(trace[name].astype(np.float64)).r_hat) for name in _RUN_WIDE)
+
+
+def missing(posterior: StructurePosterior, until: Until) -> Shortfall | None:
+    """The monitored quantity that is farthest from what ``until`` asks; None when all are there, at two looks."""
+    trace = posterior.trace
+
+    def assess(n_draws: int) -> Shortfall | None:
+        part = posterior if n_draws == trace.n_draws else _beginning(posterior, n_draws)
+        return worst_shortfall([*_run_wide(part, until), *_probabilities(part, until)])
+
+    return confirmed(assess, trace.n_draws, until, trace.n_warmup // trace.thin)
+
+
+def _beginning(posterior: StructurePosterior, n_draws: int) -> StructurePosterior:
+    """The posterior by the first draws of each chain."""
+    draws = {name: posterior.trace[name][:, :n_draws] for name in posterior.trace.names}
+    return type(posterior)(posterior.names, Trace(draws), posterior.sampler, posterior.options)
+
+
+def _run_wide(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall]:
+    for name, diagnosis in zip(_RUN_WIDE, (posterior.log_score_diagnosis, posterior.n_edges_diagnosis), strict=True):
+        yield from real_shortfalls(name, diagnosis, until)
+
+
+def _probabilities(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall]:
+    names = posterior.names
+    every_edge = ~np.eye(len(names), dtype=np.bool_)
+    for arrow, diagnostics, pairs in (
+        ("->", posterior.edge_diagnostics, every_edge),
+        ("--", posterior.adjacency_diagnostics, np.triu(every_edge)),
+    ):
+        yield from indicator_shortfalls(partial(_pair_name, names, arrow), diagnostics, until, pairs)
+
+
+def _pair_name(names: tuple[str, ...], arrow: str, i: int, j: int) -> str:
+    return f"{names[i]} {arrow} {names[j]}"
+
+
+def _pair_names(names: tuple[str, ...], arrow: str) -> Iterator[str]:
+    for i in range(len(names)):
+        for j in range(len(names)):
+            if (arrow == "->" and i != j) or i < j:
+                yield _pair_name(names, arrow, i, j)
+
 
 _AUDITED = 2  # chains whose completions are audited: each needs lists of its own
 

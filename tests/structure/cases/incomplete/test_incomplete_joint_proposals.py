@@ -12,8 +12,11 @@ from incomplete_cases import CASES, blanked, case, deviations, number_of
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import BDeu
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, enumerate_joint
-from doxa.structure.cases.incomplete.joint import (
+from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
+from doxa.structure.cases.incomplete.joint_proposals import (
+    JointProposals,
     back,
+    is_worth_it,
     log_estimate,
     offer,
     put_back,
@@ -21,8 +24,6 @@ from doxa.structure.cases.incomplete.joint import (
     weigh_row,
     write_value,
 )
-from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
-from doxa.structure.cases.incomplete.joint_proposals import JointProposals, is_worth_it
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.references import reference_lists
 from doxa.structure.graph import working_graph

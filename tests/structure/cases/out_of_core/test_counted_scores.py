@@ -125,7 +125,7 @@ def test_scores_of_families_of_many_cells_agree(monkeypatch):
     codes = rng.integers(0, 5, size=(3000, 7))
     frame = pl.LazyFrame({name: [f"s{code}" for code in column] for name, column in zip(NAMES, codes.T, strict=True)})
     limits = capped([5, 0, 0, 0, 0, 0, 0])
-    monkeypatch.setattr(doxa.structure.cases.out_of_core.sums, "_DENSE", 1000)
+    monkeypatch.setattr(doxa.structure.cases.out_of_core.scores, "_DENSE", 1000)
     with open_source(frame) as source:
         alone = OutOfCoreScores(count_table(source, limits), limits=limits)
     whole = FamilyScores(doxa.read_table(frame))

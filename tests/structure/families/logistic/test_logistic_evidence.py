@@ -12,7 +12,7 @@ from doxa.models.bits import pack_rows
 from doxa.structure.families.logistic import Logistic
 from doxa.structure.families.logistic.box import Box
 from doxa.structure.families.logistic.cells import gather_cells
-from doxa.structure.families.logistic.likelihood import add_log_likelihood
+from doxa.structure.families.logistic.evidence import add_log_likelihood
 from doxa.structure.families.logistic.nodes import LEVELS, REPLICATES, nodes_for
 from doxa.structure.families.logistic.one_logit import log_one_logit
 from doxa.structure.families.logistic.report import family_evidence

@@ -1,6 +1,6 @@
 """The families that a change of graph and cells touches, counted without the rows whose cells are let go.
 
-See `doxa.structure.cases.incomplete.joint`.  Functions are compiled, trust their arguments and work in place.
+See `doxa.structure.cases.incomplete.joint_proposals`.  Functions are compiled, trust their arguments and work in place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,20 @@
-"""`IncompleteSampler`: chains over graphs and missing cells together, as the driver runs them."""
+"""`IncompleteSampler`: chains over graphs and missing cells together, as the driver runs them.
+
+One chain's work space: a completion, a graph, and the turns in which cells and graph are redrawn.
+
+A turn redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+(`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
+on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
+are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
+when a move asks for them; both are forgotten when cells change.
+
+At an inverse temperature below 1 each of the three parts keeps the joint posterior to that power.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,16 +22,134 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.structure.cases.incomplete.blocks import row_work
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cache, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
+from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
 from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
+from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.references import shared_lists
-from doxa.structure.cases.incomplete.sweeps import Turns
+from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
+from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import counting_scratch
+from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets
+from doxa.structure.moves.sampler import StructureMove, Work
 
-__all__ = ["IncompleteSampler", "usual_steps"]
+__all__ = ["IncompleteSampler", "Turns", "usual_steps"]
+
+_no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
+
+
+class Turns:
+    """See the module's notes.
+
+    Parameters
+    ----------
+    data : IncompleteData
+    limits : Limits
+    move : StructureMove
+    lists : FamilyLists or None
+        For moves that draw from lists, and for joint proposals.
+    rows : ndarray of uint64, shape (n_nodes, n_words)
+        Adjacency rows of the graph.
+    cells : ndarray of int, shape (n_missing,)
+        The completion.
+    place : tuple
+        Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
+    joint proposals : Joint proposals, optional
+        None for none; at the same inverse temperature.
+    beta : float, default=1.0
+        Inverse temperature.
+    """
+
+    def __init__(
+        self,
+        data: IncompleteData,
+        limits: Limits,
+        move: StructureMove,
+        lists: FamilyLists | None,
+        rows: NDArray[np.uint64],
+        cells: NDArray[np.integer[Any]],
+        place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
+        joint_proposals: JointProposals | None = None,
+        beta: float = 1.0,
+    ) -> None:
+        n, words = rows.shape
+        self.data, self.limits, self.move, self.lists, self.joint_proposals = data, limits, move, lists, joint_proposals
+        self.beta = beta
+        self.graph = working_graph(rows)
+        self.completion = completion_of(data.missing_cells, cells)
+        self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
+        self.local = np.zeros(n)
+        self.work = row_work(data.missing_cells.n_states, beta)
+        self.scoring = data.scoring(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.cache = ScoreCache(n, 512 * 2**20)
+        self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
+        self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
+        self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+        self._layout = _no_lists(n, words) if lists is None else list_layout(lists)
+        self._weight = np.zeros(0 if lists is None else lists.n_sets)
+        if lists is not None:
+            while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
+                self.cache.grow()
+
+    @property
+    def cells(self) -> NDArray[np.int16]:
+        """The completion, in the order of the missing cells."""
+        missing_cells = self.data.missing_cells
+        return self.completion.rows[missing_cells.row, missing_cells.column]
+
+    def redraw_cells(self, sweeps: int, rng: np.random.Generator) -> None:
+        """Redraw every missing cell ``sweeps`` times, and exchange labels of hidden columns."""
+        families = families_of(self.graph[0], self.completion, self.data.rule)
+        for _ in range(sweeps):
+            sweep_cells(self.completion, families, self.work, self.rows_done, rng)
+        for column in self.data.missing_cells.hidden.tolist():
+            r = int(self.data.missing_cells.n_states[column])
+            a, b = int(rng.random() * r), int(rng.random() * r)
+            swap_labels(column, a, b, self.completion, families)
+
+    def score_afresh(self) -> None:
+        """Forget the scores of older completions; weigh the lists, and score the graph's families."""
+        self.cache.scores[:] = np.nan
+        self.cache.used[:] = 0
+        self.cache.statistics[:] = 0
+        if self.lists is not None:
+            weigh_lists(self.completion, self.scoring, self.lists, self._spare[1], self._weight)
+            arrange(self._layout, self.lists, self.beta * self._weight)
+            fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
+        local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
+
+    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
+        """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
+        nothing = (np.zeros((0, *self.graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
+        done = 0
+        while True:
+            work = Work(
+                self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position,
+                self.cache.arrays, self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2),
+                self._spare,
+            )  # fmt: skip
+            done = self.move.advance(work, done, steps, rng)
+            if done == steps:
+                break
+            self.cache.grow()
+        self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
+
+    def turn(self, sweeps: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
+        """Redraw the cells, cells and graph together, then the graph."""
+        self.redraw_cells(sweeps, rng)
+        if self.joint_proposals is not None:
+            self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
+        self.score_afresh()
+        self.move_graph(steps, rng)
+
 
 _STEPS_A_PAIR, _JOINT_PROPOSALS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
 
@@ -36,7 +166,7 @@ def usual_joint_proposals(n_nodes: int) -> int:
 
 @dataclass(frozen=True)
 class IncompleteSampler(CellsSampler):
-    """Graphs and missing cells in turn; see `doxa.structure.cases.incomplete.sweeps`.
+    """Graphs and missing cells in turn; see `doxa.structure.cases.incomplete.sampler`.
 
     Parameters
     ----------

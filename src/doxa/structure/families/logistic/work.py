@@ -43,7 +43,7 @@ class LogisticWork(NamedTuple):
     centre: _Floats  # (d,): scale of an axis
     tilt: _Floats  # (d,): half the difference of its scales to the right and to the left
     moved: _Floats  # (d, CHUNK)
-    growth: _Floats  # (d, CHUNK): exponentials of logits, see `doxa.structure.families.logistic.likelihood`
+    growth: _Floats  # (d, CHUNK): exponentials of logits, see `doxa.structure.families.logistic.evidence`
     product: _Floats  # (CHUNK,)
     weighted: _Floats  # (CHUNK,)
     logits: _Floats  # (CHUNK,)
