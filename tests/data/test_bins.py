@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.data import read_table
-from doxa.data.bins import cut
+from doxa.data.coding import cut
 from doxa.errors import TableError
 
 

@@ -14,11 +14,10 @@ from doxa.estimates import IndicatorCounts, diagnose_indicators
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import drawing, hidden_forms, methods
 from doxa.parameters.approximate import approximate
-from doxa.parameters.components import components_of
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels import blocks as blocks_room
 from doxa.parameters.kernels.kernel import Walkers, join, start_at
-from doxa.parameters.methods import METHODS
+from doxa.parameters.methods import METHODS, components_of
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.variational.hidden import hidden_posterior
 from doxa.sampling.importance_proposals import Mixture

@@ -11,9 +11,8 @@ from scipy.special import stdtrit
 
 from doxa.errors import ArgumentError
 from doxa.report.families import family_tables
-from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers
+from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers, regressions
 from doxa.report.packing import DIGITS
-from doxa.report.regressions import regressions
 from doxa.report.simulation import simulate_pairs
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.checks import FALSE_ALARM
@@ -182,7 +181,7 @@ def test_coefficients_are_those_of_the_drawn_families(logistic):
 
 
 def test_coefficients_have_room_or_say_so(logistic, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.regressions"), "MOST_COEFFICIENTS", 5)
+    monkeypatch.setattr(import_module("doxa.report.of_graphs"), "MOST_COEFFICIENTS", 5)
     found = regressions(logistic.network_draws(), _parent_sets(logistic))
     assert sum(len(entry["mean"]) for own in found for entry in own if "mean" in entry) <= 5
     assert any("no room on this page" in entry.get("why", "") for own in found for entry in own)

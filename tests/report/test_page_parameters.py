@@ -12,9 +12,16 @@ from scipy.special import expit
 import doxa
 from doxa.parameters.kernels.student import Student
 from doxa.report import page_text
-from doxa.report.approximations import marginal_density
 from doxa.report.fit_method import fit_method, log_weights
-from doxa.report.of_parameters import BINS, MOST_POINTS, coefficients, fit_evidence, histogram_range, kept_draws
+from doxa.report.of_parameters import (
+    BINS,
+    MOST_POINTS,
+    coefficients,
+    fit_evidence,
+    histogram_range,
+    kept_draws,
+    marginal_density,
+)
 from doxa.report.packing import packed, unpacked
 from doxa.report.writing import page_data
 from doxa.sampling.gaussian import Gaussian

@@ -6,6 +6,8 @@ and 1 (Jaakkola & Jordan 2000, eqs. 1 and 20).  The coefficients of each node ha
 independent of those of other nodes.
 
 Posteriors of the coefficients are not here: this is the model they are posteriors of.
+
+Rows drawn from a logistic network, parents before children.
 """
 
 from __future__ import annotations
@@ -18,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
 from doxa.models.learned_scale import LearnedScale
-from doxa.models.logistic_draws import draw_table
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_family import complete_regression, parent_values
 from doxa.models.logistic_options import (
@@ -37,7 +38,29 @@ from doxa.models.logistic_prior import NetworkPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood
 
-__all__ = ["LogisticNetwork"]
+__all__ = ["LogisticNetwork", "draw_table"]
+
+
+def draw_table(
+    names: Sequence[str],
+    factors: Sequence[Factor],
+    n_rows: int,
+    thetas: Mapping[str, NDArray[np.float64]],
+    rng: np.random.Generator,
+    states: tuple[str, str],
+) -> Table:
+    """Draw rows of all nodes; ``factors`` have children before parents, ``thetas`` are checked."""
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentTypeError(
+            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
+        )
+    if not isinstance(states, (tuple, list)) or len(states) != 2:
+        raise ArgumentError(f"states is {states!r}; give two labels, of 0 and of 1")
+    codes = np.zeros((n_rows, len(names)), dtype=np.int8)
+    for factor in reversed(factors):
+        codes[:, list(factor.children)] = factor.draw(codes, thetas, rng.random(n_rows))
+    return Table.from_codes(names, [tuple(states)] * len(names), codes)
+
 
 _LOW = {"pm1": -1.0, "01": 0.0}
 

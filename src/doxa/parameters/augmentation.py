@@ -1,14 +1,26 @@
-"""Data augmentation for logistic networks with missing cells and hidden nodes: a sampler for many hidden cells.
+r"""Data augmentation for logistic networks with missing cells and hidden nodes: a sampler for many hidden cells.
 
 A step draws the hidden cells given the parameters (`doxa.parameters.cell_blocks`), then each node's parameters given
 the completed table, exactly or by moves that keep their posterior (`doxa.parameters.completed_moves`), and offers every
-hidden node an exchange of its two labels (`doxa.parameters.label_exchange`).  Where hidden configurations are few,
+hidden node an exchange of its two labels (`doxa.parameters.augmentation`).  Where hidden configurations are few,
 `doxa.parameters.joint_target` sums them out instead, which mixes better.
+
+One part of a network on a table whose hidden cells have values: its factors and cells, and where they stand.
+
+The exchange of a hidden node's two labels: a move that jumps between modes that mirror each other.
+
+A node that is observed nowhere may as well have 0 and 1 exchanged, if its coefficients change with them.  Where parents
+count as -1 and +1 its own coefficients and those of its children change sign; where they count as 0 and 1,
+:math:`b + w x = (b + w) - w (1 - x)` moves a part into the children's biases.  The likelihood of a completed table then
+stays as it is (but for biases that are fixed and roots whose distribution is given), and so does the posterior, if the
+prior is symmetric.  The map is its own inverse and its determinant is 1 or -1, so it is accepted with the ratio of the
+densities.  It is proposed with probability 1/2: one that is always accepted would else alternate between the modes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,17 +31,155 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import LogisticNetwork
+from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_parts import Part
-from doxa.parameters.cell_blocks import flip
+from doxa.models.logistic_rows import binary_codes
+from doxa.parameters.cell_blocks import flip, make_blocks
+from doxa.parameters.completed_factors import CompletedFamily, GivenRoots, LearnedRoots
 from doxa.parameters.completed_moves import find_centre, hamiltonian, try_ends
-from doxa.parameters.completed_table import CompletedTable
-from doxa.parameters.label_exchange import LabelExchange
+from doxa.parameters.hidden_cells import find_cells
+from doxa.parameters.joint_target import Packing
+from doxa.parameters.symmetry import label_exchange_matrix
 
 if TYPE_CHECKING:
     from doxa.data import Table
-    from doxa.parameters.joint_target import Packing
 
-__all__ = ["AugmentationSampler", "AugmentationState"]
+__all__ = ["AugmentationSampler", "AugmentationState", "CompletedTable", "LabelExchange", "label_exchanges"]
+
+Ints: TypeAlias = NDArray[np.intp]
+
+
+class LabelExchange(NamedTuple):
+    """An exchange of 0 and 1 in one hidden node."""
+
+    cells: Ints  # the node's, all of them
+    matrix: Floats  # (d, d); the parameters after it are matrix @ theta
+    families: tuple[int, ...]  # factors of the node and its children
+
+    def apply(self, theta: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Parameters (d,) and values of the hidden cells (n_cells + 3,) after the exchange: new arrays."""
+        changed = values.copy()
+        changed[self.cells] = 1.0 - changed[self.cells]
+        return self.matrix @ theta, changed
+
+
+def label_exchanges(
+    network: LogisticNetwork,
+    factors: Sequence[Factor],
+    packing: Packing,
+    hidden: Sequence[int],
+    nodes: Ints,
+) -> tuple[LabelExchange, ...]:
+    """One for each node that is observed nowhere and has cells.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    factors : sequence of Factor
+    packing : Packing
+    hidden : sequence of int
+        Positions of the nodes that are observed nowhere.
+    nodes : ndarray of int, shape (n_cells,)
+        Position of each hidden cell's node.
+    """
+    exchanges = []
+    for v in hidden:
+        cells = np.flatnonzero(nodes == v)
+        if cells.size:
+            touched = tuple(
+                f for f, factor in enumerate(factors) if isinstance(factor, LogisticFactor) and v in factor.scope
+            )
+            exchanges.append(LabelExchange(cells, label_exchange_matrix(network, packing, network.names[v]), touched))
+    return tuple(exchanges)
+
+
+_LOW = {"pm1": -1.0, "01": 0.0}
+_WIDTH = 4.0  # starts have so many times the posterior's variance
+_WIDEST = 2.0  # and this standard deviation at most, in half the change of a logit: e^4 in odds
+
+
+class CompletedTable:
+    """What a chain works with, all of it a function of the arguments: nothing here moves.
+
+    Parameters
+    ----------
+    network : LogisticNetwork
+    part : Part
+    table : Table
+
+    Attributes
+    ----------
+    packing : Packing
+    cells : HiddenCells
+    blocks : Blocks
+    families, given : dict of int to CompletedFamily and GivenRoots
+        By the factor's position in the part.
+    roots : LearnedRoots
+    exchanges : tuple of LabelExchange
+    starts : dict of int to ndarray
+        Where the climb to each family's mode begins.
+    """
+
+    def __init__(self, network: LogisticNetwork, part: Part, table: Table) -> None:
+        factors = [network.factors[f] for f in part.factors]
+        codes = binary_codes(table, network.names)
+        low = _LOW[network.coding]
+        self.packing = Packing(network, part.nodes)
+        self.cells = find_cells(factors, codes, table.row_index, network.names)
+        self.blocks = make_blocks(factors, self.cells, len(network.names), low, self.packing.place)
+        self.families: dict[int, CompletedFamily] = {}
+        self.given: dict[int, GivenRoots] = {}
+        roots: list[tuple[RootFactor, int, NDArray[np.intp]]] = []
+        for f, (factor, share) in enumerate(zip(factors, self.cells.shares, strict=True)):
+            if isinstance(factor, LogisticFactor):
+                place, prior = self.packing.place[factor.node], network.prior(factor.node)
+                self.families[f] = CompletedFamily(factor, place, prior, codes, table.counts, share)
+            elif factor.node is not None:
+                roots.append((factor, self.packing.place[factor.node].start, share))
+            else:
+                self.given[f] = GivenRoots(factor, codes, table.counts, share, network.names)
+        self.roots = LearnedRoots(
+            [factor for factor, _, _ in roots],
+            [place for _, place, _ in roots],
+            codes,
+            table.counts,
+            [share for _, _, share in roots],
+        )
+        unseen = np.flatnonzero((codes < 0).all(axis=0)).tolist()
+        self.exchanges = label_exchanges(network, factors, self.packing, unseen, self.cells.nodes)
+        filled = self._filled(codes, table.counts)
+        self._centres = {
+            f: find_centre(family, family.complete_roughly(filled), family.mean) for f, family in self.families.items()
+        }
+        self.starts = {f: centre.mean for f, centre in self._centres.items()}
+
+    def log_density(self, theta: Floats, values: Floats) -> float:
+        """Log prior density plus log probability of the completed table (nats)."""
+        total = self.roots.log_density(self.roots.complete(values), theta[self.roots.places])
+        total += sum(given.log_probability(values) for given in self.given.values())
+        for family in self.families.values():
+            total += float(family.log_density(family.complete(values), theta[None, family.place])[0])
+        return total
+
+    def draw_start(self, rng: np.random.Generator) -> Floats:
+        """Parameters from a wide distribution around the centres of the roughly completed table, shape (d,)."""
+        theta = np.empty(self.packing.n_dimensions)
+        widest = _WIDEST * 2.0 / self.blocks.step
+        for f, family in self.families.items():
+            centre = self._centres[f]
+            learned = centre.factor @ centre.factor.T - family.precision
+            wide = learned / _WIDTH + family.precision + np.eye(family.mean.size) / widest**2
+            noise = rng.standard_normal(family.mean.size)
+            theta[family.place] = centre.mean + np.linalg.solve(np.linalg.cholesky(wide).T, noise)
+        theta[self.roots.places] = self.roots.draw(self.roots.observed / _WIDTH, rng)
+        return theta
+
+    def _filled(self, codes: NDArray[np.int8], counts: NDArray[np.int64]) -> Floats:
+        """Every hidden cell at the mean of what is observed of its node, 1/2 if nothing is; extended."""
+        ones, zeros = counts @ (codes == 1), counts @ (codes == 0)
+        means = (ones + 0.5) / (ones + zeros + 1.0)
+        return np.concatenate([means[self.cells.nodes], [0.0, 1.0, 0.0]])
+
 
 Bits: TypeAlias = NDArray[np.int8]
 Floats: TypeAlias = NDArray[np.float64]

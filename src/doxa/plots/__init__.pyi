@@ -1,9 +1,6 @@
 from doxa.plots.autocovariances import plot_autocovariances as plot_autocovariances
 from doxa.plots.bars import plot_marginal_bars as plot_marginal_bars
 from doxa.plots.bivariate import plot_bivariate as plot_bivariate
-from doxa.plots.chains import plot_ranks as plot_ranks
-from doxa.plots.chains import plot_running_means as plot_running_means
-from doxa.plots.chains import plot_traces as plot_traces
 from doxa.plots.curves import Band as Band
 from doxa.plots.curves import plot_curves as plot_curves
 from doxa.plots.curves import plot_repeats as plot_repeats
@@ -13,6 +10,9 @@ from doxa.plots.marginals import plot_marginals as plot_marginals
 from doxa.plots.plots import plot_consensus as plot_consensus
 from doxa.plots.plots import plot_edge_probabilities as plot_edge_probabilities
 from doxa.plots.plots import plot_n_edges as plot_n_edges
+from doxa.plots.plots import plot_ranks as plot_ranks
+from doxa.plots.plots import plot_running_means as plot_running_means
+from doxa.plots.plots import plot_traces as plot_traces
 from doxa.plots.style import LOOKS as LOOKS
 from doxa.plots.style import Look as Look
 from doxa.plots.style import legend_below as legend_below

@@ -12,6 +12,8 @@ Answers to try on the page, packed: three characters for a probability and its e
 
 For every pair of columns y and x, P(y | x) and P(y | do(x)); of tables with many columns, the pairs that tell most of
 each other.
+
+Coefficients of the probable families that are logistic regressions, with intervals, in little room.
 """
 
 from __future__ import annotations
@@ -25,11 +27,10 @@ from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
 from doxa.estimates.ranks import rank_shares
-from doxa.report.families import family_tables
+from doxa.report.families import NOT_DRAWN, by_rank, family_tables
 from doxa.report.graphs import graphs
 from doxa.report.numbers import decimals, significant
 from doxa.report.packing import DIGITS
-from doxa.report.regressions import regressions
 from doxa.report.simulation import PairAnswers, simulate_pairs
 from doxa.report.verdicts import closing_facts, verdict_box
 from doxa.structure.averaging.impute import cell_chances
@@ -48,15 +49,76 @@ __all__ = [
     "ERROR_STEPS",
     "MOST_ANSWERS",
     "MOST_CELLS",
+    "MOST_COEFFICIENTS",
     "MOST_POINTS",
     "evidence",
     "imputed_cells",
     "inspection",
     "of_graphs",
     "pair_answers",
+    "regressions",
     "run_facts",
     "verdict",
 ]
+
+MOST_COEFFICIENTS = 3000  # of all nodes together
+_MOST_FAMILIES = 2  # of a node
+_MOST_OF_ONE_REGRESSIONS = 40
+_DRAWS = 2000
+_LEAST_DRAWS = 200  # of a regression, where the family may be a table
+_ENDS = (0.025, 0.975)
+
+
+def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]] | None:
+    """Of every node, its most probable parent sets as logistic regressions; None where all families are tables.
+
+    Parameters
+    ----------
+    draws : NetworkDraws
+    sets : list
+        Parent sets of every node, most probable first.
+
+    Returns
+    -------
+    list or None
+        Of each node, families with ``parents``; posterior ``mean``, ``low`` and ``high`` of the bias and of the
+        coefficient of each parent, counted as -1 and +1; ``share``, the probability that the family is a regression
+        and no table, or None where that was not open.  Families without coefficients have a ``why``.
+    """
+    if draws.is_of_tables:
+        return None
+    found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
+    room = MOST_COEFFICIENTS
+    for node, parents in by_rank(sets, _MOST_FAMILIES):
+        size = len(parents) + 1
+        if (node, parents) not in draws.users:
+            entry: dict[str, Any] = {"why": NOT_DRAWN}
+        elif size > min(_MOST_OF_ONE_REGRESSIONS, room):
+            entry = {"why": f"{size} coefficients have no room on this page"}
+        else:
+            entry = _regression(draws, node, parents)
+            room -= size if "mean" in entry else 0
+        found[node].append({"parents": list(parents), **entry})
+    return found
+
+
+def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:
+    family = draws.logistic_family((node, parents))
+    share = family.logistic_probability
+    if share == 0:
+        return {"why": "it can only be a table: not all of its columns have two states"}
+    drawn = family.coefficients(_DRAWS)
+    drawn = drawn[~np.isnan(drawn[:, 0])]
+    if len(drawn) < _LEAST_DRAWS:
+        return {"why": f"it is a table with probability {1 - share:.3f}"}
+    low, high = np.quantile(drawn, _ENDS, axis=0)
+    return {
+        "share": None if share == 1 else decimals([min(max(share, 1e-4), 0.9999)], 4)[0],  # sure it never is
+        "mean": decimals(drawn.mean(axis=0), 3),
+        "low": decimals(low, 3),
+        "high": decimals(high, 3),
+    }
+
 
 MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted

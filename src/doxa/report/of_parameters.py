@@ -5,6 +5,8 @@ Evidence that a fit has converged: log densities of its parts, ranks of what agr
 Facts of a fit, in words: data, network, prior, draws, seed, versions.
 
 The parameters of a fit: their table, their densities with the approximation's, their traces.
+
+The approximation that a part of a posterior is proposed from, seen one parameter at a time.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.ranks import rank_shares
 from doxa.parameters.diagnosis import chains_of
-from doxa.report.approximations import marginal_density
+from doxa.parameters.kernels.student import Student
 from doxa.report.fit_method import fit_method
 from doxa.report.numbers import decimals, significant
 from doxa.report.packing import packed
 from doxa.report.verdicts import closing_facts, verdict_box
+from doxa.sampling.importance_proposals import Mixture
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -42,9 +45,59 @@ __all__ = [
     "fit_facts",
     "histogram_range",
     "kept_draws",
+    "marginal_density",
     "of_parameters",
     "what_counts_as_one",
 ]
+
+_DRAWS, _BINS = 40_000, 120  # of an approximation whose marginals have no formula
+
+
+def marginal_density(proposal: Any, column: int, at: Floats, *, probability: bool = False) -> Floats:
+    """Density of one parameter under an approximation.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        Of vectors.
+    column : int
+        Of the vector.
+    at : ndarray of float, shape (n,)
+        Values of the parameter.
+    probability : bool, default=False
+        Whether the parameter is a probability, whose logit stands in the vector.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Examples
+    --------
+    >>> from doxa.sampling.gaussian import Gaussian
+    >>> marginal_density(Gaussian.from_covariance([0.0, 1.0], [[4.0, 1.0], [1.0, 1.0]]), 0, np.array([0.0])).round(4)
+    array([0.1995])
+    """
+    if not probability:
+        return _density(proposal, column, at)
+    inside = (at > 0) & (at < 1)
+    p = np.where(inside, at, 0.5)
+    return np.asarray(np.where(inside, _density(proposal, column, np.log(p) - np.log1p(-p)) / (p * (1 - p)), 0.0))
+
+
+def _density(proposal: Any, column: int, at: Floats) -> Floats:
+    if isinstance(proposal, Mixture):
+        parts = zip(proposal.weights, proposal.components, strict=True)
+        return np.asarray(sum(weight * _density(component, column, at) for weight, component in parts))
+    if hasattr(proposal, "cholesky") and hasattr(proposal, "mean"):  # a normal distribution, or a t of that shape
+        spread = np.linalg.norm(proposal.cholesky[column])
+        one = Student(proposal.mean[column : column + 1], np.array([[spread]]), getattr(proposal, "df", np.inf))
+        return np.asarray(np.exp(one.log_density(at[:, None])))
+    if getattr(proposal, "n_dimensions", 0) == 1:
+        return np.asarray(np.exp(proposal.log_density(at[:, None])))
+    drawn = np.asarray(proposal.sample(_DRAWS, np.random.default_rng(0)))[:, column]
+    share, edges = np.histogram(drawn, bins=_BINS, density=True)
+    return np.asarray(np.interp(at, (edges[1:] + edges[:-1]) / 2, share, left=0.0, right=0.0))
+
 
 MOST_DRAWN = 200  # parameters whose densities and traces are drawn
 MOST_POINTS = 30_000  # of all traces together: 60 kB

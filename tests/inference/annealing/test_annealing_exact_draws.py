@@ -17,7 +17,7 @@ from doxa.inference.annealing import (
     elimination_cost,
     turn_over,
 )
-from doxa.inference.annealing.coupling import SPARE, couple_spins
+from doxa.inference.annealing.exact_draws import SPARE, couple_spins
 from doxa.inference.annealing.spins import unpack_spins
 from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.graph import spin_graph

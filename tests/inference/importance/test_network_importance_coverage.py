@@ -14,7 +14,7 @@ from test_network_importance import exact_answers, forward_evidence, reference
 from test_network_importance_proposals import METHODS, _Flat, _Unnormalised, cases
 
 from doxa.inference.importance import NetworkSampler, lay_out, likelihood_weighting, sample_network
-from doxa.inference.importance.cells import EvidenceInterval, MeanInterval
+from doxa.inference.importance.sample import EvidenceInterval, MeanInterval
 from doxa.inference.importance.sampler import BLOCK
 from doxa.sampling.importance_estimate import WeightedEstimate
 from support.checks import FALSE_ALARM, SEED, z_limit
@@ -137,7 +137,7 @@ def reference_coverage(name, n_observed, method, sets, seeds):
 
 
 def test_intervals_of_half_the_width_do_not(monkeypatch):
-    monkeypatch.setattr("doxa.inference.importance.cells.judged", _narrow)
+    monkeypatch.setattr("doxa.inference.importance.sample.judged", _narrow)
     with pytest.raises(AssertionError, match="covered"):
         assert_covered(coverage("likelihood weighting", 60, 12))
 

@@ -17,8 +17,13 @@ from doxa.parameters.kernels.kernel import Path, Walkers, start_at
 from doxa.parameters.kernels.lockstep import run_lockstep
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.targets import Function, SmoothTarget, ValueAndGradient
-from doxa.parameters.kernels.tempered_target import SmoothTempered, Tempered, at_power
-from doxa.parameters.kernels.tempered_transitions import TemperedTransitions, tempered
+from doxa.parameters.kernels.tempered_transitions import (
+    SmoothTempered,
+    Tempered,
+    TemperedTransitions,
+    at_power,
+    tempered,
+)
 from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit

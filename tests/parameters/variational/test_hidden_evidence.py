@@ -9,7 +9,8 @@ from hidden_cases import FORMS, XIS, exact_log_evidence, small_cases, table_of
 from doxa.models import LogisticNetwork
 from doxa.parameters.variational import bound
 from doxa.parameters.variational.bound import lambda_of
-from doxa.parameters.variational.hidden import ascent, hidden_posterior, rows
+from doxa.parameters.variational.hidden import ascent, hidden_posterior
+from doxa.parameters.variational.hidden import problem as rows
 from support.checks import SEED
 
 

@@ -16,7 +16,8 @@ from scipy.stats import chi2
 
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.exact import dag_draws, dag_sums
+from doxa.structure.exact import dag_sums
+from doxa.structure.exact import dag_sums as dag_draws
 from doxa.structure.exact.dag_blocks import Threads
 from doxa.structure.exact.dag_budget import ExactCost, family_count, fits, predicted_cost
 from doxa.structure.exact.dag_recursions import backward, forward, references

@@ -19,8 +19,7 @@ from doxa.models import Dag
 from doxa.structure import MarkovBlanket, SingleEdge
 from doxa.structure.exact.enumeration import enumerate_posterior, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.posterior.adjacency import symmetric_rows
-from doxa.structure.posterior.structure_posterior import StructurePosterior
+from doxa.structure.posterior.structure_posterior import StructurePosterior, symmetric_rows
 from support.networks import load_network
 from support.tables import skewed_table
 

@@ -3,7 +3,7 @@
 - Engines of this process (Polars; Ibis on DuckDB, DataFusion or Polars) hand over codes some rows at a time, and tables
   of all possible cells are filled here: every further block costs a nanosecond a row.
 - Dask fills such tables on each partition where it is, see `doxa.data.large.lazy_dask`.
-- Spark does so in Python workers, see `doxa.data.large.lazy_spark`.
+- Spark does so in Python workers, see `doxa.data.large.lazy_engine`.
 - Others (Ibis on a server) group the rows by one block after the other.  All blocks in one query, each row becoming a
   short row for each block, took DuckDB and Spark as long or longer.
 """

@@ -108,7 +108,7 @@ def anneal(
     ----------
     path : Path
     betas : array_like, shape (n_steps + 1,)
-        Rising from 0 to 1; see `doxa.inference.annealing.schedules`.  Chosen without a look at these particles.
+        Rising from 0 to 1; see `doxa.inference.annealing.tempering`.  Chosen without a look at these particles.
     n : int
         Particles, at least 2; rounded up to a multiple of ``path.block``.
     rng : numpy.random.Generator
@@ -159,7 +159,7 @@ def anneal_back(
     Returns
     -------
     Reversed
-        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.coupling` and
+        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.exact_draws` and
         `doxa.inference.annealing.exact_draws` make such.
 
     Examples

@@ -14,27 +14,195 @@ Softened tables: zeros replaced by small numbers, so that chains at high tempera
 The zeros of a factor become :math:`e^{-d}` times its smallest other entry; other entries stay.  So a softened
 distribution is proportional to the exact one wherever that is not 0, and the exact one is the softened one given that
 no zero is met: weights and chains become exact by one look at the zeros, at the end.
+
+Draws of distributions that an annealing path can begin with.
+
+Tables end to end in memory, and the links from variables to them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.inference.annealing.base_draws import draw_directed, draw_independent, read_independent
 from doxa.inference.annealing.table_kernels import anneal_tables, cool_tables, stay_tables
-from doxa.inference.annealing.table_layout import Part, Tables, lay_out
 from doxa.inference.spins.random_words import fresh_streams
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = ["TablePath", "default_depth", "soften", "soften_conditional"]
+__all__ = [
+    "Part",
+    "TablePath",
+    "Tables",
+    "default_depth",
+    "draw_directed",
+    "draw_independent",
+    "lay_out",
+    "read_independent",
+    "soften",
+    "soften_conditional",
+]
+
+Floats = NDArray[np.float64]
+States = NDArray[np.int32]
+
+Integers = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """One table: its log values are ``low + beta * rise``."""
+
+    variables: tuple[int, ...]
+    low: Floats
+    rise: Floats
+    zero: NDArray[np.bool_]  # cells that are 0 at beta = 1
+
+
+class Tables(NamedTuple):
+    """What the kernels of `doxa.inference.annealing.table_kernels` read."""
+
+    n_states: Integers  # (n,)
+    low: Floats  # all cells
+    rise: Floats
+    zero: NDArray[np.bool_]
+    first: Integers  # (n_tables,) first cell
+    scope_starts: Integers  # (n_tables + 1,)
+    scopes: Integers  # variables of each table
+    scope_strides: Integers  # their strides, in cells
+    starts: Integers  # (n + 1,) links of each variable
+    at: Integers  # (n_links,) first cell of the table
+    strides: Integers  # (n_links,) of the variable there
+    other_starts: Integers  # (n_links + 1,)
+    others: Integers  # the table's other variables
+    other_strides: Integers
+
+
+def lay_out(n_states: Sequence[int], parts: Sequence[Part]) -> Tables:
+    """Put tables into arrays; those over no variables are left out.
+
+    Examples
+    --------
+    >>> part = Part((1, 0), np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, 2), dtype=bool))
+    >>> tables = lay_out((2, 3), [part])
+    >>> tables.scopes, tables.scope_strides, tables.strides, tables.others
+    (array([1, 0]), array([2, 1]), array([1, 2]), array([1, 0]))
+    """
+    parts = [part for part in parts if part.variables]
+    sizes = [part.low.size for part in parts]
+    first = list(itertools.accumulate(sizes, initial=0))[:-1]
+    strides = [_strides(part.low.shape) for part in parts]
+    links: list[list[tuple[int, int, list[tuple[int, int]]]]] = [[] for _ in n_states]
+    for cell, part, own in zip(first, parts, strides, strict=True):
+        scope = list(zip(part.variables, own, strict=True))
+        for variable, stride in scope:
+            links[variable].append((cell, stride, [pair for pair in scope if pair[0] != variable]))
+    flat = [link for group in links for link in group]
+    others = [pair for _, _, pairs in flat for pair in pairs]
+    return Tables(
+        _whole(n_states),
+        _joined([part.low for part in parts]),
+        _joined([part.rise for part in parts]),
+        _joined([part.zero for part in parts]).astype(np.bool_),
+        _whole(first),
+        _ends([len(part.variables) for part in parts]),
+        _whole([variable for part in parts for variable in part.variables]),
+        _whole([stride for own in strides for stride in own]),
+        _ends([len(group) for group in links]),
+        _whole([cell for cell, _, _ in flat]),
+        _whole([stride for _, stride, _ in flat]),
+        _ends([len(pairs) for _, _, pairs in flat]),
+        _whole([variable for variable, _ in others]),
+        _whole([stride for _, stride in others]),
+    )
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    """Cells from one state to the next, by axis; the last varies fastest."""
+    return list(itertools.accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
+
+
+def _whole(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)
+
+
+def _ends(lengths: Sequence[int]) -> Integers:
+    return _whole(list(itertools.accumulate(lengths, initial=0)))
+
+
+def _joined(arrays: Sequence[NDArray[np.generic]]) -> Floats:
+    return np.concatenate([np.zeros(0), *[array.ravel() for array in arrays]])
+
+
+Conditional = tuple[int, tuple[int, ...], Floats]  # child, variables of the axes, log probabilities
+
+
+def read_independent(base: Sequence[ArrayLike], n_states: Sequence[int]) -> list[Floats]:
+    """Probabilities by variable, checked and normalised."""
+    if len(base) != len(n_states):
+        raise ArgumentError(f"base has {len(base)} entries; it must have one for each of the {len(n_states)} variables")
+    found = []
+    for i, (values, size) in enumerate(zip(base, n_states, strict=True)):
+        p = np.asarray(values, dtype=np.float64)
+        if p.shape != (size,) or not (p > 0).all() or not np.isfinite(p).all():
+            raise ArgumentError(
+                f"base[{i}] is {p.tolist()}; it must be {size} positive probabilities: a state that the base never "
+                "draws would never be reached"
+            )
+        found.append(p / p.sum())
+    return found
+
+
+def draw_independent(n: int, probabilities: Sequence[Floats], rng: np.random.Generator) -> States:
+    """Rows of states (n, n_variables).
+
+    Examples
+    --------
+    >>> draw_independent(4, [np.array([0.5, 0.5]), np.array([1e-9, 1 - 1e-9])], np.random.default_rng(0)).tolist()
+    [[1, 1], [0, 1], [0, 1], [0, 1]]
+    """
+    columns = [_pick(np.broadcast_to(p, (n, len(p))), rng) for p in probabilities]
+    return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int32))
+
+
+def draw_directed(n: int, n_variables: int, conditionals: Sequence[Conditional], rng: np.random.Generator) -> States:
+    """Rows of states, every variable given its parents; the order of the conditionals does not matter.
+
+    Examples
+    --------
+    >>> same = np.log([[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12]])
+    >>> coin = np.log([0.5, 0.5])
+    >>> rows = draw_directed(4, 2, [(1, (0, 1), same), (0, (0,), coin)], np.random.default_rng(0))
+    >>> bool((rows[:, 0] == rows[:, 1]).all())
+    True
+    """
+    states = np.zeros((n, n_variables), dtype=np.int32)
+    waiting = {child: (variables, log_p) for child, variables, log_p in conditionals}
+    while waiting:
+        ready = [c for c, (variables, _) in waiting.items() if all(v == c or v not in waiting for v in variables)]
+        if not ready:
+            raise ArgumentError(f"base has a cycle through variables {sorted(waiting)}; it must be a directed network")
+        for child in ready:
+            variables, log_p = waiting.pop(child)
+            last = np.moveaxis(log_p, variables.index(child), -1)
+            rows = np.exp(last[tuple(states[:, v] for v in variables if v != child)])
+            states[:, child] = _pick(np.broadcast_to(rows, (n, last.shape[-1])), rng)
+    return states
+
+
+def _pick(rows: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+    """A column for each row, with probabilities in proportion to its entries."""
+    sums = np.cumsum(rows, axis=1)
+    u = rng.random((len(rows), 1)) * sums[:, -1:]
+    return np.asarray(np.minimum((sums <= u).sum(axis=1), rows.shape[1] - 1))
+
 
 _SHARE = 0.01  # of the softened distribution that meets a zero, if a zero costs and gains nothing but its depth
 
@@ -81,8 +249,6 @@ def soften_conditional(log_values: NDArray[np.float64], axis: int, depth: float)
     return np.asarray(np.log((1 - share) * np.exp(log_values) + share / log_values.shape[axis]))
 
 
-Floats = NDArray[np.float64]
-States = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

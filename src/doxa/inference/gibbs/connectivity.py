@@ -4,9 +4,9 @@ Where p(x) > 0 for all x it can.  Zeros can cut the possible states into classes
 chain then gives the answer of its class, whatever its length, and no diagnostic of one chain shows it.  The question is
 one of zeros alone: a way that is open but never taken (probability 1e-12) is open.
 
-What is here is a proof or no answer: exchangeable states are struck out (`doxa.inference.gibbs.connectivity`), what remains
-falls into parts that zeros hold together, and a part is connected if and only if its configurations are, by the moves
-of the blocks within it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
+What is here is a proof or no answer: exchangeable states are struck out (`doxa.inference.gibbs.connectivity`), what
+remains falls into parts that zeros hold together, and a part is connected if and only if its configurations are, by the
+moves of the blocks within it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
 
 `fold`: strike out states that can always be exchanged for another, without changing what is connected.
 

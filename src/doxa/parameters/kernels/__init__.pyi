@@ -20,7 +20,7 @@ from doxa.parameters.kernels.kernel import start_at as start_at
 from doxa.parameters.kernels.random_walk import RandomWalk as RandomWalk
 from doxa.parameters.kernels.split import SplitHamiltonian as SplitHamiltonian
 from doxa.parameters.kernels.split import tuned_split as tuned_split
-from doxa.parameters.kernels.tempered_target import Tempered as Tempered
-from doxa.parameters.kernels.tempered_target import at_power as at_power
+from doxa.parameters.kernels.tempered_transitions import Tempered as Tempered
 from doxa.parameters.kernels.tempered_transitions import TemperedTransitions as TemperedTransitions
+from doxa.parameters.kernels.tempered_transitions import at_power as at_power
 from doxa.parameters.kernels.tempered_transitions import tempered as tempered

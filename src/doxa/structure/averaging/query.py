@@ -86,8 +86,8 @@ def query(
 
     Notes
     -----
-    Where the mean over parameters is known exactly (`doxa.structure.averaging.conditional.is_linear`), the mean uses it,
-    and its error is that of the graphs alone; the spread is always that of drawn parameters.
+    Where the mean over parameters is known exactly (`doxa.structure.averaging.conditional.is_linear`), the mean uses
+    it, and its error is that of the graphs alone; the spread is always that of drawn parameters.
 
     Examples
     --------

@@ -3,6 +3,10 @@
 Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
 `doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.posterior.verdict`.  What else can be
 asked is answered beside it, in `features`, `consensus`, `loss` and `compare`, whose functions are methods here.
+
+The different graphs of a sample: what is worked out for each graph is worked out for these once.
+
+Undirected views of sampled graphs: each row of bits joined with its column.
 """
 
 from __future__ import annotations
@@ -16,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa import estimates
+from doxa._jit import hot, lowest_bit
 from doxa.checks import check_whole
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
+from doxa.models.bits import pack_rows
 from doxa.structure.posterior import features
-from doxa.structure.posterior.adjacency import adjacency_counts
 from doxa.structure.posterior.compare import PosteriorComparison, compare_posteriors
 from doxa.structure.posterior.consensus import (
     MedianGraph,
@@ -34,9 +39,9 @@ from doxa.structure.posterior.consensus import (
     most_probable_class,
     most_probable_graphs,
 )
-from doxa.structure.posterior.distinct import distinct_graphs, of_each
 from doxa.structure.posterior.export import draws_frame, draws_to_arviz
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
+from doxa.structure.posterior.relations import label_rows
 from doxa.structure.posterior.summary import summary_text
 from doxa.structure.posterior.verdict import Verdict, judge
 
@@ -49,7 +54,70 @@ if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
 
-__all__ = ["SampledGraph", "StructurePosterior"]
+__all__ = ["SampledGraph", "StructurePosterior", "adjacency_counts", "distinct_graphs", "of_each", "symmetric_rows"]
+
+
+def symmetric_rows(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Adjacency rows of the skeletons of graphs.
+
+    Parameters
+    ----------
+    rows : ndarray of uint64, shape (..., n_nodes, n_words)
+        Adjacency rows as bit sets.
+
+    Returns
+    -------
+    ndarray of uint64, same shape
+        Bit j of row i is set when i -> j or j -> i is an edge.
+
+    Examples
+    --------
+    >>> symmetric_rows(np.array([[2], [0]], dtype=np.uint64)).ravel()
+    array([2, 1], dtype=uint64)
+    """
+    out = np.array(rows, dtype=np.uint64)
+    _symmetrise(np.ascontiguousarray(rows).reshape(-1, *rows.shape[-2:]), out.reshape(-1, *rows.shape[-2:]))
+    return out
+
+
+def adjacency_counts(rows: NDArray[np.uint64]) -> IndicatorCounts:
+    """Counts of the adjacencies of draws (chain, draw, n_nodes, n_words), those of i < j at ``[i, j]``."""
+    n = rows.shape[2]
+    once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once
+    return IndicatorCounts.from_words(symmetric_rows(rows) & pack_rows(once), n)
+
+
+@hot
+def _symmetrise(rows: Any, out: Any) -> None:
+    for graph in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            for w in range(rows.shape[2]):
+                word = rows[graph, i, w]
+                while word != np.uint64(0):
+                    j = 64 * w + lowest_bit(word)
+                    word &= word - np.uint64(1)
+                    out[graph, j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+
+
+def distinct_graphs(rows: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """The different graphs among draws (chain, draw, n_nodes, n_words), as they appear, and which of them each is.
+
+    Examples
+    --------
+    >>> graphs, which = distinct_graphs(np.array([[[[2], [0]], [[0], [0]], [[2], [0]]]], dtype=np.uint64))
+    >>> graphs[..., 0].tolist(), which.tolist()
+    ([[2, 0], [0, 0]], [[0, 1, 0]])
+    """
+    flat = rows.reshape(-1, *rows.shape[2:])
+    first, label = label_rows(flat)
+    return flat[first], label.reshape(rows.shape[:2])
+
+
+def of_each(values: NDArray[np.float64], which: NDArray[np.intp], n_graphs: int) -> NDArray[np.float64]:
+    """The value of each different graph, from those of the draws (chain, draw)."""
+    found = np.empty(n_graphs)
+    found[which.ravel()] = values.ravel()
+    return found
 
 
 class StructurePosterior:

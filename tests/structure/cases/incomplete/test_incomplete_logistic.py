@@ -17,9 +17,14 @@ from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.averaging.logistic_families import LogisticFamily
 from doxa.structure.averaging.posterior import with_table
 from doxa.structure.cases.incomplete import enumerate_joint, logistic_sweeps
-from doxa.structure.cases.incomplete.logistic_cells import cell_work, fit_column, redraw_column, weigh_rows
 from doxa.structure.cases.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
-from doxa.structure.cases.incomplete.logistic_sweeps import LogisticTurns
+from doxa.structure.cases.incomplete.logistic_sweeps import (
+    LogisticTurns,
+    cell_work,
+    fit_column,
+    redraw_column,
+    weigh_rows,
+)
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.logistic import FamilyMixture, Logistic

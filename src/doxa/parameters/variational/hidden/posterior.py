@@ -4,9 +4,9 @@ Jaakkola & Jordan (2000, section 5.2 and appendix B) bound the logistic factors 
 over what is missing by a q-transformation; the posterior is then a Gaussian for each node.  De Freitas et al. (2001,
 section 3.3) use the factorised q.  What is maximised is in `doxa.parameters.variational.hidden.ascent`; the forms of q
 are in `doxa.parameters.variational.hidden.blocks`; families with a xi for each configuration and with one for each row
-are in `doxa.parameters.variational.hidden.tables` and `doxa.parameters.variational.hidden.rows`.
+are in `doxa.parameters.variational.hidden.problem` and `doxa.parameters.variational.hidden.problem`.
 
-Corrected here: eqs. 7 and 8 of de Freitas et al. (see `doxa.parameters.variational.hidden.rows`), and the factors of
+Corrected here: eqs. 7 and 8 of de Freitas et al. (see `doxa.parameters.variational.hidden.problem`), and the factors of
 hidden roots, which they leave out of eq. 5.  Missing cells without observed descendants have no part in q, where they
 would only lower the bound.
 """

@@ -2,7 +2,8 @@ r"""Changes of the graph that take their cells along, proposed by a posterior th
 
 The *frozen* posterior f has for score of each listed family its mean over a few reference completions, so it stays the
 same while cells change.  One step of `Auto`, which is reversible for f, proposes G' from G; the graph and new values of
-the cells concerned are then offered together (`doxa.structure.cases.incomplete.joint_proposals`) and accepted with probability
+the cells concerned are then offered together (`doxa.structure.cases.incomplete.joint_proposals`) and accepted with
+probability
 
 .. math:: \min\Big\{1, \frac{\hat\pi(G')\, f(G)}{\hat\pi(G)\, f(G')}\Big\}.
 

@@ -1,7 +1,7 @@
 r"""`LogisticCellsSampler`: graphs and missing cells together, where families may be logistic.
 
 The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of `doxa.structure.families.logistic` on the completed
-table X. A turn offers every missing cell a new value (`doxa.structure.cases.incomplete.logistic_cells`), then changes
+table X. A turn offers every missing cell a new value (`doxa.structure.cases.incomplete.logistic_sweeps`), then changes
 of the graph.
 
 **Graph.**  A family's score takes a tenth of a millisecond and more, and holds for one completion alone.  So the moves

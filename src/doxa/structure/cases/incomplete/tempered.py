@@ -2,8 +2,8 @@ r"""Parallel tempering of graphs and missing cells: rungs that hold a graph and 
 
 Rung k samples the joint posterior of graph G and missing cells z to the power :math:`\beta_k`, all parts of a turn with
 that target: cells are drawn from powers of their predictive probabilities (`doxa.structure.cases.incomplete.sweep`),
-changes of the graph with their cells (`doxa.structure.cases.incomplete.joint_proposals`) and structure moves weigh by powers of
-theirs.  Swaps are those of `doxa.structure.moves.tempered`, with :math:`s = \log P(D, z \mid G) + \log P(G)`.
+changes of the graph with their cells (`doxa.structure.cases.incomplete.joint_proposals`) and structure moves weigh by
+powers of theirs.  Swaps are those of `doxa.structure.moves.tempered`, with :math:`s = \log P(D, z \mid G) + \log P(G)`.
 
 Every missing cell widens the spread of s, and neighbours swap only if it is not far above the inverse of the difference
 of their betas: with thousands of missing cells, betas must be some hundredths apart.
