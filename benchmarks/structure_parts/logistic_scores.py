@@ -36,8 +36,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.logistic import FamilyMixture, Logistic
-from doxa.structure.families.logistic.costs import family_cost
 from doxa.structure.families.logistic.report import family_evidence
+from doxa.structure.families.logistic.score import family_cost
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import capped

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.linalg import toeplitz
 
-from doxa.estimates.autocovariance import pooled_autocovariance
+from doxa.estimates.autocovariance import initial_sequence, pooled_autocovariance
 from doxa.estimates.diagnostics import (
     WINDOWS,
     autocovariance,
@@ -24,7 +24,6 @@ from doxa.estimates.diagnostics import (
     long_run_variance,
     windowed_error,
 )
-from doxa.estimates.initial_sequences import initial_sequence
 from doxa.estimates.long_run import bandwidth_of
 from doxa.estimates.windows import CURVATURE, ORDER, SQUARE
 from support.checks import SEED

@@ -11,8 +11,8 @@ from scipy.special import stdtrit
 
 from doxa.errors import ArgumentError
 from doxa.report.families import family_tables
+from doxa.report.numbers import DIGITS
 from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers, regressions
-from doxa.report.packing import DIGITS
 from doxa.report.simulation import simulate_pairs
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.checks import FALSE_ALARM

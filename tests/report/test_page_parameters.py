@@ -13,6 +13,7 @@ import doxa
 from doxa.parameters.kernels.student import Student
 from doxa.report import page_text
 from doxa.report.fit_method import fit_method, log_weights
+from doxa.report.numbers import packed, unpacked
 from doxa.report.of_parameters import (
     BINS,
     MOST_POINTS,
@@ -22,7 +23,6 @@ from doxa.report.of_parameters import (
     kept_draws,
     marginal_density,
 )
-from doxa.report.packing import packed, unpacked
 from doxa.report.writing import page_data
 from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture

@@ -10,8 +10,8 @@ import pytest
 import doxa
 from doxa.report import page_text
 from doxa.report.assets import libraries
+from doxa.report.numbers import unpacked
 from doxa.report.of_values import grid, grid_places, marginals
-from doxa.report.packing import unpacked
 from doxa.report.writing import page_data
 
 

@@ -143,6 +143,6 @@ def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Ta
         from doxa.data.parquet import read_parquet
 
         return read_parquet(path, columns, tokens, bins)
-    from doxa.data.text import read_text
+    from doxa.data.text_cells import read_text
 
     return read_text(path, columns, tokens, bins)

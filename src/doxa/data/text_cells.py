@@ -4,6 +4,8 @@ DuckDB reads the cells and nothing else: every option is given, nothing is sniff
 rows is held against our own count.  `new_line` alone is left to it: given as "\r\n", DuckDB 2.0 reads
 no rows.  It finds the line end in the header, so a header with a line end inside a name, or behind a
 byte-order mark, is first replaced by a plain one; so is one longer than the lines DuckDB takes.
+
+Delimited texts, read as tables.
 """
 
 from __future__ import annotations
@@ -11,12 +13,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from doxa.data.duck import literal, possible, unglobbed
-from doxa.data.layout import Layout, opened
-from doxa.errors import ArgumentError
+from doxa.data.coding import code_table
+from doxa.data.duck import count_rows, database, is_large, literal, load, possible, unglobbed, untyped_column
+from doxa.data.layout import Layout, opened, read_layout
+from doxa.data.options import check_bins, check_columns
+from doxa.data.table import Table
+from doxa.errors import ArgumentError, TableError
 
-__all__ = ["cells_of_text"]
+__all__ = ["cells_of_text", "read_text"]
 
 _MAX_HEADER = 1 << 20  # bytes; DuckDB takes no line of more than 2 MB
 
@@ -70,3 +76,23 @@ def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
         target.write(plain.encode() + layout.scan.line_end)
         shutil.copyfileobj(source, target, 1 << 20)
     return copy
+
+
+def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
+    """Read a delimited text; the options are those of `doxa.read_table`, ``missing`` already checked."""
+    layout = read_layout(path)
+    chosen = check_columns(columns, layout.names)
+    names = [layout.names[j] for j in chosen]
+    n_bins = check_bins(bins, names)
+    if is_large(layout.scan.n_rows, len(chosen)):
+        from doxa.data.large.opening import open_text
+
+        with open_text(path, layout, columns, missing, bins) as counted:
+            return counted.table()
+    with database() as (connection, folder):
+        source = cells_of_text(path, layout, missing, folder)
+        load(connection, path, [f"c{j} AS c{k}" for k, j in enumerate(chosen)], source)
+        n_rows = count_rows(connection)
+        if n_rows != layout.scan.n_rows:
+            raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
+        return code_table([untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)

@@ -3,7 +3,7 @@ r"""The long-run variance of a chain: autocovariances weighted and added (eqs. 1
 :math:`\tau^2 = \gamma_0 + 2 \sum_{k \ge 1} \gamma_k` decides the error of an ergodic average (slides, eq. 12), but the
 estimated :math:`\hat\gamma_k` cannot simply be added: over all lags they sum to exactly 0, whatever the chain.
 Either a lag window fades them out (Bartlett, Parzen, Tukey-Hanning: `doxa.estimates.windows`) or they are cut where
-they stop making sense (Geyer 1992: `doxa.estimates.initial_sequences`).
+they stop making sense (Geyer 1992: `doxa.estimates.autocovariance`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates._draws import as_chains, is_constant
-from doxa.estimates.autocovariance import pooled_autocovariance
+from doxa.estimates.autocovariance import initial_sequence, pooled_autocovariance
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.initial_sequences import initial_sequence
 from doxa.estimates.intervals import StudentInterval
 from doxa.estimates.windows import ORDER, WINDOWS, Window, default_bandwidth, lag_weights
 

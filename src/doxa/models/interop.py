@@ -17,7 +17,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
 from doxa.models.markov import MarkovNetwork
-from doxa.models.network_files.uai_writer import linear_potential
+from doxa.models.network_files.uai import linear_potential
 
 __all__ = ["from_networkx", "from_pyagrum", "to_networkx", "to_pyagrum"]
 

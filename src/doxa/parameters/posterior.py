@@ -1,8 +1,12 @@
-"""`ParameterPosterior`: draws of the parameters, and what a fit says of them, with its Monte Carlo error."""
+"""`ParameterPosterior`: draws of the parameters, and what a fit says of them, with its Monte Carlo error.
+
+Draws of parameters in the shapes that other tools read.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.errors import MissingExtraError
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.fitted import FittedParameters
@@ -18,7 +23,26 @@ from doxa.parameters.predict import predict_cells, read_new_rows, recode
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ParameterPosterior"]
+    from doxa.estimates.trace import Trace
+    from doxa.models import LogisticNetwork
+
+__all__ = ["ParameterPosterior", "draws_to_arviz"]
+
+
+def draws_to_arviz(
+    network: LogisticNetwork, draws: Mapping[str, NDArray[np.float64]], method: str, trace: Trace
+) -> Any:
+    """See `doxa.ParameterPosterior.to_arviz`; ``trace`` is the one that the draws (chain, draw, coefficient) are of."""
+    try:
+        from arviz_base import from_dict
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("to_arviz needs the package arviz-base: pip install 'doxa[arviz]'") from error
+    dims = {node: [f"{node} coefficient"] for node in draws}
+    coords = {f"{node} coefficient": list(network.coefficients(node)) for node in draws}
+    tree = from_dict({"posterior": dict(draws)}, coords=coords, dims=dims)
+    tree["posterior"].attrs.update(method=method, thin=trace.thin, n_warmup=trace.n_warmup, seed=str(trace.entropy))
+    return tree
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -116,7 +140,7 @@ class ParameterPosterior(FittedParameters):
         MissingExtraError
             If arviz-base is not installed (``pip install 'doxa[arviz]'``).
         """
-        from doxa.parameters.export import draws_to_arviz
+        from doxa.parameters.posterior import draws_to_arviz
 
         draws = {node: self.draws(node) for node in self.network.parameters}
         return draws_to_arviz(self.network, draws, str(self.report.method), self.trace)

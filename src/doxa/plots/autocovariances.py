@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.estimates.autocovariance import autocovariance, pooled_autocovariance
-from doxa.estimates.initial_sequences import initial_sequence
+from doxa.estimates.autocovariance import autocovariance, initial_sequence, pooled_autocovariance
 from doxa.estimates.long_run import MIN_DRAWS, bandwidth_of, integrated_autocorrelation_time
 from doxa.estimates.windows import ORDER, WINDOWS, Window, lag_weights
 from doxa.plots.columns import Which, read_column

@@ -29,8 +29,7 @@ from doxa.errors import DoxaError
 from doxa.estimates.ranks import rank_shares
 from doxa.report.families import NOT_DRAWN, by_rank, family_tables
 from doxa.report.graphs import graphs
-from doxa.report.numbers import decimals, significant
-from doxa.report.packing import DIGITS
+from doxa.report.numbers import DIGITS, decimals, significant
 from doxa.report.simulation import PairAnswers, simulate_pairs
 from doxa.report.verdicts import closing_facts, verdict_box
 from doxa.structure.averaging.impute import cell_chances

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.report.numbers import decimals, significant
-from doxa.report.packing import packed
+from doxa.report.numbers import decimals, packed, significant
 from doxa.report.verdicts import closing_facts, verdict_box
 
 if TYPE_CHECKING:

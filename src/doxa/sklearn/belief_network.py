@@ -26,8 +26,8 @@ from doxa.estimates.stopping import Until
 from doxa.sklearn.class_kernels import average_classes
 from doxa.sklearn.coded_columns import CodedColumn, category_flags, is_missing, learn_column, unlike
 from doxa.structure.averaging.draws import NetworkDraws, draw_networks
-from doxa.structure.averaging.new_rows import extended
 from doxa.structure.averaging.posterior import Posterior
+from doxa.structure.averaging.predict import extended
 from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.cases.incomplete.sampler import usual_steps
 from doxa.structure.learn import learn

@@ -19,9 +19,8 @@ from doxa.inference.annealing import (
 )
 from doxa.inference.annealing.exact_draws import SPARE, couple_spins
 from doxa.inference.annealing.spins import unpack_spins
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.graph import spin_graph
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import aligned, aligned_zeros, fresh_streams
 from doxa.models.factors import Factor
 from doxa.models.ising import ising, ising_grid
 from support.checks import SEED, z_limit

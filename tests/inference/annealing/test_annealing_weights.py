@@ -135,9 +135,7 @@ def by_hand(path, density, betas, rng, broken=""):
 def one_sweep(path, beta, states, rng, is_reversed):
     plan = np.full(3, beta)  # no weight, one sweep
     if isinstance(path, SpinPath):
-        from doxa.inference.spins.aligned import aligned, aligned_zeros
-        from doxa.inference.spins.masks import WORK_SIZE
-        from doxa.inference.spins.random_words import fresh_streams
+        from doxa.inference.spins.words import WORK_SIZE, aligned, aligned_zeros, fresh_streams
 
         parts = pack_spins(states), aligned(fresh_streams(rng)), aligned_zeros(WORK_SIZE)
         return path._anneal(plan, is_reversed, 1, *parts)[1]

@@ -9,7 +9,7 @@ from doxa.errors import ArgumentError
 from doxa.inference.annealing import ParallelTempering, TablePath, tune_ladder
 from doxa.inference.annealing.table_kernels import log_parts
 from doxa.inference.annealing.tempering import offer_states
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED, z_limit

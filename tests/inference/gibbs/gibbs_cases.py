@@ -12,7 +12,7 @@ from doxa.inference.gibbs.kernels import redraw
 from doxa.inference.gibbs.reference import block_conditional
 from doxa.inference.problem import prepare
 from doxa.inference.propagation import determined
-from doxa.inference.spins.random_words import uniform
+from doxa.inference.spins.words import uniform
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence

@@ -27,8 +27,8 @@ from doxa.inference.importance import (
     sample_until,
     shortfall,
 )
+from doxa.inference.importance.kernels import block_tally
 from doxa.inference.importance.sampler import BLOCK
-from doxa.inference.importance.tally import block_tally
 from doxa.inference.problem import prepare
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork

@@ -10,10 +10,9 @@ from test_network_importance_proposals import METHODS, cases, every_row, explain
 
 from doxa.errors import ArgumentError
 from doxa.inference.importance import NetworkSampler, lay_out, likelihood_weighting, propagated, sample_network
-from doxa.inference.importance.kernels import BATCH, N_LANES, N_POWERS
+from doxa.inference.importance.kernels import BATCH, N_LANES, N_LARGEST, N_POWERS, add_tallies, block_tally, tail_shape
 from doxa.inference.importance.proposal import normalised
 from doxa.inference.importance.sampler import BLOCK
-from doxa.inference.importance.tally import N_LARGEST, add_tallies, block_tally, tail_shape
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence

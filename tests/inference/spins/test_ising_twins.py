@@ -21,8 +21,20 @@ from scipy.special import expit
 from doxa._jit import compiled
 from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
 from doxa.inference.spins.bit_parallel import BitParallelState
-from doxa.inference.spins.random_words import fresh_streams, next_word, next_words, uniform
-from doxa.inference.spins.words import chosen, load, rotated, same, shifted_left, shifted_right, store, word
+from doxa.inference.spins.words import (
+    chosen,
+    fresh_streams,
+    load,
+    next_word,
+    next_words,
+    rotated,
+    same,
+    shifted_left,
+    shifted_right,
+    store,
+    uniform,
+    word,
+)
 from support.checks import SEED
 
 GRAPHS = {

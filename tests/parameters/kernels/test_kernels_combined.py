@@ -14,8 +14,7 @@ from doxa.parameters.kernels.chain_sampler import ChainSampler
 from doxa.parameters.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
 from doxa.parameters.kernels.flip import Flip
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.kernel import Path, start_at, take
-from doxa.parameters.kernels.protocols import reverse
+from doxa.parameters.kernels.kernel import Path, reverse, start_at, take
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.tempered_transitions import tempered
 from support.checks import SEED, z_limit

@@ -18,11 +18,10 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact import dag_sums
 from doxa.structure.exact import dag_sums as dag_draws
-from doxa.structure.exact.dag_blocks import Threads
 from doxa.structure.exact.dag_budget import ExactCost, family_count, fits, predicted_cost
 from doxa.structure.exact.dag_recursions import backward, forward, references
 from doxa.structure.exact.dag_sums import PrecisionError, log_sum_over_dags, sum_over_dags
-from doxa.structure.exact.dag_weights import Families
+from doxa.structure.exact.dag_weights import Families, Threads
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior, exact_edge_probabilities, exact_posterior
 from doxa.structure.exact.family_sums import subset_sums
 from doxa.structure.families.cache import FamilyScores

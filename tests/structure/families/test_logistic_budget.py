@@ -11,7 +11,7 @@ from doxa.models.bits import unpack_rows
 from doxa.structure.families import score_table
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.logistic import FamilyMixture, Logistic
-from doxa.structure.families.logistic.costs import family_cost
+from doxa.structure.families.logistic.score import family_cost
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped
 from support.tables import skewed_table

@@ -2,11 +2,14 @@
 
 An engine (`doxa.data.large.duck_engine`, `doxa.data.large.lazy_engine`) knows its columns by position.  It is asked in
 this order: `describe` once, `set_codings` once, then `group` as often as wanted; each is a few passes over the source.
+
+What went wrong in an engine that is not ours, in words that name the source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -14,8 +17,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.coding import Column
+from doxa.errors import DoxaError
 
-__all__ = ["MANY_VALUES", "Cells", "Coding", "Engine", "Groups", "Seen", "rank", "unseen"]
+__all__ = [
+    "MANY_VALUES",
+    "Cells",
+    "Coding",
+    "Engine",
+    "Groups",
+    "Seen",
+    "SourceError",
+    "changed",
+    "failures",
+    "rank",
+    "unseen",
+]
+
+_MAX_SAID = 300  # characters of what an engine says
+
+
+class SourceError(DoxaError, RuntimeError):
+    """A source failed or changed while it was counted; asking again goes on from what was kept."""
+
+
+@contextmanager
+def failures(label: str, doing: str) -> Iterator[None]:
+    """Turn whatever an engine raises into a `SourceError`; our own exceptions pass."""
+    try:
+        yield
+    except DoxaError:
+        raise
+    except Exception as error:  # engines raise what they like: duckdb.Error, polars' own, OSError from a cluster
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        words = " ".join(lines[:2])[:_MAX_SAID]
+        raise SourceError(f"{label} failed while {doing}: {type(error).__name__}: {words}") from error
+
+
+def changed(label: str, what: str) -> SourceError:
+    """Say that a source is not what it was when it was opened."""
+    return SourceError(f"{label} changed while it was counted: {what}; open it again when nothing writes to it")
+
 
 MANY_VALUES = 4096  # a column with more distinct values is no category, and they are not fetched to find that out
 

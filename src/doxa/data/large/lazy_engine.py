@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from doxa.data.coding import NUMBER, Column
 from doxa.data.large.blocks import cover, members_of
-from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, rank
-from doxa.data.large.errors import changed, failures
+from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
 from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, streaming
 from doxa.data.large.lazy_dask import count_partitions, describe_partitions
 from doxa.data.options import LEAVE_OUT

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from doxa.data.duck import database, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
-from doxa.data.large.errors import changed, failures
+from doxa.data.large.engine import changed, failures
 from doxa.data.large.source import OutOfCoreSource
 from doxa.data.layout import Layout, read_layout
 from doxa.data.number import marks_of

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 
 from doxa.data.coding import Column, code_table
 from doxa.data.large.blocks import Block, cover, members_of
-from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, unseen
-from doxa.data.large.errors import SourceError, changed
+from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, SourceError, changed, unseen
 from doxa.data.large.kept import KeptCounts, Known
 from doxa.data.large.sets import SetCounts, count_subset
 from doxa.data.large.table import OutOfCoreTable

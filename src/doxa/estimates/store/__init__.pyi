@@ -10,7 +10,7 @@ from doxa.estimates.store.saving import create_run as create_run
 from doxa.estimates.store.saving import open_reader as open_reader
 from doxa.estimates.store.saving import open_writer as open_writer
 from doxa.estimates.store.saving import write_trace as write_trace
-from doxa.estimates.store.stops import keep_stop as keep_stop
-from doxa.estimates.store.stops import stop_as_json as stop_as_json
-from doxa.estimates.store.stops import stored_stop as stored_stop
 from doxa.estimates.store.writer import RunWriter as RunWriter
+from doxa.estimates.store.writer import keep_stop as keep_stop
+from doxa.estimates.store.writer import stop_as_json as stop_as_json
+from doxa.estimates.store.writer import stored_stop as stored_stop

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError, DoxaError
 from doxa.estimates.store.file import in_words
 from doxa.estimates.store.format import Packed, State, unpack
-from doxa.estimates.store.header import RunFileError, RunHeader
-from doxa.estimates.store.header_row import read_header
+from doxa.estimates.store.header import RunFileError, RunHeader, read_header
 from doxa.estimates.store.index import Block, Index, TooLargeError, checksum, read_index
 from doxa.estimates.trace import Trace
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store.file import create_file, open_read_only, open_to_write, real_path
-from doxa.estimates.store.header import RunFileError, RunHeader, with_free_options
-from doxa.estimates.store.header_row import MAX_HEADER, insert_header
+from doxa.estimates.store.header import MAX_HEADER, RunFileError, RunHeader, insert_header, with_free_options
 from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import RunReader
 from doxa.estimates.store.rounds import ChainRound, Round

@@ -1,8 +1,6 @@
 from doxa.inference.annealing.bounds import best_groups as best_groups
 from doxa.inference.annealing.bounds import lower_bound as lower_bound
 from doxa.inference.annealing.bounds import upper_bound as upper_bound
-from doxa.inference.annealing.cooling import Cooled as Cooled
-from doxa.inference.annealing.cooling import cool as cool
 from doxa.inference.annealing.exact_draws import ExactDraws as ExactDraws
 from doxa.inference.annealing.exact_draws import NotCoupledError as NotCoupledError
 from doxa.inference.annealing.exact_draws import TooWideError as TooWideError
@@ -16,10 +14,12 @@ from doxa.inference.annealing.network_paths import condition_spins as condition_
 from doxa.inference.annealing.network_paths import directed_path as directed_path
 from doxa.inference.annealing.network_paths import spin_path as spin_path
 from doxa.inference.annealing.path import Annealed as Annealed
+from doxa.inference.annealing.path import Cooled as Cooled
 from doxa.inference.annealing.path import Path as Path
 from doxa.inference.annealing.path import Reversed as Reversed
 from doxa.inference.annealing.path import anneal as anneal
 from doxa.inference.annealing.path import anneal_back as anneal_back
+from doxa.inference.annealing.path import cool as cool
 from doxa.inference.annealing.path import inverse_mean as inverse_mean
 from doxa.inference.annealing.spins import SpinPath as SpinPath
 from doxa.inference.annealing.tables import TablePath as TablePath

@@ -36,11 +36,19 @@ from doxa.inference.annealing.path import Path
 from doxa.inference.annealing.spin_kernels import N_CHAINS, any_bit, write_masks
 from doxa.inference.annealing.spins import SpinPath, unpack_spins
 from doxa.inference.annealing.tables import TablePath
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
-from doxa.inference.spins.masks import MASKS
-from doxa.inference.spins.random_words import fresh_streams, next_words
-from doxa.inference.spins.words import N_WORDS, chosen, load, same, store
+from doxa.inference.spins.words import (
+    MASKS,
+    N_WORDS,
+    aligned,
+    aligned_zeros,
+    chosen,
+    fresh_streams,
+    load,
+    next_words,
+    same,
+    store,
+)
 from doxa.models.factors import Factor
 
 __all__ = [

@@ -16,9 +16,18 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined
-from doxa.inference.spins.masks import MASKS, add_neighbour, begin_masks
-from doxa.inference.spins.random_words import next_words
-from doxa.inference.spins.words import N_WORDS, chosen, load, same, store, word
+from doxa.inference.spins.words import (
+    MASKS,
+    N_WORDS,
+    add_neighbour,
+    begin_masks,
+    chosen,
+    load,
+    next_words,
+    same,
+    store,
+    word,
+)
 
 __all__ = ["N_CHAINS", "anneal_spins", "any_bit", "draw_base", "set_thresholds", "sweep_spins", "write_masks"]
 

@@ -17,12 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.spin_kernels import N_CHAINS, anneal_spins, draw_base, set_thresholds
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.classes import local_classes, thresholds_of
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
-from doxa.inference.spins.masks import WORK_SIZE
-from doxa.inference.spins.random_words import fresh_streams
-from doxa.inference.spins.words import N_WORDS
+from doxa.inference.spins.words import N_WORDS, WORK_SIZE, aligned, aligned_zeros, fresh_streams
 
 __all__ = ["SpinArrays", "SpinPath", "pack_spins", "spin_arrays", "unpack_spins"]
 

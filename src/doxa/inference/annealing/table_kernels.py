@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined
-from doxa.inference.spins.random_words import uniform
+from doxa.inference.spins.words import uniform
 
 __all__ = ["anneal_tables", "cool_tables", "log_densities", "log_parts", "stay_tables", "sweep_tables"]
 

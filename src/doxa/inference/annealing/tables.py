@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.table_kernels import anneal_tables, cool_tables, stay_tables
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
@@ -247,8 +247,6 @@ def soften_conditional(log_values: NDArray[np.float64], axis: int, depth: float)
         return log_values
     share = math.exp(-depth)
     return np.asarray(np.log((1 - share) * np.exp(log_values) + share / log_values.shape[axis]))
-
-
 
 
 @dataclass(frozen=True, eq=False)

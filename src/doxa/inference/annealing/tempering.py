@@ -42,7 +42,7 @@ from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Annealed, Path, anneal
 from doxa.inference.annealing.table_kernels import log_densities, log_parts, sweep_tables
 from doxa.inference.annealing.tables import TablePath
-from doxa.inference.spins.random_words import fresh_streams, uniform
+from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = [
     "FROM_COLD",

@@ -13,7 +13,7 @@ from typing import Any
 
 from doxa._jit import hot, inlined
 from doxa.inference.gibbs.block_tables import LOGARITHMS, LOOK_UP
-from doxa.inference.spins.random_words import uniform
+from doxa.inference.spins.words import uniform
 
 __all__ = ["advance", "redraw"]
 

@@ -21,7 +21,7 @@ from doxa.inference.gibbs.kernels import advance
 from doxa.inference.gibbs.scans import FlatScan, Scan, cyclic, single_sites
 from doxa.inference.gibbs.starts import find_state, log_density_at, pick_state
 from doxa.inference.gibbs.supports import Supports
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 
 __all__ = ["FlatFactors", "GibbsState", "Layout", "TableGibbs", "flat_factors", "lay_out"]

@@ -33,9 +33,9 @@ from doxa.estimates.intervals import (
     unseen_bound,
     unseen_error,
 )
+from doxa.inference.importance.kernels import Tally, tail_shape
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
-from doxa.inference.importance.tally import Tally, tail_shape
 from doxa.sampling.importance_estimate import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
 
 __all__ = [

@@ -20,12 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.inference.importance.kernels import BATCH, N_LANES, N_POWERS, draw_block, work_space
+from doxa.inference.importance.kernels import (
+    BATCH,
+    N_LANES,
+    N_POWERS,
+    Tally,
+    add_tallies,
+    block_tally,
+    draw_block,
+    work_space,
+)
 from doxa.inference.importance.layout import Table
 from doxa.inference.importance.program import Compiled, compile_proposal
 from doxa.inference.importance.proposal import NetworkProposal
-from doxa.inference.importance.tally import Tally, add_tallies, block_tally
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import fresh_streams
 from doxa.sampling.workers import run_in_parallel
 
 __all__ = ["BLOCK", "NetworkSampler", "WeightedRows", "largest_log_weight", "largest_sum"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.spins.graph import SpinGraph, colour_sites
-from doxa.inference.spins.random_words import fresh_streams
+from doxa.inference.spins.words import fresh_streams
 
 __all__ = ["BaseSampler", "Draws", "IsingBase", "SpinState", "check_scan", "coloured_order", "scan_order"]
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.inference.spins.aligned import aligned
 from doxa.inference.spins.classes import LocalClasses
 from doxa.inference.spins.graph import SpinGraph
-from doxa.inference.spins.words import N_WORDS
+from doxa.inference.spins.words import N_WORDS, aligned
 
 __all__ = ["N_PLANES", "Batches", "batches_of"]
 

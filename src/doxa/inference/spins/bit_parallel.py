@@ -23,13 +23,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import BaseSampler, Draws
 from doxa.inference.spins.batches import N_PLANES
-from doxa.inference.spins.masks import MASKS, WORK_SIZE, add_neighbour, begin_masks, class_of
 from doxa.inference.spins.model import IsingModel
-from doxa.inference.spins.random_words import fresh_streams, next_word, next_words, uniform
-from doxa.inference.spins.words import chosen, load, same, shifted_right, store
+from doxa.inference.spins.words import (
+    MASKS,
+    WORK_SIZE,
+    add_neighbour,
+    aligned,
+    aligned_zeros,
+    begin_masks,
+    chosen,
+    class_of,
+    fresh_streams,
+    load,
+    next_word,
+    next_words,
+    same,
+    shifted_right,
+    store,
+    uniform,
+)
 
 __all__ = [
     "LANES_PER_GROUP",

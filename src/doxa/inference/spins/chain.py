@@ -1,18 +1,142 @@
-"""`IsingGibbs`: heat bath of one Ising chain on any graph, one site after another."""
+"""`IsingGibbs`: heat bath of one Ising chain on any graph, one site after another.
+
+Compiled loops of `doxa.inference.spins.chain`: one chain, one site after another.
+
+Spins are 0 and 1, and a copy turned over stands behind them (entries n to 2 n - 1), so that a neighbour of negative
+coupling is a neighbour elsewhere.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._jit import hot, inlined
 from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState, check_scan, scan_order
-from doxa.inference.spins.chain_kernels import Sites, advance_chain, sites_of
+from doxa.inference.spins.classes import LocalClasses
+from doxa.inference.spins.graph import SpinGraph
 from doxa.inference.spins.model import IsingModel
+from doxa.inference.spins.words import next_word, uniform
 
-__all__ = ["IsingGibbs"]
+__all__ = ["IsingGibbs", "Sites", "advance_chain", "measure", "record", "sites_of"]
+
+_TO_UNIT = 2.0**-64
+
+
+class Sites(NamedTuple):
+    """What a draw of a site reads: its class is the sum of the strides of the places that hold 1."""
+
+    places: NDArray[np.uint32]  # (2 n_edges,) a neighbour j, n + j where the coupling is negative
+    strides_at: NDArray[np.int64]  # (n,) sites of one shape share their strides
+    strides: NDArray[np.int64]
+    n_classes: NDArray[np.int64]  # (n,) 0: drawn by its field
+    table: NDArray[np.int64]  # (n,)
+    thresholds: NDArray[np.uint64]
+
+
+def sites_of(graph: SpinGraph, classes: LocalClasses) -> Sites:
+    """The sites of a graph, from their classes."""
+    signed = classes.signed
+    places = np.where(signed < 0, ~signed + graph.n_sites, signed).astype(np.uint32)
+    return Sites(
+        places, graph.starts[classes.shape], classes.strides, classes.n_classes, classes.table, classes.thresholds
+    )
+
+
+@hot
+def advance_chain(
+    sites: Any,
+    graph: Any,
+    fields: Any,
+    original: Any,
+    spins: Any,
+    streams: Any,
+    sums: Any,
+    is_random: bool,
+    n_steps: int,
+    thin: int,
+    draws: Any,
+) -> None:
+    """Sweep ``n_steps`` times, in order or at random; ``sums`` is empty without marginals."""
+    energy, magnetisation, up, packed = draws
+    n = fields.size
+    for step in range(1, n_steps + 1):
+        for t in range(n):
+            k = t & 7
+            i = int(uniform(streams, k) * n) if is_random else t
+            if sites.n_classes[i] > 0:
+                threshold = sites.thresholds[_entry(sites, graph, spins, i)]
+                is_up = next_word(streams, k) < threshold
+                p = float(threshold) * _TO_UNIT
+            else:
+                p = _wide_probability(graph, fields, spins, i)
+                is_up = uniform(streams, k) < p
+            spins[i] = is_up
+            spins[n + i] = not is_up
+            if sums.size > 0 and not is_random:
+                sums[i] += p
+        if sums.size > 0 and is_random:  # how often a site was visited is no business of its marginal's
+            for i in range(n):
+                if sites.n_classes[i] > 0:
+                    sums[i] += float(sites.thresholds[_entry(sites, graph, spins, i)]) * _TO_UNIT
+                else:
+                    sums[i] += _wide_probability(graph, fields, spins, i)
+        if step % thin == 0:
+            measure(graph, fields, spins, step // thin - 1, energy, magnetisation)
+            record(spins, sums, original, thin, up[step // thin - 1], packed[step // thin - 1])
+
+
+@inlined
+def _entry(sites: Any, graph: Any, spins: Any, i: int) -> Any:
+    """Where the threshold of the class of site ``i`` is."""
+    found = sites.table[i]
+    shift = sites.strides_at[i] - graph.starts[i]
+    for e in range(graph.starts[i], graph.starts[i + 1]):
+        found += sites.strides[shift + e] * spins[sites.places[e]]
+    return found
+
+
+@hot
+def _wide_probability(graph: Any, fields: Any, spins: Any, i: int) -> float:
+    """Probability of +1 of a site that has no table."""
+    field = fields[i]
+    for e in range(graph.starts[i], graph.starts[i + 1]):
+        field += graph.strengths[e] if spins[graph.neighbours[e]] else -graph.strengths[e]
+    return 1.0 / (1.0 + math.exp(-2.0 * field))
+
+
+@hot
+def measure(graph: Any, fields: Any, spins: Any, kept: int, energy: Any, magnetisation: Any) -> None:
+    """Energy -sum J s s - sum h s and mean spin."""
+    total = 0.0
+    for e in range(graph.couplings.size):
+        differ = spins[graph.edges[e, 0]] != spins[graph.edges[e, 1]]
+        total += graph.couplings[e] if differ else -graph.couplings[e]
+    n, n_up = fields.size, 0
+    for i in range(n):
+        total += -fields[i] if spins[i] else fields[i]
+        n_up += spins[i]
+    energy[kept] = total
+    magnetisation[kept] = 2.0 * n_up / n - 1.0
+
+
+@hot
+def record(spins: Any, sums: Any, original: Any, thin: int, up: Any, packed: Any) -> None:
+    """Means and spins in the order in which the sites were given; begin new sums."""
+    if up.size > 0:
+        for i in range(sums.size):
+            up[original[i]] = sums[i] / thin
+            sums[i] = 0.0
+    if packed.size > 0:
+        packed[:] = 0
+        for i in range(original.size):
+            site = original[i]
+            packed[site >> 3] |= np.uint8(spins[i] << (7 - (site & 7)))  # as `numpy.packbits`
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ import numpy as np
 
 from doxa._jit import hot
 from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
-from doxa.inference.spins.chain_kernels import measure, record
+from doxa.inference.spins.chain import measure, record
 from doxa.inference.spins.model import IsingModel
-from doxa.inference.spins.random_words import uniform
+from doxa.inference.spins.words import uniform
 
 __all__ = ["SwendsenWang"]
 

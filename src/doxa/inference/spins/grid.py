@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
 from doxa.inference.spins.batches import N_PLANES
 from doxa.inference.spins.classes import same_rows, thresholds_of
@@ -36,10 +35,22 @@ from doxa.inference.spins.grid_layout import (
     directed_couplings,
     grid_layout,
 )
-from doxa.inference.spins.masks import MASKS, WORK_SIZE, add_neighbour, begin_masks, class_of
 from doxa.inference.spins.model import IsingModel
-from doxa.inference.spins.random_words import next_word, next_words
-from doxa.inference.spins.words import N_WORDS, load, same, store
+from doxa.inference.spins.words import (
+    MASKS,
+    N_WORDS,
+    WORK_SIZE,
+    add_neighbour,
+    aligned,
+    aligned_zeros,
+    begin_masks,
+    class_of,
+    load,
+    next_word,
+    next_words,
+    same,
+    store,
+)
 
 __all__ = ["N_COUNTERS", "GridTables", "IsingGrid", "advance_grid", "grid_tables", "pack_lanes"]
 

@@ -1,4 +1,7 @@
-"""`IsingModel`: an Ising model as arrays, and what the kernels derive from it."""
+"""`IsingModel`: an Ising model as arrays, and what the kernels derive from it.
+
+`PottsModel`: a Potts model as arrays.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,99 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.errors import ArgumentError
 from doxa.inference.spins.batches import Batches, batches_of
 from doxa.inference.spins.classes import LocalClasses, local_classes
 from doxa.inference.spins.graph import SpinGraph, as_fields, colour_sites, spin_graph
 
-__all__ = ["IsingModel"]
+__all__ = ["IsingModel", "PottsModel"]
+
+_MOST_STATES = 2**15 - 1
+_LARGEST_EXPONENT = 600.0  # weights up to e^600 in all can be multiplied as they are
+
+
+class PottsModel:
+    """p(x) proportional to exp(sum of J_ij [x_i = x_j] + sum of h_i(x_i)) over states x in {0, ..., q - 1}.
+
+    Parameters
+    ----------
+    edges : array_like of int, shape (n_edges, 2)
+        Pairs of different sites, each pair once.
+    couplings : array_like of float, shape (n_edges,) or ()
+        J, nats: one a pair, or one for all.
+    fields : array_like of float, shape (n_sites, n_states)
+        h, nats; at least two states.  ``-inf`` forbids a state; one of each site must be possible.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a site does not exist, an edge joins a site with itself or is there twice, a number is not finite (but
+        for fields that forbid a state), no state of a site is possible, there are no sites, or states are fewer than
+        2 or more than 32767.
+
+    Examples
+    --------
+    >>> model = PottsModel([[0, 1]], 0.7, [[0.0, 0.0, 0.5], [0.0, 0.0, 0.5]])
+    >>> model.n_sites, model.n_states, model.energy([[2, 2], [0, 1]])
+    (2, 3, array([-1.7, -0. ]))
+    """
+
+    def __init__(self, edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike) -> None:
+        self.fields: NDArray[np.float64] = as_fields(fields, 2)
+        if not 2 <= self.n_states <= _MOST_STATES:
+            raise ArgumentError(f"fields has {self.n_states} states a site; there must be 2 to {_MOST_STATES}")
+        never = np.flatnonzero((self.fields == -np.inf).all(axis=1))
+        if never.size:
+            raise ArgumentError(f"fields[{never[0]}] is -inf in every state; one at least must be possible")
+        self.graph: SpinGraph = spin_graph(len(self.fields), edges, couplings)
+
+    def __repr__(self) -> str:
+        return f"PottsModel({self.n_sites} sites, {self.n_states} states, {len(self.graph.edges)} edges)"
+
+    @property
+    def n_sites(self) -> int:
+        """Number of variables."""
+        return len(self.fields)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of each."""
+        return int(self.fields.shape[1])
+
+    def renumbered(self, order: NDArray[np.int64]) -> PottsModel:
+        """The same model where ``order[i]`` is site i."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return PottsModel(place[self.graph.edges], self.graph.couplings, self.fields[order])
+
+    def energy(self, states: ArrayLike) -> NDArray[np.float64]:
+        """-log p up to a constant, nats, of states (..., n_sites)."""
+        x = np.asarray(states)
+        same = x[..., self.graph.edges[:, 0]] == x[..., self.graph.edges[:, 1]]
+        return np.asarray(-(same @ self.graph.couplings + self.fields[np.arange(self.n_sites), x].sum(axis=-1)))
+
+    @property
+    def is_tame(self) -> NDArray[np.bool_]:
+        """Whether weights of a site can be multiplied without overflow or underflow, shape (n_sites,)."""
+        total = np.bincount(self.graph.edges.ravel(), np.repeat(np.abs(self.graph.couplings), 2), self.n_sites)
+        lowest = np.where(self.fields == -np.inf, np.inf, self.fields).min(axis=1)
+        return np.asarray(total + self.fields.max(axis=1) - lowest <= _LARGEST_EXPONENT)
+
+    @property
+    def own_logs(self) -> NDArray[np.float64]:
+        """Fields with the largest of each site at 0, nats, shape (n_sites, n_states)."""
+        return np.asarray(self.fields - self.fields.max(axis=1, keepdims=True))
+
+    def random_states(self, rng: np.random.Generator, n_chains: int = 1) -> NDArray[np.int16]:
+        """All possible states equally probable at every site, independently; shape (n_chains, n_sites)."""
+        shape = n_chains, self.n_sites
+        states = rng.integers(0, self.n_states, shape, dtype=np.int16)
+        never = self.fields == -np.inf
+        if never.any():
+            possible_first = np.argsort(never, axis=1, kind="stable")
+            rank = (rng.random(shape) * (~never).sum(axis=1)).astype(np.intp)
+            states = possible_first[np.arange(self.n_sites), rank].astype(np.int16)
+        return states
 
 
 class IsingModel:

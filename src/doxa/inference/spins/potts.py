@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.inference.spins.base_samplers import BaseSampler, Draws, check_scan, scan_order
-from doxa.inference.spins.potts_model import PottsModel
-from doxa.inference.spins.random_words import fresh_streams, uniform
+from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = ["PottsGibbs", "PottsState", "advance_potts"]
 

@@ -36,12 +36,21 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-from doxa.inference.spins.aligned import aligned, aligned_zeros
 from doxa.inference.spins.base_samplers import BaseSampler, Draws, coloured_order
-from doxa.inference.spins.potts_model import PottsModel
-from doxa.inference.spins.random_words import fresh_streams, next_words
-from doxa.inference.spins.vectors import VectorType, as_vector, copies, reads, writes
-from doxa.inference.spins.words import EIGHT_WORDS, N_WORDS
+from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.words import (
+    EIGHT_WORDS,
+    N_WORDS,
+    VectorType,
+    aligned,
+    aligned_zeros,
+    as_vector,
+    copies,
+    fresh_streams,
+    next_words,
+    reads,
+    writes,
+)
 
 __all__ = [
     "CHAINS_PER_GROUP",

@@ -14,6 +14,8 @@ Names are words, or stand in double quotes; states between commas may hold blank
 head, may be left out where the names tell what is meant.  ``table`` lists the numbers of a child's first state, for all
 configurations of the parents with the last varying fastest, before those of its second.  Properties are passed over.
 The file is scanned three times: declarations, then heads, are checked before any row is read.
+
+Write BIF, as `doxa.models.network_files.bif` reads it and other programs do.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
+from collections.abc import Iterator
+from itertools import product
 from typing import NoReturn
 
+from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.bif_words import CUT_OFF, FORM, Words, plain
 from doxa.models.network_files.draft import Draft
@@ -31,7 +36,7 @@ from doxa.models.network_files.source import Source, shown
 from doxa.models.network_files.spans import Finder, Spans, repeated
 from doxa.models.network_files.tables import Rows, finish
 
-__all__ = ["KEYWORDS", "read_bif", "read_families"]
+__all__ = ["KEYWORDS", "bif_pieces", "read_bif", "read_families"]
 
 KEYWORDS = frozenset({"network", "variable", "probability", "type", "discrete", "property", "table", "default"})
 
@@ -215,3 +220,47 @@ class _Tables:
 
     def _refuse_count(self, n: int, n_expected: int, place: int) -> NoReturn:
         self._words.refuse(f"there are {n} numbers for {self._child()}, and there should be {n_expected}", place)
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.+-]++")
+
+
+def bif_pieces(network: CategoricalNetwork) -> Iterator[str]:
+    """The text of a network in pieces, numbers with all their digits.
+
+    Names of other than letters, digits and ``_.+-`` stand in double quotes, which not every program reads.
+
+    Raises
+    ------
+    ArgumentError
+        If a name cannot be written so that it comes back: the format has no way to write a quote within quotes.
+    """
+    names = [_quoted(name) for name in network.names]
+    states = [[_quoted(label) for label in labels] for labels in network.states]
+    yield "network unknown {\n}\n"
+    for name, labels in zip(names, states, strict=True):
+        yield f"variable {name} {{\n  type discrete [ {len(labels)} ] {{ {', '.join(labels)} }};\n}}\n"
+    for node, (name, parents) in enumerate(zip(names, network.parents, strict=True)):
+        rows = network.tables[network.names[node]].reshape(-1, len(states[node])).tolist()
+        if not parents:
+            yield f"probability ( {name} ) {{\n  table {_listed(rows[0])};\n}}\n"
+            continue
+        yield f"probability ( {name} | {', '.join(names[p] for p in parents)} ) {{\n"
+        for configuration, row in zip(product(*(states[p] for p in parents)), rows, strict=True):
+            yield f"  ({', '.join(configuration)}) {_listed(row)};\n"
+        yield "}\n"
+
+
+def _listed(row: list[float]) -> str:
+    return ", ".join(map(repr, row))
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name not in KEYWORDS:
+        return name
+    if any(mark in name for mark in '"\n\r'):
+        raise ArgumentError(
+            f"the name {name!r} has a quote or a line end in it, which BIF has no way to write; "
+            "rename it, or write XMLBIF (.xml)"
+        )
+    return f'"{name}"'

@@ -25,11 +25,11 @@ from doxa.parameters.kernels.gaussians import (
     check_indices,
     conditional_laws,
     marginal_laws,
+    radial_log_density,
+    radial_noise,
 )
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.lockstep import check_dimensions, decide, run_lockstep
-from doxa.parameters.kernels.radial import radial_log_density, radial_noise
+from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions, decide, run_lockstep
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.targets import Target
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.kernel import Kernel, Walkers
-from doxa.parameters.kernels.protocols import Tunable, as_tunable
+from doxa.parameters.kernels.kernel import Kernel, Tunable, Walkers, as_tunable
 from doxa.parameters.kernels.targets import Target
 
 __all__ = ["Calibration", "calibrated", "shrunk_cholesky"]

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, join
-from doxa.parameters.kernels.lockstep import run_lockstep
-from doxa.parameters.kernels.protocols import as_tunable, reverse
+from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, as_tunable, join, reverse, run_lockstep
 from doxa.parameters.kernels.targets import Target
 
 __all__ = ["CycleKernel", "MixtureKernel", "cycle", "mixture"]

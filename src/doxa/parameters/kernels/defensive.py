@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
-from doxa.parameters.kernels.radial import LONG_DF, long_factors, long_peak
+from doxa.parameters.kernels.gaussians import LONG_DF, GaussianProposal, check_gaussian, long_factors, long_peak
 from doxa.parameters.kernels.student import Student
 
 __all__ = ["Defensive"]

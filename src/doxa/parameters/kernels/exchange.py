@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, join
-from doxa.parameters.kernels.lockstep import check_dimensions, decide
+from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, check_dimensions, decide, join
 from doxa.parameters.kernels.targets import Target
 
 __all__ = ["Exchanging"]

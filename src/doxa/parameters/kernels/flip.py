@@ -19,8 +19,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
 from doxa.parameters.kernels.independence import accept_in_turn
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.lockstep import check_dimensions
+from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions
 from doxa.parameters.kernels.targets import Target, values_at
 from doxa.sampling.importance import ImportanceSample
 

@@ -1,15 +1,35 @@
-"""What a kernel is: a value that moves walkers, keeping a target invariant, and leaves a path behind."""
+"""What a kernel is: a value that moves walkers, keeping a target invariant, and leaves a path behind.
+
+What some kernels can do besides moving walkers: be tuned, be run backwards.
+
+One step at a time for all walkers: the Metropolis-Hastings decision, and the loop that leaves a path.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.targets import Target, values_at
 
-__all__ = ["Kernel", "Path", "Walkers", "join", "start_at", "take"]
+__all__ = [
+    "Kernel",
+    "Path",
+    "Tunable",
+    "Walkers",
+    "as_tunable",
+    "check_dimensions",
+    "decide",
+    "join",
+    "reverse",
+    "run_lockstep",
+    "start_at",
+    "take",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,3 +75,89 @@ def take(accepted: NDArray[np.bool_], proposed: Walkers, current: Walkers) -> Wa
 def join(paths: list[Path]) -> Path:
     """Paths one after another."""
     return paths[0] if len(paths) == 1 else Path(*(np.concatenate(parts) for parts in zip(*paths, strict=True)))
+
+
+class Tunable(Kernel, Protocol):
+    """A kernel with a step whose length and shape can be set; longer steps are accepted less often."""
+
+    def scaled(self, factor: float) -> Tunable:
+        """The same steps, ``factor`` times as long."""
+
+    def whitened(self, cholesky: Floats) -> Tunable:
+        """Steps shaped by a covariance, of a length that suits it roughly."""
+
+    def best_acceptance(self, n_dimensions: int) -> float:
+        """Mean acceptance probability at which the kernel moves best in so many dimensions."""
+
+
+def as_tunable(kernel: Kernel) -> Tunable:
+    """The kernel, or ArgumentTypeError if it has no step to tune."""
+    if isinstance(kernel, type) or not all(
+        hasattr(kernel, name) for name in ("run", "scaled", "whitened", "best_acceptance")
+    ):
+        raise ArgumentTypeError(
+            f"kernel is of type {_name(kernel)}, which has no step to tune; calibrate the part that has one, such as a "
+            "RandomWalk, and combine it with the others afterwards"
+        )
+    return cast(Tunable, kernel)
+
+
+def _name(kernel: object) -> str:
+    return f"type, {kernel.__name__}" if isinstance(kernel, type) else type(kernel).__name__
+
+
+def reverse(kernel: Kernel) -> Kernel:
+    """The kernel K' with p(x) K(x, y) = p(y) K'(y, x): what ``kernel.reversed()`` says, else the kernel itself.
+
+    Kernels without that method are reversible: Metropolis-Hastings steps, and palindromes of them.
+    """
+    turn = getattr(kernel, "reversed", None)
+    return kernel if turn is None else cast(Kernel, turn())
+
+
+def decide(
+    target: Target, walkers: Walkers, proposed: Floats, log_hastings: Floats | float, rng: np.random.Generator
+) -> tuple[Walkers, Floats]:
+    """Accept or reject one proposal of each walker.
+
+    Parameters
+    ----------
+    target : Target
+    walkers : Walkers
+    proposed : ndarray of float, shape (walkers, d)
+        Evaluated in one batch.
+    log_hastings : float or ndarray of float, shape (walkers,)
+        log q(old | new) - log q(new | old), nats; 0 for a symmetric proposal.
+    rng : Generator
+
+    Returns
+    -------
+    Walkers
+        Where they stand now.
+    ndarray of float, shape (walkers,)
+        Probability with which each was to be accepted.
+    """
+    values = values_at(target, proposed)
+    log_ratio = values - walkers.log_density + log_hastings
+    accepted = np.log1p(-rng.random(len(values))) < log_ratio  # 1 - u is in (0, 1], so finite
+    return take(accepted, Walkers(proposed, values), walkers), np.exp(np.minimum(log_ratio, 0.0))
+
+
+def run_lockstep(
+    step: Callable[[Walkers], tuple[Walkers, Floats]], walkers: Walkers, n_steps: int
+) -> tuple[Walkers, Path]:
+    """Take ``step`` so many times; it gives the walkers and the acceptance probabilities (walkers,)."""
+    n, d = walkers.thetas.shape
+    path = Path(np.empty((n_steps, n, d)), np.empty((n_steps, n)), np.empty((n_steps, n)))
+    for t in range(n_steps):
+        walkers, path.acceptance[t] = step(walkers)
+        path.thetas[t], path.log_density[t] = walkers
+    return walkers, path
+
+
+def check_dimensions(kernel: object, n_dimensions: int, target: Target) -> None:
+    """ArgumentError unless the target has as many coordinates as the kernel was made for."""
+    if target.n_dimensions != n_dimensions:
+        raise ArgumentError(
+            f"target has {target.n_dimensions} coordinates, but {type(kernel).__name__} was made for {n_dimensions}"
+        )

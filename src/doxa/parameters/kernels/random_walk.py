@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import check_cholesky, check_indices, conditional_laws
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.lockstep import check_dimensions, decide, run_lockstep
+from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions, decide, run_lockstep
 from doxa.parameters.kernels.targets import Target
 
 __all__ = ["RandomWalk"]

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.parameters.kernels.gaussians import GaussianProposal
-from doxa.parameters.kernels.kernel import Walkers, start_at
-from doxa.parameters.kernels.lockstep import decide
+from doxa.parameters.kernels.kernel import Walkers, decide, start_at
 from doxa.parameters.kernels.normal import Normal, guarded, normal_like
 from doxa.parameters.kernels.pilot import choose_proposal
 from doxa.parameters.kernels.regeneration import RegenerativeSampler, RegenerativeState, check_share, chunk_of

@@ -21,9 +21,7 @@ from scipy.linalg import solve_triangular
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, take
-from doxa.parameters.kernels.lockstep import run_lockstep
-from doxa.parameters.kernels.protocols import reverse
+from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, reverse, run_lockstep, take
 from doxa.parameters.kernels.targets import SmoothTarget, Target, ValueAndGradient, values_at
 
 __all__ = ["Reference", "SmoothTempered", "Tempered", "TemperedTransitions", "at_power", "tempered"]

@@ -15,7 +15,7 @@ from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.means import mean_over_draws
 from doxa.structure.averaging.priors import ParameterPrior
-from doxa.structure.averaging.words import column_of
+from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.logistic import FamilyMixture
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from doxa.data import Table
 from doxa.data.table import collapsed
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.predict import predict_of
-from doxa.structure.averaging.words import column_of
+from doxa.structure.averaging.questions import column_of
 from doxa.structure.learn import learn
 
 __all__ = ["CrossValidation", "cross_validate"]

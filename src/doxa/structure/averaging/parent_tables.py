@@ -14,7 +14,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.priors import ParameterPrior
-from doxa.structure.averaging.words import column_of
+from doxa.structure.averaging.questions import column_of
 
 if TYPE_CHECKING:
     import pandas as pd

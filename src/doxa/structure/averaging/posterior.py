@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
     from doxa.structure.averaging.predict import LogScore
-    from doxa.structure.runs.baseline import GraphBaseline
+    from doxa.structure.runs.evidence import GraphBaseline
 
 __all__ = ["ExactGraphsPosterior", "Posterior", "with_table"]
 
@@ -110,7 +110,7 @@ class Posterior(StructurePosterior):
         >>> posterior.baseline().agrees
         True
         """
-        from doxa.structure.runs.baseline import graph_baseline
+        from doxa.structure.runs.evidence import graph_baseline
 
         return graph_baseline(self, self.table, n, seed)
 

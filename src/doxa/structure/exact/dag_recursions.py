@@ -13,7 +13,7 @@ Three things make them fast and right.
 - *Pruning.*  e(R) + f(R) - e(V) bounds the probability that no edge enters R.  Sets for which it is below 2^-160 are
   left out: together they change A(V) by less than a part in 2^120.
 
-The work is cut into blocks of sets by `doxa.structure.exact.dag_blocks`.
+The work is cut into blocks of sets by `doxa.structure.exact.dag_weights`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError
-from doxa.structure.exact.dag_blocks import Threads, blocks
+from doxa.structure.exact.dag_weights import Threads, blocks
 from doxa.structure.exact.double_double import DROP, POWERS, UNIT, multiply_into, plus, times
 from doxa.structure.exact.family_sums import SubsetSums
 

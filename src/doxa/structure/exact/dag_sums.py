@@ -51,7 +51,6 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError, DoxaError
-from doxa.structure.exact.dag_blocks import Threads
 from doxa.structure.exact.dag_recursions import (
     FAR,
     SetSums,
@@ -61,7 +60,7 @@ from doxa.structure.exact.dag_recursions import (
     product_scratch,
     references,
 )
-from doxa.structure.exact.dag_weights import MOST_NODES, Families, LogWeights, list_families
+from doxa.structure.exact.dag_weights import MOST_NODES, Families, LogWeights, Threads, list_families
 from doxa.structure.exact.double_double import DROP, POWERS, plus, times
 from doxa.structure.exact.family_sums import SubsetSums, family_probabilities, minus, subset_sums
 

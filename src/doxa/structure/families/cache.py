@@ -26,9 +26,8 @@ from doxa._jit import hot, inlined
 from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
-from doxa.structure.families.counting import CountingScratch, counting_scratch
+from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
-from doxa.structure.families.rules import Rule
 from doxa.structure.families.scores import BDeu, Score, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits

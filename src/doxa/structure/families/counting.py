@@ -3,11 +3,13 @@
 `count_family` fills the whole table of parent configurations, for people and tests.  `group_family` is what
 scores use inside compiled loops: it keeps only configurations that occur, so a family of thirty parents costs
 memory in the rows of the table, not in the 3^30 configurations that it could have.
+
+`Rule`: a score as compiled loops take it, a number of its kind and its settings.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,28 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.families.logistic.call import no_box
 
-__all__ = ["CountingScratch", "count_family", "counting_scratch", "group_family", "relabel"]
+__all__ = [
+    "BDEU_RULE",
+    "BIC_RULE",
+    "CONSTANT_RULE",
+    "CountingScratch",
+    "Rule",
+    "count_family",
+    "counting_scratch",
+    "group_family",
+    "relabel",
+]
+
+BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
+
+
+class Rule(NamedTuple):
+    """A score as compiled loops take it."""
+
+    kind: int
+    log_weight: float  # of the prior: in a family for BDeu, in a cell for K2
+    log_cases: float  # in the table
+
 
 CountingScratch = tuple[NDArray[np.int64], ...]  # config, cell, counts, hash keys, hash labels, box
 

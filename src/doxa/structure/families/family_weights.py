@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.counting import counting_scratch
-from doxa.structure.families.rules import BIC_RULE, CONSTANT_RULE
+from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE, counting_scratch
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts

@@ -36,8 +36,7 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
-from doxa.structure.families.logistic.costs import family_cost
-from doxa.structure.families.logistic.score import FamilyMixture, Logistic
+from doxa.structure.families.logistic.score import FamilyMixture, Logistic, family_cost
 from doxa.structure.families.pruned_sets import PrunedSets, add_sets, heaviest, list_sets, more_sets
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
@@ -108,7 +107,7 @@ def build_score_table(
         shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some ten
         seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
         Logistic families are scored one by one, each at the cost of its cells and rows: by default their bound is one
-        of work (`doxa.structure.families.logistic.costs`), again some ten seconds; 38 nodes and 1000 rows are then
+        of work (`doxa.structure.families.logistic.score`), again some ten seconds; 38 nodes and 1000 rows are then
         complete up to three parents, and all of it is used for candidates.
     keep_within : float, default=16.0
         A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.

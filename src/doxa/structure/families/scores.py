@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError
-from doxa.structure.families.counting import group_family
+from doxa.structure.families.counting import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, group_family
 from doxa.structure.families.logistic.call import call_scorer
 from doxa.structure.families.logistic.score import LOGISTIC_RULE, MIXTURE_RULE, FamilyMixture, Logistic
-from doxa.structure.families.rules import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule
 
 __all__ = ["BIC", "K2", "SCORES", "BDeu", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
 

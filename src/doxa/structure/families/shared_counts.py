@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.families.counting import relabel
-from doxa.structure.families.rules import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule
+from doxa.structure.families.counting import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, relabel
 from doxa.structure.families.scores import log_ratio
 from doxa.structure.families.set_numbers import LARGEST_NUMBER, binomials, largest_member, set_numbers
 

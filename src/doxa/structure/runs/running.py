@@ -41,7 +41,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.stopping import Audit, Shortfall, Until, worst_shortfall
-from doxa.estimates.store.stops import keep_stop
+from doxa.estimates.store.writer import keep_stop
 from doxa.estimates.trace import Trace
 from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Finding, check_one_end, run_chains

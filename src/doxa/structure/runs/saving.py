@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from doxa.estimates.store import RunHeader, write_trace
-from doxa.estimates.store.stops import stop_as_json
+from doxa.estimates.store.writer import stop_as_json
 from doxa.structure.moves.by_name import move_settings
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 from doxa.testing.kernel_matrices.checks import as_distribution as as_distribution
 from doxa.testing.kernel_matrices.checks import as_numbers as as_numbers
 from doxa.testing.kernel_matrices.checks import as_transition_matrix as as_transition_matrix
-from doxa.testing.kernel_matrices.gibbs import gibbs_matrix as gibbs_matrix
 from doxa.testing.kernel_matrices.metropolis_hastings import Proposal as Proposal
 from doxa.testing.kernel_matrices.metropolis_hastings import independence_rate as independence_rate
 from doxa.testing.kernel_matrices.metropolis_hastings import metropolis_hastings_matrix as metropolis_hastings_matrix
 from doxa.testing.kernel_matrices.metropolis_hastings import proposal_matrices as proposal_matrices
 from doxa.testing.kernel_matrices.scans import cycle_matrix as cycle_matrix
+from doxa.testing.kernel_matrices.scans import gibbs_matrix as gibbs_matrix
 from doxa.testing.kernel_matrices.scans import mixture_matrix as mixture_matrix

@@ -1,4 +1,7 @@
-"""Several kernels in one sampler, as a matrix: picked at random, or taken in turn."""
+"""Several kernels in one sampler, as a matrix: picked at random, or taken in turn.
+
+Gibbs steps as matrices: a block of variables is drawn given all others.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,86 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from doxa.errors import ArgumentError
-from doxa.testing.kernel_matrices.checks import Array, as_distribution, as_transition_matrix
+from doxa.testing.kernel_matrices.checks import (
+    Array,
+    as_distribution,
+    as_numbers,
+    as_transition_matrix,
+    check_not_negative,
+)
 
-__all__ = ["cycle_matrix", "mixture_matrix"]
+__all__ = ["cycle_matrix", "gibbs_matrix", "mixture_matrix"]
+
+
+def gibbs_matrix(joint: ArrayLike, block: int | Sequence[int], require_positive: bool = True) -> Array:
+    """Transition matrix of one Gibbs step: draw a block of variables, given all others.
+
+    Parameters
+    ----------
+    joint : array of float
+        The target, up to a constant: one axis a variable, as long as the variable has values.
+    block : int or sequence of int
+        The variables, that is axes, to draw; all of them is an independent draw.
+    require_positive : bool, default=True
+        Refuse a target with zeros.  When False, a state whose conditional distribution is 0/0 stays where it is;
+        `FiniteChain.classes` then shows what the sampler can reach.
+
+    Returns
+    -------
+    ndarray of float, shape (joint.size, joint.size)
+        States are numbered as in ``joint.ravel()``.
+
+    Raises
+    ------
+    ArgumentError
+        If ``joint`` is negative, 0 everywhere or 0 at a state, or ``block`` does not name variables.
+
+    Notes
+    -----
+    A step moves in its block alone: a sampler takes several in turn (`cycle_matrix`) or one at random
+    (`mixture_matrix`).  Each keeps the target (Riggelsen, 2.1.4: the Metropolis-Hastings ratio is 1), but together they
+    are sure to reach every state only if p(x) > 0 everywhere.
+
+    Examples
+    --------
+    >>> gibbs_matrix([[0.4, 0.1], [0.1, 0.4]], block=1)
+    array([[0.8, 0.2, 0. , 0. ],
+           [0.8, 0.2, 0. , 0. ],
+           [0. , 0. , 0.2, 0.8],
+           [0. , 0. , 0.2, 0.8]])
+    """
+    p = as_numbers(joint, "joint")
+    check_not_negative(p, "joint")
+    if p.ndim == 0 or not p.any():
+        raise ArgumentError("joint has no probability in it; give an array with one axis a variable")
+    if require_positive and not p.all():
+        where = np.argwhere(p == 0)[0].tolist()
+        raise ArgumentError(
+            f"joint{where} is 0: Gibbs steps need p(x) > 0 to be sure of reaching every state; "
+            "require_positive=False builds the matrix all the same, to look at its classes"
+        )
+    axes = _block_axes(block, p.ndim)
+    numbers = np.arange(p.size).reshape(p.shape)
+    n_values = int(np.prod([p.shape[axis] for axis in axes]))
+    groups = np.moveaxis(numbers, axes, range(p.ndim - len(axes), p.ndim)).reshape(-1, n_values)
+    weight = p.ravel()[groups]
+    total = weight.sum(axis=1)
+    matrix = np.eye(p.size)
+    for group, conditional in zip(groups[total > 0], weight[total > 0] / total[total > 0, None], strict=True):
+        matrix[np.ix_(group, group)] = conditional
+    return matrix
+
+
+def _block_axes(block: int | Sequence[int], n_variables: int) -> list[int]:
+    axes = [int(block)] if isinstance(block, int | np.integer) else [int(axis) for axis in block]
+    if not axes:
+        raise ArgumentError("block is empty; a Gibbs step draws at least one variable")
+    for axis in axes:
+        if not 0 <= axis < n_variables:
+            raise ArgumentError(f"block has variable {axis}; the variables of joint are 0..{n_variables - 1}")
+        if axes.count(axis) > 1:
+            raise ArgumentError(f"block has variable {axis} twice")
+    return axes
 
 
 def mixture_matrix(matrices: Sequence[ArrayLike], weights: ArrayLike | None = None) -> Array:

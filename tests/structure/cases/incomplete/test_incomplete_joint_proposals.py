@@ -12,6 +12,7 @@ from incomplete_cases import CASES, blanked, case, deviations, number_of
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import BDeu
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, enumerate_joint
+from doxa.structure.cases.incomplete.cells_sampler import reference_lists
 from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
 from doxa.structure.cases.incomplete.joint_proposals import (
     JointProposals,
@@ -25,7 +26,6 @@ from doxa.structure.cases.incomplete.joint_proposals import (
     write_value,
 )
 from doxa.structure.cases.incomplete.missing_cells import completion_of
-from doxa.structure.cases.incomplete.references import reference_lists
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
 from doxa.testing.chain_theory import invariance_residual

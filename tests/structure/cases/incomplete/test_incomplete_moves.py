@@ -9,11 +9,10 @@ from incomplete_cases import CASES, Standing, case, independence_matrix, redraw_
 from doxa.data import Table
 from doxa.structure import Auto
 from doxa.structure.cases.incomplete import IncompleteData, cell_probabilities, enumerate_joint
-from doxa.structure.cases.incomplete.candidate_sets import weigh_lists
-from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
+from doxa.structure.cases.incomplete.candidate_sets import arrange, list_layout, weigh_lists
+from doxa.structure.cases.incomplete.cells_sampler import reference_lists
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of
-from doxa.structure.cases.incomplete.references import reference_lists
 from doxa.structure.cases.incomplete.sweep import redraw_row, swap_labels
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.counting import counting_scratch

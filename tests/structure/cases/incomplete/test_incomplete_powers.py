@@ -17,11 +17,11 @@ from doxa.structure import Auto
 from doxa.structure.cases.incomplete import IncompleteSampler, enumerate_joint, joint_proposals
 from doxa.structure.cases.incomplete import sampler as sweeps
 from doxa.structure.cases.incomplete.blocks import move_case, row_work
+from doxa.structure.cases.incomplete.cells_sampler import reference_lists
 from doxa.structure.cases.incomplete.families import case_probability, config_of
 from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
 from doxa.structure.cases.incomplete.joint_proposals import back, log_estimate, offer, put_values
 from doxa.structure.cases.incomplete.missing_cells import completion_of
-from doxa.structure.cases.incomplete.references import reference_lists
 from doxa.structure.cases.incomplete.sampler import Turns
 from doxa.structure.cases.incomplete.sweep import log_fixed, log_masses, redraw_independently, redraw_row
 from doxa.structure.exact.enumeration import enumerate_posterior

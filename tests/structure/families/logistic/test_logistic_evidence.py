@@ -11,13 +11,10 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.logistic import Logistic
 from doxa.structure.families.logistic.box import Box
-from doxa.structure.families.logistic.cells import gather_cells
 from doxa.structure.families.logistic.evidence import add_log_likelihood
-from doxa.structure.families.logistic.nodes import LEVELS, REPLICATES, nodes_for
-from doxa.structure.families.logistic.one_logit import log_one_logit
 from doxa.structure.families.logistic.report import family_evidence
-from doxa.structure.families.logistic.softplus import exponentials, subtract_softplus
-from doxa.structure.families.logistic.work import logistic_work
+from doxa.structure.families.logistic.softplus import exponentials, log_one_logit, subtract_softplus
+from doxa.structure.families.logistic.work import LEVELS, REPLICATES, gather_cells, logistic_work, nodes_for
 from support.checks import SEED, z_limit
 
 

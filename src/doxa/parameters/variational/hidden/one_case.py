@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import compiled
-from doxa.parameters.variational.hidden.pass_arrays import Case, Shape, State
+from doxa.parameters.variational.hidden.pass_layout import Case, Shape, State
 
 __all__ = ["see_case"]
 

@@ -3,12 +3,14 @@
 Components, blocks and given roots are those of `doxa.parameters.variational.hidden.problem`;
 `doxa.parameters.variational.hidden.one_case` takes the arrays.  A family that is complete in a case is a component of
 its own without missing cells.
+
+What compiled code knows of a pass over cases: flat arrays, which `pass_layout` beside this makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +23,59 @@ from doxa.models.logistic_rows import MAX_CONFIGURATIONS, binary_codes, distinct
 from doxa.parameters.variational.hidden.blocks import Block, lay_out
 from doxa.parameters.variational.hidden.configurations import Bits, Component, all_configurations, components_of_table
 from doxa.parameters.variational.hidden.families import Coordinates, signs_of
-from doxa.parameters.variational.hidden.pass_arrays import Case, Shape, State
 from doxa.parameters.variational.hidden.roots import impossible_row, log_given_roots
 
-__all__ = ["Family", "Group", "PassLayout", "Place", "lay_out_pass"]
+__all__ = ["Case", "Family", "Group", "PassLayout", "Place", "Shape", "State", "lay_out_pass"]
+
+_Floats_of_pass_arrays: TypeAlias = NDArray[np.float64]
+_Index_of_pass_arrays: TypeAlias = NDArray[np.intp]
+
+
+class Shape(NamedTuple):
+    """Factors and blocks of a component, in flat arrays; factors are its families, then its learned roots."""
+
+    family: _Index_of_pass_arrays  # (n_families,), which of the state's
+    root: _Index_of_pass_arrays  # (n_roots,), likewise
+    entry_at: _Index_of_pass_arrays  # (n_factors + 1,), where each factor's entries begin
+    unit: _Floats_of_pass_arrays  # (n_family_entries, most), h = unit @ u
+    n_units: _Index_of_pass_arrays  # (n_families,), k + 1
+    share_block: (
+        _Index_of_pass_arrays  # (n_shares,), the block that has some of a factor's cells; shares stand factor by factor
+    )
+    share_at: _Index_of_pass_arrays  # (n_shares + 1,), where the marginals of each begin
+    factor_share: _Index_of_pass_arrays  # (n_factors + 1,), where each factor's shares begin
+    share_entry_at: _Index_of_pass_arrays  # (n_shares,), where its stretch of ``share_entry`` begins
+    share_entry: _Index_of_pass_arrays  # for each entry of its factor, the marginal it needs
+    share_cell_at: _Index_of_pass_arrays  # (n_shares,), where its stretch of ``share_cell`` begins
+    share_cell: _Index_of_pass_arrays  # for each configuration of its block, the marginal it belongs to
+    block_at: _Index_of_pass_arrays  # (n_blocks + 1,), where each block's probabilities begin in q
+    block_share: _Index_of_pass_arrays  # shares, block by block
+    block_share_at: _Index_of_pass_arrays  # (n_blocks + 1,)
+    share_factor: _Index_of_pass_arrays  # (n_shares,)
+
+
+class Case(NamedTuple):
+    """What is observed around a component."""
+
+    rows: _Floats_of_pass_arrays  # flat: for each family (k + 1, 1 + d), extended rows of u
+    row_at: _Index_of_pass_arrays  # (n_families,)
+    sign: _Floats_of_pass_arrays  # (n_family_entries,), of the child
+    configuration: _Index_of_pass_arrays  # (n_family_entries,), which of the state's
+    log_given: _Floats_of_pass_arrays  # (n_q,), log probability of given roots
+
+
+class State(NamedTuple):
+    """Gaussians and Betas of all families and learned roots, in whitened coordinates; changed in place."""
+
+    dimension: _Index_of_pass_arrays  # (families,)
+    mean_at: _Index_of_pass_arrays  # (families,)
+    covariance_at: _Index_of_pass_arrays  # (families,)
+    mean: _Floats_of_pass_arrays  # flat
+    covariance: _Floats_of_pass_arrays  # flat
+    beta: _Floats_of_pass_arrays  # (roots, 2): cases of 0 and of 1, with the prior's
+    weight: _Floats_of_pass_arrays  # (configurations,), of all families: what each added to the precision
+    pull: _Floats_of_pass_arrays  # (configurations,), and to precision times mean
+
 
 _Floats = NDArray[np.float64]
 _Index = NDArray[np.intp]

@@ -28,8 +28,7 @@ from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_family import ordered_regression
 from doxa.parameters.variational.case_order import CaseOrder, Order, order_cases
 from doxa.parameters.variational.hidden.cells import predict_rest
-from doxa.parameters.variational.hidden.pass_arrays import State
-from doxa.parameters.variational.hidden.pass_layout import Family, Group, PassLayout, lay_out_pass
+from doxa.parameters.variational.hidden.pass_layout import Family, Group, PassLayout, State, lay_out_pass
 from doxa.parameters.variational.hidden.posterior import same_optimum
 from doxa.parameters.variational.hidden.problem import Form, Xi, check_form, hidden_problem
 from doxa.parameters.variational.hidden.starts import check_coefficients, draw_coefficients, hidden_nodes, relabelled

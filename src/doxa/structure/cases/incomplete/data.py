@@ -14,8 +14,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completed_table, find_missing_cells
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.counting import CountingScratch
-from doxa.structure.families.rules import Rule
+from doxa.structure.families.counting import CountingScratch, Rule
 from doxa.structure.families.scores import BIC, K2, BDeu, Score
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, uniform_prior

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
 from doxa.structure.cases.incomplete.missing_cells import Completion
-from doxa.structure.families.rules import CONSTANT_RULE, Rule
+from doxa.structure.families.counting import CONSTANT_RULE, Rule
 from doxa.structure.families.scores import log_ratio
 
 __all__ = [

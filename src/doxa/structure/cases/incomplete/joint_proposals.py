@@ -49,8 +49,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
-from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cache, weigh_lists
-from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import add_row, has_column, joint_work, lay_out

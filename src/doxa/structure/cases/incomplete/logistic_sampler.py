@@ -28,10 +28,15 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.cases.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
+from doxa.structure.cases.incomplete.cells_sampler import (
+    CellsSampler,
+    IncompleteState,
+    keep_draw,
+    no_draws,
+    reference_completions,
+)
 from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.missing_cells import Completion, find_missing_cells
-from doxa.structure.cases.incomplete.references import reference_completions
 from doxa.structure.cases.incomplete.sampler import usual_steps
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import CountingScratch

@@ -33,10 +33,9 @@ from doxa.structure.cases.incomplete.missing_cells import MissingCells, completi
 from doxa.structure.families.cache import ScoreCache, local_weights
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
-from doxa.structure.families.logistic.cells import gather_cells
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
-from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, logistic_work
+from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
 from doxa.structure.limits import Limits

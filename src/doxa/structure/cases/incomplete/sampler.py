@@ -23,14 +23,18 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.blocks import row_work
-from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, fill_cache, weigh_lists
-from doxa.structure.cases.incomplete.cells_sampler import CellsSampler, IncompleteState, keep_draw, no_draws
-from doxa.structure.cases.incomplete.cumulative_sets import arrange, list_layout
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
+from doxa.structure.cases.incomplete.cells_sampler import (
+    CellsSampler,
+    IncompleteState,
+    keep_draw,
+    no_draws,
+    shared_lists,
+)
 from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import completion_of
-from doxa.structure.cases.incomplete.references import shared_lists
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import counting_scratch

@@ -23,8 +23,7 @@ from doxa.data.large.table import OutOfCoreTable, SizedCounts
 from doxa.models.bits import n_words
 from doxa.structure.cases.out_of_core.families import predicted_cost
 from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
-from doxa.structure.families.counting import CountingScratch, counting_scratch
-from doxa.structure.families.rules import Rule
+from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.shared_counts import Data, SharedCounts, sum_terms
 from doxa.structure.limits import Limits, is_legal_family

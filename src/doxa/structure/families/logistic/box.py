@@ -37,10 +37,8 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.structure.families.logistic.call import call_scorer
-from doxa.structure.families.logistic.cells import gather_cells, logit_of
 from doxa.structure.families.logistic.evidence import log_evidence
 from doxa.structure.families.logistic.mode import factorise, find_mode, signs, solve, solve_transposed
-from doxa.structure.families.logistic.nodes import Nodes
 from doxa.structure.families.logistic.score import (
     BOUND_RULE,
     MIXTURE_RULE,
@@ -50,7 +48,14 @@ from doxa.structure.families.logistic.score import (
     LogisticRule,
 )
 from doxa.structure.families.logistic.softplus import softplus
-from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, logistic_work
+from doxa.structure.families.logistic.work import (
+    MOST_PARENTS,
+    LogisticWork,
+    Nodes,
+    gather_cells,
+    logistic_work,
+    logit_of,
+)
 
 __all__ = [
     "Box",

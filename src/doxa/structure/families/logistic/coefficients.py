@@ -37,11 +37,17 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.models.bits import pack_rows
 from doxa.structure.exact.dag_sums import PrecisionError
-from doxa.structure.families.logistic.cells import gather_cells
 from doxa.structure.families.logistic.evidence import choose_law, weigh
-from doxa.structure.families.logistic.nodes import LEVELS, REPLICATES, Nodes
-from doxa.structure.families.logistic.one_logit import log_one_logit
-from doxa.structure.families.logistic.work import CHUNK, LogisticWork, logistic_work
+from doxa.structure.families.logistic.softplus import log_one_logit
+from doxa.structure.families.logistic.work import (
+    CHUNK,
+    LEVELS,
+    REPLICATES,
+    LogisticWork,
+    Nodes,
+    gather_cells,
+    logistic_work,
+)
 
 __all__ = ["FREEDOM", "CoefficientPosterior", "accept", "largest_weight", "log_tables_of", "sum_probabilities"]
 

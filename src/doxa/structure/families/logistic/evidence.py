@@ -7,11 +7,11 @@ With u the coefficients over the prior's scale, m the mode and F a frame (`doxa.
 
 z standard normal: Laplace's approximation times the mean of importance weights.  The map :math:`y_j = c_j z_j + t_j
 (\sqrt{1 + z_j^2} - 1)` is smooth and stretches the two sides of an axis differently.  The mean is over the nodes of
-`doxa.structure.families.logistic.nodes`; levels are added until the standard error of its logarithm, from sixteen
+`doxa.structure.families.logistic.work`; levels are added until the standard error of its logarithm, from sixteen
 shifted lattices, is at most the tolerance.  Where 2048 nodes do not get there and the evidence is not small, as it is
 not for separable data under a wide prior, the prior itself is tried as the law of as many nodes, and the law with the
 smaller error goes on.  Families without parents, and with one, need no nodes: theirs are integrals over single logits
-(`doxa.structure.families.logistic.one_logit`).
+(`doxa.structure.families.logistic.softplus`).
 
 The log likelihood of many coefficients at once: sums of softplus, or logs of products of their exponentials.
 
@@ -33,10 +33,9 @@ from typing import Any
 import numpy as np
 
 from doxa._jit import hot, inlined
-from doxa.structure.families.logistic.cells import gather_cells
 from doxa.structure.families.logistic.mode import axis_scales, choose_frame, find_mode
-from doxa.structure.families.logistic.one_logit import log_one_logit
-from doxa.structure.families.logistic.softplus import exponentials, softplus, subtract_softplus
+from doxa.structure.families.logistic.softplus import exponentials, log_one_logit, softplus, subtract_softplus
+from doxa.structure.families.logistic.work import gather_cells
 
 __all__ = ["add_log_likelihood", "choose_law", "log_evidence", "weigh"]
 

@@ -16,8 +16,8 @@ import math
 from typing import Any
 
 from doxa._jit import hot
-from doxa.structure.families.logistic.cells import logit_of
 from doxa.structure.families.logistic.softplus import softplus
+from doxa.structure.families.logistic.work import logit_of
 
 __all__ = ["axis_scales", "choose_frame", "factorise", "find_mode", "signs", "solve", "solve_transposed"]
 

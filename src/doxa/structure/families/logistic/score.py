@@ -12,6 +12,12 @@ about :math:`\ln 5` nats more, and rows of tables near 0 and 1 are what it expec
 that stays bounded as rows are added.  In a `FamilyMixture` both types are the same model where a family has at most
 one varying parent (every function of one binary parent is logistic), so no data tell them apart; there both take the
 table's prior, the type keeps its prior probability, and single edges stay score equivalent.
+
+What scoring a family costs, estimated by counts: score tables are as large as a budget of such work allows.
+
+A clock would make the lists, and so the draws, depend on the machine.  The unit is a microsecond of one core at some
+three gigahertz; measured for 1000 and for 10000 distinct rows and up to 10 parents, the estimate is within a factor of
+two but for separable data, whose families need more nodes than the usual 512.
 """
 
 from __future__ import annotations
@@ -24,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.structure.families.counting import Rule
 from doxa.structure.families.logistic.work import MOST_PARENTS
-from doxa.structure.families.rules import Rule
 
 if TYPE_CHECKING:
     from doxa.structure.limits import Limits
@@ -39,6 +45,7 @@ __all__ = [
     "FamilyMixture",
     "Logistic",
     "LogisticRule",
+    "family_cost",
 ]
 
 LOGISTIC_RULE, BOUND_RULE, OPTIMAL_RULE, MIXTURE_RULE = 3, 4, 5, 6
@@ -53,7 +60,7 @@ _SCALES = (1e-3, 1e3)
 
 
 class LogisticRule(NamedTuple):
-    """What the scorer takes; the first three fields are those of `doxa.structure.families.rules.Rule`."""
+    """What the scorer takes; the first three fields are those of `doxa.structure.families.counting.Rule`."""
 
     kind: int
     log_weight: float
@@ -216,3 +223,26 @@ def _number(name: str, value: Any, least: float, most: float) -> float:
     if not least <= value <= most:
         raise ArgumentError(f"{name} is {value!r}; it must be from {least:g} to {most:g}")
     return float(value)
+
+
+_FEW = 4.0  # a family without parents, or with one
+_ROW, _ROW_A_PARENT = 0.003, 0.0005  # to find a row's cell
+_TABLE_ROW = 0.0006  # the same in a table, for each column
+_CELL = 1.8  # to weigh 512 nodes
+_FRAME = 4.0  # mode and axes, for each coefficient
+
+
+def family_cost(score: Logistic | FamilyMixture, n_parents: int, n_rows: int) -> float:
+    """Work of scoring a family of so many binary parents in a table of ``n_rows`` distinct rows, about a microsecond.
+
+    Examples
+    --------
+    >>> [round(family_cost(Logistic(), k, 1000)) for k in (1, 2, 3, 5, 8)]
+    [8, 27, 39, 91, 508]
+    """
+    cost = _FEW + n_rows * (_ROW + _ROW_A_PARENT * n_parents)
+    if isinstance(score, FamilyMixture):
+        cost += n_rows * _TABLE_ROW * (1 + n_parents)
+    if n_parents > 1:
+        cost += _FRAME * (1 + n_parents) + _CELL * min(2**n_parents, n_rows)
+    return cost
