@@ -29,8 +29,7 @@ from typing import Any
 
 import doxa
 from doxa.report import write_report
-from doxa.report.assets import libraries, own_text
-from doxa.report.document import LAYOUTS
+from doxa.report.document import LAYOUTS, libraries, own_text
 from doxa.report.numbers import json_block
 from doxa.report.writing import page_data
 from support.networks import load_network, network_file

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from doxa.estimates._arviz import array_stats
+from doxa.estimates.gelman_rubin import array_stats
 from doxa.models.logistic_regression import make_problem
 
 SEEDS = int(os.environ.get("BENCH_SEEDS", "5"))

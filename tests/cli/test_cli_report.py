@@ -8,7 +8,7 @@ import json
 import pytest
 
 import doxa
-from doxa.report.assets import AssetsMissingError, libraries
+from doxa.report.document import AssetsMissingError, libraries
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from cli_cases import QUICK, files_in, two_columns
 
-from doxa.report.assets import AssetsMissingError, libraries
+from doxa.report.document import AssetsMissingError, libraries
 from doxa.report.live_run import LiveRun
 
 

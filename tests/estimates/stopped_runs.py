@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from doxa._jit import compiled
 from doxa.estimates import IndicatorCounts, Status, diagnose_indicators
-from doxa.estimates._arviz import array_stats
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
+from doxa.estimates.gelman_rubin import array_stats
 from doxa.estimates.indicators import split_r_hat
 from doxa.estimates.intervals import student_quantile
 from doxa.estimates.stopping import FIRST_LOOK, Shortfall, Until, decision_points

@@ -15,8 +15,8 @@ from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels import exchange as exchange_room
-from doxa.parameters.kernels.exchange import Exchanging
+from doxa.parameters.kernels import jump as exchange_room
+from doxa.parameters.kernels.jump import Exchanging
 from doxa.parameters.kernels.kernel import start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.student import Student

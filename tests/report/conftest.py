@@ -17,7 +17,7 @@ from doxa.data import Table
 from doxa.inference import Inference
 from doxa.models import Dag
 from doxa.parameters import ParameterPosterior
-from doxa.report.assets import AssetsMissingError, libraries
+from doxa.report.document import AssetsMissingError, libraries
 from doxa.structure.averaging.posterior import Posterior, with_table
 from support.networks import load_network, network_file
 from support.posteriors import posterior_of

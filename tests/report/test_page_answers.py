@@ -10,7 +10,7 @@ import pytest
 from scipy.special import stdtrit
 
 from doxa.errors import ArgumentError
-from doxa.report.families import family_tables
+from doxa.report.graphs import family_tables
 from doxa.report.numbers import DIGITS
 from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers, regressions
 from doxa.report.simulation import simulate_pairs
@@ -37,7 +37,7 @@ def test_tables_are_those_of_parent_tables(reinis, inspected):
 
 
 def test_large_tables_are_left_out_and_say_so(alarm, monkeypatch):
-    monkeypatch.setattr(import_module("doxa.report.families"), "MOST_CELLS", 500)
+    monkeypatch.setattr(import_module("doxa.report.graphs"), "MOST_CELLS", 500)
     found = family_tables(alarm.network_draws(), _parent_sets(alarm))
     kept = [table for own in found for table in own if "why" not in table]
     assert 0 < sum(np.size(table["mean"]) for table in kept) <= 500

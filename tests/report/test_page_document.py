@@ -15,8 +15,7 @@ from page_cases import HOSTILE, WRITTEN
 import doxa
 from doxa.errors import ArgumentError, DoxaError
 from doxa.report import page_text, write_report
-from doxa.report.assets import AssetsMissingError, libraries, own_text
-from doxa.report.document import LAYOUTS, document
+from doxa.report.document import LAYOUTS, AssetsMissingError, document, libraries, own_text
 from doxa.report.numbers import json_block, significant
 
 pytestmark = pytest.mark.usefixtures("bundled")
@@ -154,7 +153,7 @@ def test_a_folder_that_is_not_there(reinis, tmp_path):
 
 
 def test_missing_libraries_say_what_makes_them(reinis, monkeypatch, tmp_path):
-    monkeypatch.setattr(import_module("doxa.report.assets"), "files", lambda package: tmp_path)
+    monkeypatch.setattr(import_module("doxa.report.document"), "files", lambda package: tmp_path)
     libraries.cache_clear()
     try:
         with pytest.raises(AssetsMissingError, match=re.escape("python scripts/fetch_page_assets.py")) as error:

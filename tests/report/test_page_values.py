@@ -9,7 +9,7 @@ import pytest
 
 import doxa
 from doxa.report import page_text
-from doxa.report.assets import libraries
+from doxa.report.document import libraries
 from doxa.report.numbers import unpacked
 from doxa.report.of_values import grid, grid_places, marginals
 from doxa.report.writing import page_data
@@ -121,7 +121,7 @@ def test_a_run_that_is_too_short_says_what_to_do():
 
 
 def test_no_library_is_needed(sampled_answer, monkeypatch, tmp_path):
-    monkeypatch.setattr(import_module("doxa.report.assets"), "files", lambda package: tmp_path)
+    monkeypatch.setattr(import_module("doxa.report.document"), "files", lambda package: tmp_path)
     libraries.cache_clear()
     try:
         with pytest.raises(doxa.DoxaError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import doxa
 from doxa.cli.aligned import aligned
 from doxa.cli.app import interruptible
-from doxa.cli.graphs import show_graphs
 from doxa.cli.questions import Questions
+from doxa.cli.show import show_graphs
 
 __all__ = ["demo"]
 

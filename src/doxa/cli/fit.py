@@ -22,12 +22,12 @@ import doxa
 from doxa.cli import fit_options as own
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
-from doxa.cli.checks import HOW_TO_READ, check_end, check_going_on, refuse, typed
+from doxa.cli.options import HOW_TO_READ, check_end, check_going_on, refuse, typed
 from doxa.cli.parameters import show_parameters, write_summary
 from doxa.cli.watch import watching
+from doxa.cli.words import parse_numbers
 from doxa.errors import ArgumentError, TableError
 from doxa.text import printable
-from doxa.words import parse_numbers
 
 if TYPE_CHECKING:
     import pandas as pd

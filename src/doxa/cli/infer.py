@@ -16,8 +16,8 @@ from doxa.cli import infer_options as own
 from doxa.cli.app import interruptible
 from doxa.cli.evidence_words import parse_given, parse_soft
 from doxa.cli.report import check_page, tell
+from doxa.cli.words import parse_names
 from doxa.text import printable
-from doxa.words import parse_names
 
 if TYPE_CHECKING:
     from doxa.inference import ChosenBy

@@ -11,11 +11,11 @@ import doxa
 from doxa.cli import learn_options as own
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
-from doxa.cli.checks import HOW_TO_READ, check_end, check_going_on, refuse, typed
-from doxa.cli.graphs import show_graphs, write_edges
+from doxa.cli.options import HOW_TO_READ, check_end, check_going_on, refuse, typed
 from doxa.cli.questions import Questions
+from doxa.cli.show import show_graphs, write_edges
 from doxa.cli.watch import watching
-from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
+from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 if TYPE_CHECKING:
     from doxa.structure.averaging.posterior import Posterior

@@ -11,8 +11,8 @@ import doxa
 from doxa.cli import options
 from doxa.cli.aligned import aligned
 from doxa.cli.app import interruptible
+from doxa.cli.words import parse_numbers
 from doxa.text import printable
-from doxa.words import parse_numbers
 
 if TYPE_CHECKING:
     import pandas as pd

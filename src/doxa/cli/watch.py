@@ -56,7 +56,7 @@ def watching(asked: bool, port: int | None, run: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _served(run: Path, port: int, table: Path | None) -> Iterator[None]:
-    from doxa.report.assets import libraries
+    from doxa.report.document import libraries
     from doxa.report.live_run import LiveRun
     from doxa.report.live_server import serving
 

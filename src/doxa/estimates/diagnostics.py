@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates._draws import as_chains, check_count, finite_array, first_entry
 from doxa.estimates.autocovariance import autocovariance
-from doxa.estimates.batch_means import batch_means_error
+from doxa.estimates.batches import batch_means_error
 from doxa.estimates.estimate import check_prob
 from doxa.estimates.gelman_rubin import GelmanRubin, gelman_rubin, rank_r_hat
 from doxa.estimates.long_run import integrated_autocorrelation_time, long_run_variance, windowed_error

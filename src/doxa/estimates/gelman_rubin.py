@@ -3,20 +3,40 @@ r"""Gelman and Rubin's potential scale reduction, as the slides have it, and its
 Slides, eq. 19: chains started apart and not yet mixed scatter more between than within.  The classical form is ours,
 short and without assumptions about the library that draws; rank-normalised split R-hat (Vehtari et al. 2021), which
 doxa's own verdicts use, is arviz-stats'.
+
+The one door to arviz-stats, which takes seconds to import.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates._arviz import array_stats
 from doxa.estimates._draws import as_chains, is_constant
 
-__all__ = ["GelmanRubin", "are_stuck", "gelman_rubin", "rank_r_hat"]
+__all__ = ["GelmanRubin", "are_stuck", "array_stats", "gelman_rubin", "rank_r_hat"]
+
+
+def array_stats() -> Any:
+    """Array interface of arviz-stats, which is untyped.
+
+    Returns
+    -------
+    object
+        With methods ``rhat``, ``ess`` and ``mcse``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(array_stats().ess(np.random.default_rng(0).normal(size=(4, 1000)), chain_axis=0, draw_axis=1)) > 3000
+    True
+    """
+    from arviz_stats import base
+
+    return base.array_stats  # type: ignore[attr-defined, unused-ignore]
 
 
 class GelmanRubin(NamedTuple):

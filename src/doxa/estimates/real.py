@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates._arviz import array_stats
 from doxa.estimates.batches import batch_edges, long_range_dispersion
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.gelman_rubin import are_stuck
+from doxa.estimates.gelman_rubin import are_stuck, array_stats
 from doxa.estimates.intervals import StudentInterval
 
 __all__ = ["RealDiagnosis", "diagnose_real"]

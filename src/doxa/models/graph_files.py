@@ -31,8 +31,7 @@ from doxa.errors import ArgumentTypeError, FileError
 from doxa.models.network_files.bif import read_families
 from doxa.models.network_files.bif_words import FORM, Words
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.limits import Limits, NetworkFileError
-from doxa.models.network_files.source import Source, shown
+from doxa.models.network_files.source import Limits, NetworkFileError, Source, shown
 
 __all__ = ["MAX_BYTES", "MAX_NODES", "read_parents"]
 

@@ -27,11 +27,10 @@ from doxa.parameters.kernels.blocks import BlockIndependence, block
 from doxa.parameters.kernels.calibrate import calibrated
 from doxa.parameters.kernels.combined import cycle, mixture
 from doxa.parameters.kernels.defensive import Defensive
-from doxa.parameters.kernels.exchange import Exchanging
 from doxa.parameters.kernels.flip import Flip, draw_pairs
 from doxa.parameters.kernels.hamiltonian import warmed_up
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.jump import Jump
+from doxa.parameters.kernels.jump import Exchanging, Jump
 from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler

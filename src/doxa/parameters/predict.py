@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from doxa.data import Table, read_table
 from doxa.data.coding import EmptyColumnsError
 from doxa.errors import TableError
-from doxa.estimates.batch_means import batch_means_error
+from doxa.estimates.batches import batch_means_error
 from doxa.models.logistic_rows import binary_codes
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ The policy names the hash of every script and style, so nothing runs that was no
 hold.  There is no address that the page could load from or send to.
 
 The kinds of page: of each its sections, scripts and libraries, so that no page carries what it does not use.
+
+The files that the page is made of: our own, and the two libraries that are fetched when doxa is built.
 """
 
 from __future__ import annotations
@@ -11,13 +13,79 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
-from doxa.report.assets import Library, libraries, own_text
+from doxa.errors import DoxaError
 from doxa.report.numbers import json_block
 
-__all__ = ["LAYOUTS", "Layout", "document", "filled", "hash_source"]
+__all__ = [
+    "LAYOUTS",
+    "AssetsMissingError",
+    "Layout",
+    "Library",
+    "document",
+    "filled",
+    "hash_source",
+    "libraries",
+    "own_text",
+]
+
+_FETCH = "python scripts/fetch_page_assets.py"
+
+
+class AssetsMissingError(DoxaError, FileNotFoundError):
+    """The libraries that the report draws with are not in this installation."""
+
+
+class Library(NamedTuple):
+    """A library that is bundled into the page."""
+
+    name: str
+    version: str
+    script: str
+    style: str  # may be empty
+    licence: str
+
+
+def own_text(name: str) -> str:
+    """One of our own files."""
+    return _plain_lines((files("doxa.report") / "assets" / name).read_text(encoding="utf-8"))
+
+
+@cache
+def libraries() -> tuple[Library, ...]:
+    """Cytoscape.js and uPlot, with their licences.
+
+    Raises
+    ------
+    AssetsMissingError
+        If they were not fetched.
+    """
+    folder = files("doxa.report") / "assets" / "vendor"
+    found = []
+    try:
+        for entry in json.loads((folder / "libraries.json").read_text(encoding="utf-8")):
+            texts = [
+                _plain_lines((folder / entry[part]).read_text(encoding="utf-8")) if entry.get(part) else ""
+                for part in ("script", "style", "licence")
+            ]
+            found.append(Library(entry["name"], entry["version"], *texts))
+    except FileNotFoundError:
+        raise AssetsMissingError(
+            "the libraries that draw the report, Cytoscape.js and uPlot, are not in this installation of doxa; "
+            f"in its source folder run: {_FETCH} (it needs npm; released wheels hold them)"
+        ) from None
+    return tuple(found)
+
+
+def _plain_lines(text: str) -> str:
+    """Lines that end as HTML parsers read them: hashes are of what is read."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+
 
 _FIRST = ("text.js", "theme.js", "table.js", "verdict.js")
 

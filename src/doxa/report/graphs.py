@@ -3,13 +3,15 @@
 Edges are columns of equal length, most probable first; nodes are meant by their position.
 
 Where nodes stand and edges bend on the page: the layers of the probable edges.
+
+Tables of the probable families: P(node | parents), with intervals, of all nodes and in little room.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,15 +20,89 @@ from numpy.typing import NDArray
 from doxa.models.bits import unpack_rows
 from doxa.plots.layers import Point, layered_layout
 from doxa.report.numbers import decimals, significant
+from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.posterior.relations import bit_totals
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.indicators import IndicatorDiagnostics
+    from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = ["MOST_EDGES", "MOST_SAMPLES", "Places", "bend", "graphs", "places"]
+__all__ = [
+    "MOST_CELLS",
+    "MOST_EDGES",
+    "MOST_SAMPLES",
+    "NOT_DRAWN",
+    "Places",
+    "bend",
+    "by_rank",
+    "family_tables",
+    "graphs",
+    "places",
+]
+
+MOST_CELLS = 4000  # entries of the tables of all nodes together
+_MOST_OF_ONE = 300  # entries of one table
+_MOST_TABLES = 2  # of a node
+NOT_DRAWN = "no network that was drawn has these parents"
+
+
+def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    """Of every node, tables of its most probable parent sets, as far as there is room.
+
+    Parameters
+    ----------
+    draws : NetworkDraws
+    sets : list
+        Parent sets of every node, most probable first.
+
+    Returns
+    -------
+    list
+        Of each node, tables with ``parents``, ``given`` (states of the parents, one list a row), ``cases``, ``mean``,
+        ``low`` and ``high`` (a list a row), or ``why`` there is none.
+    """
+    found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
+    room = MOST_CELLS
+    for node, parents in by_rank(sets, _MOST_TABLES):
+        size = int(np.prod([draws.n_states[j] for j in (*parents, node)], dtype=np.int64))
+        if (node, parents) not in draws.users:
+            entry: dict[str, Any] = {"why": NOT_DRAWN}
+        elif size > min(_MOST_OF_ONE, room):
+            entry = {"why": f"a table of {size} entries has no room on this page: see posterior.parent_tables"}
+        else:
+            room -= size
+            entry = _table(draws, node, parents)
+        found[node].append({"parents": list(parents), **entry})
+    return found
+
+
+def by_rank(sets: list[list[dict[str, Any]]], most: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Nodes with their parent sets, ``most`` of each: the best set of every node before the second of any.
+
+    Examples
+    --------
+    >>> list(by_rank([[{"parents": [1]}, {"parents": []}], [{"parents": []}]], 2))
+    [(0, (1,)), (1, ()), (0, ())]
+    """
+    for rank in range(most):
+        for node, own in enumerate(sets):
+            if rank < len(own):
+                yield node, tuple(own[rank]["parents"])
+
+
+def _table(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:
+    found = family_table(draws, node, parents)
+    return {
+        "given": [list(row) for row in product(*(range(draws.n_states[j]) for j in parents))],
+        "cases": decimals(found.cases, 1),
+        "mean": [decimals(row, 3) for row in found.mean],
+        "low": [decimals(row, 3) for row in found.lower],
+        "high": [decimals(row, 3) for row in found.upper],
+    }
+
 
 _LOWEST = 0.25  # probability of edges that the places of nodes heed
 _MOST_EDGES = 150  # that they heed, or two for each node: more cannot be told apart anyway

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 from doxa.errors import DoxaError
 from doxa.estimates.store import RunFileError, open_reader, stored_stop
-from doxa.report.assets import own_text
-from doxa.report.document import filled, hash_source
+from doxa.report.document import filled, hash_source, own_text
 from doxa.report.live_maker import PageMaker
 from doxa.text import printable
 

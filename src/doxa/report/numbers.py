@@ -1,6 +1,8 @@
 """Numbers and text for the page: as few digits as are read, in JSON that no name can end.
 
 Numbers as text in little room: two characters each, in base 64.
+
+What heads every page: whether to trust the answer, why, and what to do.
 """
 
 from __future__ import annotations
@@ -8,12 +10,68 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIGITS", "LEVELS", "decimals", "json_block", "packed", "significant", "unpacked"]
+from doxa.text import printable
+
+if TYPE_CHECKING:
+    from doxa.estimates.verdict import Verdict
+
+__all__ = [
+    "DIGITS",
+    "LEVELS",
+    "closing_facts",
+    "decimals",
+    "json_block",
+    "packed",
+    "significant",
+    "unpacked",
+    "verdict_box",
+]
+
+_NEXT = {
+    True: "Nothing need be done; look at the Monte Carlo errors of the numbers that you use.",
+    False: "Do not rely on the numbers of this page yet.",
+    None: "Take the numbers of this page as provisional.",
+}
+_NEXT_AFTER = {
+    "Exact": "Nothing need be done.",
+    "Approximation": "Use the numbers of this page as approximations: how far off they are is not known.",
+}
+_STATES = {True: "yes", False: "no", None: "unknown"}
+
+
+def verdict_box(found: Verdict) -> dict[str, str]:
+    """``state`` (yes, no, unknown), the ``word`` for it, ``why``, and ``next``, what to do."""
+    then = _NEXT_AFTER.get(found.word, _NEXT[found.converged])
+    why = printable(found.reason)
+    return {
+        "state": "unknown" if found.word == "Approximation" else _STATES[found.converged],
+        "word": found.word,
+        "why": why[:1].upper() + why[1:],
+        "next": f"{printable(found.advice)} {then}".lstrip(),
+    }
+
+
+def closing_facts(packages: tuple[str, ...], written: datetime) -> list[tuple[str, str]]:
+    """Versions of what is installed now, and the time."""
+    return [
+        ("Versions", ", ".join(f"{name} {_version(name)}" for name in packages)),
+        ("Page written", written.isoformat(sep=" ", timespec="seconds")),
+    ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not known"
+
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LEVELS = len(DIGITS) ** 2 - 1  # steps from the lowest to the highest number; a drawing shows fewer

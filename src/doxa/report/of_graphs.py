@@ -27,13 +27,11 @@ from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
 from doxa.estimates.ranks import rank_shares
-from doxa.report.families import NOT_DRAWN, by_rank, family_tables
-from doxa.report.graphs import graphs
-from doxa.report.numbers import DIGITS, decimals, significant
+from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
+from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
 from doxa.report.simulation import PairAnswers, simulate_pairs
-from doxa.report.verdicts import closing_facts, verdict_box
+from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.impute import cell_chances
-from doxa.structure.averaging.means import mean_over_draws
 from doxa.structure.posterior.summary import cap_text, prior_text
 from doxa.text import printable
 

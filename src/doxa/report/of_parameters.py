@@ -24,8 +24,7 @@ from doxa.estimates.ranks import rank_shares
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.kernels.student import Student
 from doxa.report.fit_method import fit_method
-from doxa.report.numbers import decimals, packed, significant
-from doxa.report.verdicts import closing_facts, verdict_box
+from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
 from doxa.sampling.importance_proposals import Mixture
 from doxa.text import printable
 

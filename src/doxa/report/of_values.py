@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.report.numbers import decimals, packed, significant
-from doxa.report.verdicts import closing_facts, verdict_box
+from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
 
 if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate

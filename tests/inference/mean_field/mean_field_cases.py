@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from doxa.inference.mean_field import ImpossibleError, mean_field_problem
-from doxa.inference.mean_field.starts import begin_at
+from doxa.inference.mean_field.problem import begin_at
 from doxa.inference.mean_field.support import survey
 from doxa.models.ising import ising
 from support.checks import SEED

@@ -20,8 +20,8 @@ from hidden_cases import (
 from doxa.models import LogisticNetwork
 from doxa.parameters.variational.bound import lambda_of
 from doxa.parameters.variational.hidden import ascent as ascent_module
+from doxa.parameters.variational.hidden import families as roots
 from doxa.parameters.variational.hidden import problem as rows
-from doxa.parameters.variational.hidden import roots
 from doxa.parameters.variational.hidden.ascent import climb
 from support.checks import SEED
 

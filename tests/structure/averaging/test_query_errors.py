@@ -10,8 +10,8 @@ import doxa
 from doxa.data import Table
 from doxa.inference.exact import Budget
 from doxa.structure.averaging import draw_networks, query
+from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
 from doxa.structure.averaging.conditional import conditional_draws, weighted_conditionals
-from doxa.structure.averaging.means import mean_over_draws, weighted_mean
 from doxa.structure.averaging.questions import read_question
 from doxa.structure.families.scores import K2
 from support.checks import SEED, z_limit

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import doxa
-from doxa.cli.graphs import show_graphs
+from doxa.cli.show import show_graphs
 from doxa.estimates.store import RunFileError, open_reader
 from doxa.sampling import driver, runner
 from doxa.structure import MarkovBlanket

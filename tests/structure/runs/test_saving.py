@@ -15,8 +15,8 @@ from doxa.estimates.stopping import Shortfall, StopReport
 from doxa.estimates.store import RunFileError, RunWriter, open_reader
 from doxa.estimates.trace import Trace
 from doxa.structure import MarkovBlanket, StructurePosterior
-from doxa.structure.runs import saving
-from doxa.structure.runs.saving import save_run
+from doxa.structure.runs import files as saving
+from doxa.structure.runs.files import save_run
 from support.tables import skewed_table
 
 TABLE = skewed_table(4, 50, seed=7)

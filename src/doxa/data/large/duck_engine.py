@@ -20,7 +20,7 @@ from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
 from doxa.data.duck import literal
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
 from doxa.data.number import number_column
-from doxa.data.parquet_cells import NUMBER_TYPES, cell_of
+from doxa.data.parquet import NUMBER_TYPES, cell_of
 from doxa.data.table import MAX_STATES
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from doxa.data.large.source import OutOfCoreSource
 from doxa.data.layout import Layout, read_layout
 from doxa.data.number import marks_of
 from doxa.data.options import check_bins, check_columns, check_missing
-from doxa.data.parquet_cells import NUMBER_TYPES, cell_of, parquet_columns, refuse_type
+from doxa.data.parquet import NUMBER_TYPES, cell_of, parquet_columns, refuse_type
 from doxa.data.paths import check_opens, is_parquet
 from doxa.data.series import frame_names
 from doxa.data.text_cells import cells_of_text

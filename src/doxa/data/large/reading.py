@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from doxa.data.duck import database, is_large, literal, unglobbed
 from doxa.data.layout import read_layout
-from doxa.data.parquet_cells import n_parquet_rows, parquet_columns
+from doxa.data.parquet import n_parquet_rows, parquet_columns
 from doxa.data.paths import check_opens, is_parquet
 from doxa.data.read import read_table
 from doxa.data.table import Table

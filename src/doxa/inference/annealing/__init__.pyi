@@ -1,6 +1,3 @@
-from doxa.inference.annealing.bounds import best_groups as best_groups
-from doxa.inference.annealing.bounds import lower_bound as lower_bound
-from doxa.inference.annealing.bounds import upper_bound as upper_bound
 from doxa.inference.annealing.exact_draws import ExactDraws as ExactDraws
 from doxa.inference.annealing.exact_draws import NotCoupledError as NotCoupledError
 from doxa.inference.annealing.exact_draws import TooWideError as TooWideError
@@ -19,8 +16,11 @@ from doxa.inference.annealing.path import Path as Path
 from doxa.inference.annealing.path import Reversed as Reversed
 from doxa.inference.annealing.path import anneal as anneal
 from doxa.inference.annealing.path import anneal_back as anneal_back
+from doxa.inference.annealing.path import best_groups as best_groups
 from doxa.inference.annealing.path import cool as cool
 from doxa.inference.annealing.path import inverse_mean as inverse_mean
+from doxa.inference.annealing.path import lower_bound as lower_bound
+from doxa.inference.annealing.path import upper_bound as upper_bound
 from doxa.inference.annealing.spins import SpinPath as SpinPath
 from doxa.inference.annealing.tables import TablePath as TablePath
 from doxa.inference.annealing.tempering import Ladder as Ladder

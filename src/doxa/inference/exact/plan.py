@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.exact.budget import Budget, BudgetError, Cost
 from doxa.inference.exact.kernels import LIFT, load, prepare, run_logs, run_products, settle
-from doxa.inference.exact.orders import TooWideError
-from doxa.inference.exact.program import Program, Purpose, write_program
-from doxa.inference.exact.tree import ContractionTree, Scope, grow_tree
+from doxa.inference.exact.program import Budget, BudgetError, Cost, Program, Purpose, write_program
+from doxa.inference.exact.tree import ContractionTree, Scope, TooWideError, grow_tree
 from doxa.models.factors import Factor
 from doxa.sampling.workers import single_threaded_products
 

@@ -1,3 +1,4 @@
+from doxa.inference.gibbs.block_tables import scope_blocks as scope_blocks
 from doxa.inference.gibbs.connectivity import ConnectingBlocks as ConnectingBlocks
 from doxa.inference.gibbs.connectivity import Connectivity as Connectivity
 from doxa.inference.gibbs.connectivity import Part as Part
@@ -5,9 +6,9 @@ from doxa.inference.gibbs.connectivity import connecting_blocks as connecting_bl
 from doxa.inference.gibbs.connectivity import connectivity as connectivity
 from doxa.inference.gibbs.deterministic import DeterministicBlocks as DeterministicBlocks
 from doxa.inference.gibbs.deterministic import deterministic_blocks as deterministic_blocks
-from doxa.inference.gibbs.regenerations import regenerations as regenerations
 from doxa.inference.gibbs.sampler import GibbsState as GibbsState
 from doxa.inference.gibbs.sampler import TableGibbs as TableGibbs
+from doxa.inference.gibbs.sampler import regenerations as regenerations
 from doxa.inference.gibbs.scans import ByValue as ByValue
 from doxa.inference.gibbs.scans import Scan as Scan
 from doxa.inference.gibbs.scans import by_value as by_value
@@ -16,6 +17,5 @@ from doxa.inference.gibbs.scans import in_turn as in_turn
 from doxa.inference.gibbs.scans import random_blocks as random_blocks
 from doxa.inference.gibbs.scans import random_lists as random_lists
 from doxa.inference.gibbs.scans import single_sites as single_sites
-from doxa.inference.gibbs.scope_blocks import scope_blocks as scope_blocks
 from doxa.inference.gibbs.starts import NoStartError as NoStartError
 from doxa.inference.gibbs.starts import find_state as find_state

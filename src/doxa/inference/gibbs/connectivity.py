@@ -31,10 +31,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.gibbs.arguments import Block, check_block, check_covered, check_factors, check_n_states
 from doxa.inference.gibbs.reach import classes, number_rows, reached
 from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
-from doxa.inference.gibbs.supports import Support, Supports
+from doxa.inference.gibbs.supports import (
+    Block,
+    Support,
+    Supports,
+    check_block,
+    check_covered,
+    check_factors,
+    check_n_states,
+)
 from doxa.models.factors import Factor
 
 __all__ = [

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.gibbs.arguments import Block, check_factors, check_n_states
-from doxa.inference.gibbs.supports import Supports
+from doxa.inference.gibbs.supports import Block, Supports, check_factors, check_n_states
 from doxa.models.factors import Factor
 
 __all__ = ["DeterministicBlocks", "Relation", "deterministic_blocks"]

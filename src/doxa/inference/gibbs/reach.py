@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.inference.gibbs.arguments import Block
-from doxa.inference.gibbs.supports import Supports
+from doxa.inference.gibbs.supports import Block, Supports
 
 __all__ = ["classes", "number_rows", "reached"]
 

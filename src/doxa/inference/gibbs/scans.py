@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.gibbs.arguments import Block, check_block
+from doxa.inference.gibbs.supports import Block, check_block
 
 __all__ = [
     "ByValue",

@@ -31,7 +31,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.kernels import Scratch, add_counts, bounds, scratch, sweep_rows
 from doxa.inference.mean_field.layout import Layout, Scope, lay_out
-from doxa.inference.mean_field.starts import begin_at
+from doxa.inference.mean_field.problem import begin_at
 from doxa.inference.mean_field.support import ImpossibleError, survey
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import read_array

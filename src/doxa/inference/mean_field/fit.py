@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.problem import MeanFieldProblem, mean_field_problem
-from doxa.inference.mean_field.starts import Kind, begin_around, begin_at, kinds
+from doxa.inference.mean_field.problem import Kind, MeanFieldProblem, begin_around, begin_at, kinds, mean_field_problem
 from doxa.inference.mean_field.support import Ground, survey
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors

@@ -17,9 +17,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.bif import bif_pieces, read_bif
-from doxa.models.network_files.limits import Limits, NetworkFileError
-from doxa.models.network_files.output import write_text
-from doxa.models.network_files.source import Source, check_path, open_source
+from doxa.models.network_files.source import Limits, NetworkFileError, Source, check_path, open_source, write_text
 from doxa.models.network_files.uai import read_uai, uai_pieces
 from doxa.models.network_files.uai_evidence import read_evidence_file, write_evidence_file
 from doxa.models.network_files.xmlbif import read_xmlbif, xmlbif_pieces

@@ -1,23 +1,132 @@
 """`Source`: the text of a file, with its name and the limits it is held to; opened without trusting anything.
 
 A packed file is unpacked twice, first to count its bytes and keep none: what is refused has cost no memory.
+
+Write a text to a file, whole or not at all.
+
+`Limits` of what a network file may ask for, and `NetworkFileError`, how one is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import re
 import stat
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
-from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.network_files.limits import Limits, NetworkFileError
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, FileError
+from doxa.replacing import replacing
 
-__all__ = ["Source", "check_path", "open_source", "shown"]
+__all__ = ["Limits", "NetworkFileError", "Source", "check_path", "open_source", "shown", "write_text"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The most that a file may hold: a few kilobytes can declare tables that fill any memory.
+
+    Parameters
+    ----------
+    max_bytes : int, default=2**24
+        Size of the file, unpacked.  The largest of the usual reference networks has a third of it.
+    max_variables : int, default=10_000
+        Number of variables; the adjacency matrix of that many takes 100 MB.
+    max_states : int, default=2**18
+        Number of states of all variables together.
+    max_numbers : int, default=2**24
+        Number of entries of all tables together, of 8 bytes each, whether the file writes them out or not.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If one of them is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> Limits(max_numbers=2**28).max_variables
+    10000
+    """
+
+    max_bytes: int = 2**24
+    max_variables: int = 10_000
+    max_states: int = 2**18
+    max_numbers: int = 2**24
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, check_whole(field.name, getattr(self, field.name), 1))
+
+
+class NetworkFileError(FileError):
+    """A network file, or a file of evidence, cannot be read.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    cause : str
+        What is wrong, in words, and the way out.
+    line, column : int or None
+        Where, both from 1; None where the whole file is meant.
+    """
+
+    def __init__(self, what: str, path: str, cause: str, line: int | None = None, column: int | None = None) -> None:
+        where = "" if line is None else f", line {line}, column {column}"
+        super().__init__(f"{what} {path!r}{where}: {cause}")
+        self.path, self.cause, self.line, self.column = path, cause, line, column
+        self._given = (what, path, cause, line, column)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
+def write_text(pieces: Iterable[str], path: str, what: str) -> None:
+    """Write pieces of text as UTF-8, packed if ``path`` ends in ``.gz``; an older file is replaced in one step.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.  An older file, if any, is then still there.
+    """
+    try:
+        target = _target(Path(path), f"{what} {path!r}")
+        with replacing(target) as temporary:
+            _fill(temporary, pieces, packed=path.lower().endswith(".gz"))
+    except DoxaError:
+        raise
+    except UnicodeEncodeError as error:
+        raise FileError(f"{what} {path!r}: a name contains {error.object[error.start]!r}, half a character") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise FileError(f"{what} {path!r} cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _target(name: Path, called: str) -> Path:
+    """The file that will be replaced: a link stays a link."""
+    if name.is_dir():
+        raise FileError(f"{called} is a folder; give the name of a file in it")
+    if not name.parent.is_dir():
+        raise FileError(f"{called}: the folder {str(name.parent)!r} does not exist; create it first")
+    target = name.resolve()
+    if target.exists() and not target.is_file():
+        raise FileError(f"{called} is no regular file; give another name")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise FileError(f"{called} may not be written to; change its permissions or give another name")
+    return target
+
+
+def _fill(path: Path, pieces: Iterable[str], *, packed: bool) -> None:
+    with path.open("wb") as raw, contextlib.ExitStack() as stack:
+        # neither name nor time in the header: the same network makes the same bytes
+        stream = stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
+        for piece in pieces:
+            stream.write(piece.encode())
+
 
 _CHUNK = 2**16
 _GZIP = b"\x1f\x8b"

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import DiscreteNetwork
-from doxa.models.network_files.limits import Limits
-from doxa.models.network_files.output import write_text
-from doxa.models.network_files.source import check_path, open_source, shown
+from doxa.models.network_files.source import Limits, check_path, open_source, shown, write_text
 from doxa.models.network_files.uai import Integers, without_comments
 
 __all__ = ["read_evidence_file", "write_evidence_file"]

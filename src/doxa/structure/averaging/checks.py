@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.models.categorical_draws import draw_records
+from doxa.structure.averaging.answers import mean_over_draws
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import SampledGraphs, draw_networks
-from doxa.structure.averaging.means import mean_over_draws
-from doxa.structure.averaging.priors import ParameterPrior
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
+from doxa.structure.averaging.answers import mean_over_draws
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.means import mean_over_draws
-from doxa.structure.averaging.priors import ParameterPrior
 from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.logistic import FamilyMixture
 

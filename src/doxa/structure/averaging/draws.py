@@ -25,15 +25,21 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.models.bits import unpack_rows
-from doxa.structure.averaging.counts import CompletedTable, Family
-from doxa.structure.averaging.priors import ParameterPrior, cell_prior, check_prior, log_dirichlet, parameter_prior
+from doxa.structure.averaging.counts import (
+    CompletedTable,
+    Family,
+    ParameterPrior,
+    cell_prior,
+    check_prior,
+    log_dirichlet,
+    parameter_prior,
+)
 from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.families.scores import K2, BDeu
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 
 if TYPE_CHECKING:
-    from doxa.structure.averaging.incomplete_families import IncompleteLogisticFamily
-    from doxa.structure.averaging.logistic_families import LogisticFamily
+    from doxa.structure.averaging.logistic_families import IncompleteLogisticFamily, LogisticFamily
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 
@@ -177,8 +183,7 @@ class NetworkDraws:
     def logistic_family(self, family: Family) -> LogisticFamily | IncompleteLogisticFamily:
         """The posterior of a family under a prior that knows logistic regressions."""
         if family not in self._logistic:
-            from doxa.structure.averaging.incomplete_families import IncompleteLogisticFamily
-            from doxa.structure.averaging.logistic_families import LogisticFamily
+            from doxa.structure.averaging.logistic_families import IncompleteLogisticFamily, LogisticFamily
 
             assert isinstance(self.prior, (Logistic, FamilyMixture))
             sizes = [self.n_states[j] for j in (family[0], *family[1])]

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.averaging.counts import Family, cell_index
+from doxa.structure.averaging.answers import mean_over_draws
+from doxa.structure.averaging.counts import Family, ParameterPrior, cell_index, cell_prior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.means import mean_over_draws
-from doxa.structure.averaging.priors import ParameterPrior, cell_prior
 from doxa.structure.families.scores import K2, BDeu
 
 if TYPE_CHECKING:

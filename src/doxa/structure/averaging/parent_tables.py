@@ -12,8 +12,8 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.priors import ParameterPrior
 from doxa.structure.averaging.questions import column_of
 
 if TYPE_CHECKING:

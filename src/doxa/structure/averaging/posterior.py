@@ -10,8 +10,8 @@ from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
-from doxa.structure.averaging.priors import ParameterPrior
 from doxa.structure.averaging.questions import read_question
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 from doxa.structure.posterior.structure_posterior import StructurePosterior

@@ -26,9 +26,9 @@ from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
+from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.means import mean_over_draws, weighted_mean
-from doxa.structure.averaging.priors import ParameterPrior
 from doxa.structure.averaging.questions import column_of, near
 from doxa.structure.averaging.rows import RowProbabilities
 

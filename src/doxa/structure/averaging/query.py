@@ -36,11 +36,10 @@ import numpy as np
 from doxa.data import Table
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
-from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
+from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer, mean_over_draws, weighted_mean
 from doxa.structure.averaging.conditional import conditional_draws, read_budget, weighted_conditionals
+from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.means import mean_over_draws, weighted_mean
-from doxa.structure.averaging.priors import ParameterPrior
 from doxa.structure.averaging.questions import Question, read_question
 
 __all__ = ["predictive", "predictive_of", "query", "query_of"]

@@ -8,7 +8,7 @@ Three things make them fast and right.
   renormalising.  F(R) likewise, relative to f(R).
 - *Signs.*  The terms of A(S) without their signs add up to A(S) E[2^sinks - 1]: harmless for graphs with few sinks, yet
   over twenty nearly independent variables the recursion may lose a score of digits.  So mantissas are pairs of doubles
-  (`doxa.structure.exact.double_double`), and beside each sum runs a bound of its error that takes every rounding at its
+  (`doxa.structure.exact.dag_weights`), and beside each sum runs a bound of its error that takes every rounding at its
   worst.
 - *Pruning.*  e(R) + f(R) - e(V) bounds the probability that no edge enters R.  Sets for which it is below 2^-160 are
   left out: together they change A(V) by less than a part in 2^120.
@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError
-from doxa.structure.exact.dag_weights import Threads, blocks
-from doxa.structure.exact.double_double import DROP, POWERS, UNIT, multiply_into, plus, times
+from doxa.structure.exact.dag_weights import DROP, POWERS, UNIT, Threads, blocks, multiply_into, plus, times
 from doxa.structure.exact.family_sums import SubsetSums
 
 __all__ = ["FAR", "SetSums", "backward", "forward", "grow_products", "product_scratch", "references"]

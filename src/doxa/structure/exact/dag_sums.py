@@ -60,8 +60,17 @@ from doxa.structure.exact.dag_recursions import (
     product_scratch,
     references,
 )
-from doxa.structure.exact.dag_weights import MOST_NODES, Families, LogWeights, Threads, list_families
-from doxa.structure.exact.double_double import DROP, POWERS, plus, times
+from doxa.structure.exact.dag_weights import (
+    DROP,
+    MOST_NODES,
+    POWERS,
+    Families,
+    LogWeights,
+    Threads,
+    list_families,
+    plus,
+    times,
+)
 from doxa.structure.exact.family_sums import SubsetSums, family_probabilities, minus, subset_sums
 
 __all__ = [

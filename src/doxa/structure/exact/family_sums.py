@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.exact.dag_weights import Families, Threads
-from doxa.structure.exact.double_double import DROP, POWERS, add_into, plus
+from doxa.structure.exact.dag_weights import DROP, POWERS, Families, Threads, add_into, plus
 
 __all__ = ["SubsetSums", "family_probabilities", "minus", "subset_sums"]
 

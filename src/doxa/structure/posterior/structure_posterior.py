@@ -39,10 +39,9 @@ from doxa.structure.posterior.consensus import (
     most_probable_class,
     most_probable_graphs,
 )
-from doxa.structure.posterior.export import draws_frame, draws_to_arviz
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.posterior.relations import label_rows
-from doxa.structure.posterior.summary import summary_text
+from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, summary_text
 from doxa.structure.posterior.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -352,7 +351,7 @@ class StructurePosterior:
         A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
         exact posterior the independent draws are kept, and the sums are not.
         """
-        from doxa.structure.runs.saving import save_run
+        from doxa.structure.runs.files import save_run
 
         save_run(self, path)
 

@@ -34,8 +34,8 @@ from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_baseline import all_agree
 from doxa.structure.cases.incomplete.cells_sampler import shared_lists
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.joint_proposals import frozen_lists
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sequential import log_summed
 from doxa.structure.exact.dag_sums import log_sum_over_dags
 from doxa.structure.exact.enumeration import prior_weights

@@ -14,7 +14,8 @@ from doxa.errors import ArgumentError, FileError, TableError
 from doxa.estimates.store import RunFileError
 from doxa.structure import MarkovBlanket
 from doxa.structure.averaging import counts as averaging_counts
-from doxa.structure.cases.out_of_core import families, learning
+from doxa.structure.cases.out_of_core import learning
+from doxa.structure.cases.out_of_core import scores as families
 
 N_COLUMNS, MOST = 6, 50
 SAMPLED = {"draws": 40, "warmup": 20, "thin": 50, "chains": 2, "seed": 3, "max_parents": 2}

@@ -26,8 +26,7 @@ from scipy.special import entr
 
 from doxa.parameters.variational.anderson import extrapolate
 from doxa.parameters.variational.hidden.blocks import Layout
-from doxa.parameters.variational.hidden.families import Family, FamilyFit
-from doxa.parameters.variational.hidden.roots import LearnedRoot, RootFit
+from doxa.parameters.variational.hidden.families import Family, FamilyFit, LearnedRoot, RootFit
 
 __all__ = ["Ascent", "AscentFit", "Climb", "climb", "logarithms"]
 

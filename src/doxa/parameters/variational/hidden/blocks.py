@@ -7,6 +7,18 @@ make the bound minus infinity.
 
 All probabilities are one flat array: for each block of each neighbourhood a run of 2**k numbers.  Blocks of one
 neighbourhood are updated one after another and stand in different *stages*; a stage is updated at once.
+
+A table with missing cells as a list of small problems: cells that are summed over together, in their surroundings.
+
+As in `doxa.models.logistic_rows`, the missing cells of a row fall into *components* that share factors, after those
+without observed descendants are taken out, which would only loosen the bound.  Rows that agree in what a component's
+factors observe are one *neighbourhood* with the cases of all of them.
+
+One factor in all the neighbourhoods where it holds missing cells: its *instances*, and what q says of them.
+
+A block's distribution matters to a factor through its marginal on the cells that both have.  `Share` has the
+bookkeeping of one factor and one stage: from q to these marginals, and back from a number for each of their
+configurations, or *entries*, to a number for each configuration of the block.
 """
 
 from __future__ import annotations
@@ -20,10 +32,102 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, RootFactor
 from doxa.models.logistic_options import listing
-from doxa.models.logistic_rows import MAX_CONFIGURATIONS
-from doxa.parameters.variational.hidden.configurations import Bits, Component, all_configurations
+from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
 
-__all__ = ["Block", "Layout", "Stage", "cut", "lay_out"]
+__all__ = [
+    "Bits",
+    "Block",
+    "Component",
+    "Instances",
+    "Layout",
+    "Share",
+    "Stage",
+    "all_configurations",
+    "complete_cases",
+    "components_of_table",
+    "cut",
+    "instances_of",
+    "lay_out",
+]
+
+Bits = NDArray[np.int8]
+
+
+class Component(NamedTuple):
+    """Missing cells that share factors, and the neighbourhoods in which they are missing."""
+
+    nodes: tuple[int, ...]  # the missing cells, by the position of their node
+    factors: tuple[int, ...]  # positions of the factors that hold any of them
+    rows: NDArray[np.int32]  # distinct rows of the table that have it
+    local: NDArray[np.int32]  # the neighbourhood of each of these rows
+    codes: Bits  # (n_local, n_nodes of the network), -1 at the missing cells; columns outside the factors mean nothing
+    cases: NDArray[np.float64]  # (n_local,)
+
+
+def components_of_table(
+    factors: Sequence[Factor], codes: Bits, counts: NDArray[np.int64] | NDArray[np.float64]
+) -> list[Component]:
+    """Components of a table, ordered by their cells.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+        Children before parents.
+    codes : ndarray of int8, shape (n_distinct, n_nodes)
+        0, 1 and -1 (missing), as `doxa.models.logistic_rows.binary_codes` makes them.
+    counts : ndarray, shape (n_distinct,)
+
+    Returns
+    -------
+    list of Component
+
+    Examples
+    --------
+    >>> from doxa.models import LogisticNetwork
+    >>> network = LogisticNetwork({"c": ["a", "b"], "d": ["c"]})
+    >>> network.names
+    ('c', 'd', 'a', 'b')
+    >>> codes = np.array([[1, 0, -1, 0], [1, -1, 0, 0], [1, 1, -1, 0]], dtype=np.int8)
+    >>> (found,) = components_of_table(network.factors, codes, np.array([5, 1, 2]))
+    >>> found.nodes, found.rows.tolist(), found.cases.tolist()  # d = 0 or 1 is no part of a's surroundings
+    ((2,), [0, 2], [7.0])
+    """
+    missing = codes < 0
+    incomplete = np.flatnonzero(missing.any(axis=1)).astype(np.int32)
+    patterns, pattern = distinct_rows(missing[incomplete].astype(np.int8))
+    order = np.argsort(pattern, kind="stable")
+    members = np.split(incomplete[order], np.cumsum(np.bincount(pattern, minlength=len(patterns)))[:-1])
+    having: dict[tuple[tuple[int, ...], tuple[int, ...]], list[NDArray[np.int32]]] = {}
+    for mask, group in zip(patterns, members, strict=False):  # no patterns leave one empty group
+        for key in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
+            having.setdefault(key, []).append(group)
+    components = []
+    for (nodes, touched), groups in sorted(having.items()):
+        rows = np.sort(np.concatenate(groups))
+        observed = sorted({v for f in touched for v in factors[f].scope} - set(nodes))
+        distinct, local = distinct_rows(codes[rows][:, observed])
+        neighbourhoods = np.full((len(distinct), codes.shape[1]), -1, dtype=np.int8)
+        neighbourhoods[:, observed] = distinct
+        cases = np.bincount(local, weights=counts[rows], minlength=len(distinct)).astype(np.float64, copy=False)
+        components.append(Component(nodes, touched, rows, local, neighbourhoods, cases))
+    return components
+
+
+def complete_cases(
+    factor: Factor, codes: Bits, counts: NDArray[np.int64] | NDArray[np.float64]
+) -> tuple[Bits, NDArray[np.float64]]:
+    """Configurations of a factor's nodes in rows that miss none of them, one a row, and the cases of each."""
+    family = codes[:, list(factor.scope)]
+    whole = (family >= 0).all(axis=1)
+    configurations, index = distinct_rows(family[whole])
+    cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
+    return configurations, cases
+
+
+def all_configurations(n_bits: int) -> Bits:
+    """All configurations of ``n_bits`` cells, shape (2**n_bits, n_bits): cell j is bit j of the row's number."""
+    return (np.arange(2**n_bits)[:, None] >> np.arange(n_bits) & 1).astype(np.int8)
+
 
 _Floats = NDArray[np.float64]
 
@@ -171,3 +275,77 @@ def _too_many(n: int, nodes: Sequence[str], size: int | None) -> ArgumentError:
         f"q needs at least {n:,} probabilities of hidden configurations, and the limit is {MAX_CONFIGURATIONS:,}; the "
         f"largest group of the last rows counted has {len(nodes)} missing cells ({listing(nodes, 6)}): {way_out}"
     )
+
+
+_Index = NDArray[np.intp]
+
+
+class Share(NamedTuple):
+    """The cells that one factor has in blocks of one stage."""
+
+    instance: _Index  # (n_blocks,), each in one of the factor's instances and no two in the same
+    first: _Index  # (n_blocks,), where each block's entries begin
+    sizes: _Index  # (n_blocks,), how many they are: 2**(cells of the block in the factor)
+    bits: Bits  # (n_entries, n_scope), -1 outside the block
+    position: _Index  # (n_q,), places in q
+    entry: _Index  # (n_q,), the entry that each belongs to
+
+    def marginals(self, q: _Floats) -> _Floats:
+        """Probability of each entry, shape (n_entries,)."""
+        return np.bincount(self.entry, weights=q[self.position], minlength=len(self.bits)).astype(
+            np.float64, copy=False
+        )
+
+    def totals(self, values: _Floats) -> _Floats:
+        """Sum over each block's entries, along the first axis."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=0))
+
+
+class Instances(NamedTuple):
+    """A factor's instances."""
+
+    codes: Bits  # (n, n_scope), -1 where missing
+    cases: _Floats  # (n,)
+    shares: tuple[Share | None, ...]  # one a stage
+
+
+def instances_of(f: int, scope: Sequence[int], components: Sequence[Component], layout: Layout) -> Instances:
+    """Instances of the factor at position ``f``, component by component."""
+    begins: dict[int, int] = {}
+    n = 0
+    for c, component in enumerate(components):
+        if f in component.factors:
+            begins[c] = n
+            n += component.cases.size
+    codes = [components[c].codes[:, list(scope)] for c in begins]
+    cases = [components[c].cases for c in begins]
+    shares = []
+    for stage in layout.stages:
+        pieces = []
+        n_entries = 0
+        for block in stage.blocks:
+            if block.component not in begins:
+                continue
+            common = [k for k, v in enumerate(block.nodes) if v in scope]
+            if not common:
+                continue
+            n_local, size = block.shape
+            local = all_configurations(len(common))
+            bits = np.full((len(local), len(scope)), -1, dtype=np.int8)
+            bits[:, [scope.index(block.nodes[k]) for k in common]] = local
+            entry = block.bits[:, common].astype(np.intp) @ (1 << np.arange(len(common)))
+            first = n_entries + len(local) * np.arange(n_local)
+            pieces.append(
+                Share(
+                    instance=begins[block.component] + np.arange(n_local),
+                    first=first,
+                    sizes=np.full(n_local, len(local)),
+                    bits=np.tile(bits, (n_local, 1)),
+                    position=np.arange(block.start, block.start + n_local * size),
+                    entry=(first[:, None] + entry).ravel(),
+                )
+            )
+            n_entries += n_local * len(local)
+        shares.append(Share(*map(np.concatenate, zip(*pieces, strict=True))) if pieces else None)
+    empty = np.empty((0, len(scope)), dtype=np.int8)
+    return Instances(np.concatenate([empty, *codes]), np.concatenate([np.empty(0), *cases]), tuple(shares))

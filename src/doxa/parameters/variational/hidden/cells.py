@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_rows import distinct_rows
 from doxa.parameters.variational.expectations import expected_log_logistic
-from doxa.parameters.variational.hidden.blocks import Layout
-from doxa.parameters.variational.hidden.configurations import Bits, Component, all_configurations
+from doxa.parameters.variational.hidden.blocks import Bits, Component, Layout, all_configurations
 from doxa.sampling.gaussian import Gaussian
 
 __all__ = ["block_marginals", "predict_rest", "product_of_cells"]

@@ -1,20 +1,122 @@
-"""What the two kinds of family share: coordinates in which the prior is standard, and the face that the ascent sees."""
+r"""What the two kinds of family share: coordinates in which the prior is standard, and the face that the ascent sees.
+
+Factors of roots in the bound: given tables, and probabilities that are learned.
+
+A learned root has the prior Beta(1, 1) and needs no other bound: with N_1 and N_0 expected cases of 1 and 0 the best
+Beta(a, b) has a = 1 + N_1 and b = 1 + N_0, its share of the bound on the log evidence is :math:`\log B(a, b)`, and to
+the logarithm of q it adds :math:`E \log \pi = \psi(a) - \psi(a + b)` where the root is 1, and :math:`\psi(b) -
+\psi(a + b)` where it is 0.  (De Freitas et al. 2001, section 2 and eq. 5, leave out the factors of hidden roots.)
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.special import betaln, digamma
 
-from doxa.models.logistic_factors import LogisticFactor
-from doxa.models.logistic_options import GaussianPrior
+from doxa.errors import ArgumentError
+from doxa.models.logistic_factors import LogisticFactor, RootFactor
+from doxa.models.logistic_options import GaussianPrior, listing
+from doxa.parameters.variational.hidden.blocks import Bits, Component, Instances, Layout
 from doxa.parameters.variational.whitened import Whitened
 
-__all__ = ["Coordinates", "Family", "FamilyFit", "FamilyTerms", "signs_of"]
+__all__ = [
+    "Coordinates",
+    "Family",
+    "FamilyFit",
+    "FamilyTerms",
+    "LearnedRoot",
+    "RootFit",
+    "impossible_row",
+    "log_given_roots",
+    "signs_of",
+]
 
 _Floats = NDArray[np.float64]
+
+
+class RootFit(NamedTuple):
+    """Beta(ones, zeros) of a learned root, and its share of the bound (nats)."""
+
+    ones: float
+    zeros: float
+    log_bound: float
+
+    def log_probabilities(self) -> _Floats:
+        """Expected logarithms of P(0) and P(1), shape (2,)."""
+        return np.asarray(digamma([self.zeros, self.ones]) - digamma(self.zeros + self.ones))
+
+
+class LearnedRoot:
+    """A root with a learned probability."""
+
+    def __init__(self, node: str, complete: Bits, cases: _Floats, instances: Instances | None = None) -> None:
+        self.node = node
+        self._certain = np.bincount(complete[:, 0], weights=cases, minlength=2).astype(np.float64)
+        self._instances = instances
+
+    def fit(self, q: _Floats) -> RootFit:
+        """Best Beta at ``q``."""
+        counts = self._certain.copy()
+        if self._instances is not None:
+            for share in self._instances.shares:
+                if share is not None:
+                    cases = np.repeat(self._instances.cases[share.instance], share.sizes)
+                    counts += np.bincount(share.bits[:, 0], weights=cases * share.marginals(q), minlength=2)
+        zeros, ones = (1 + counts).tolist()
+        return RootFit(ones, zeros, float(betaln(ones, zeros)))
+
+    def add(self, fit: RootFit, stage: int, logits: _Floats) -> None:
+        """Add the expected log probabilities to ``logits`` (n,), the logarithm of q."""
+        share = None if self._instances is None else self._instances.shares[stage]
+        if share is not None:
+            logits[share.position] += fit.log_probabilities()[share.bits[share.entry, 0]]
+
+
+def log_given_roots(
+    factors: Sequence[RootFactor], components: Sequence[Component], layout: Layout, names: Sequence[str]
+) -> _Floats:
+    """Log probabilities of given roots for every number of q, shape (n,): minus infinity where a table has a zero.
+
+    Learned ones among ``factors`` are left out.
+
+    Raises
+    ------
+    ArgumentError
+        If all completions of a row are impossible.
+    """
+    out = np.zeros(layout.n)
+    given = [factor for factor in factors if factor.probabilities is not None]
+    for stage in layout.stages:
+        for block in stage.blocks:
+            for factor in given:
+                common = [v for v in factor.scope if v in block.nodes]
+                if not common:
+                    continue
+                assert factor.probabilities is not None
+                codes = components[block.component].codes[:, list(factor.scope)]
+                cells = np.repeat(codes[:, None, :], block.shape[1], axis=1)
+                for v in common:
+                    cells[:, :, factor.scope.index(v)] = block.bits[:, block.nodes.index(v)]
+                with np.errstate(divide="ignore"):
+                    logs = np.log(factor.probabilities[tuple(np.moveaxis(cells, 2, 0))])
+                out[block.place] += logs.ravel()
+                if np.isneginf(logs).all(axis=1).any():
+                    raise impossible_row(factor, names)
+    return out
+
+
+def impossible_row(factor: RootFactor, names: Sequence[str]) -> ArgumentError:
+    """What to raise where a given table says that a row cannot be."""
+    nodes = listing([names[v] for v in factor.scope])
+    return ArgumentError(
+        f"table has a row that the probabilities given for the roots ({nodes}) say is impossible, so that the evidence "
+        f"is 0; correct the row, or give its configuration a probability"
+    )
 
 
 class FamilyFit(NamedTuple):

@@ -20,10 +20,15 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, binary_codes, distinct_rows
-from doxa.parameters.variational.hidden.blocks import Block, lay_out
-from doxa.parameters.variational.hidden.configurations import Bits, Component, all_configurations, components_of_table
-from doxa.parameters.variational.hidden.families import Coordinates, signs_of
-from doxa.parameters.variational.hidden.roots import impossible_row, log_given_roots
+from doxa.parameters.variational.hidden.blocks import (
+    Bits,
+    Block,
+    Component,
+    all_configurations,
+    components_of_table,
+    lay_out,
+)
+from doxa.parameters.variational.hidden.families import Coordinates, impossible_row, log_given_roots, signs_of
 
 __all__ = ["Case", "Family", "Group", "PassLayout", "Place", "Shape", "State", "lay_out_pass"]
 

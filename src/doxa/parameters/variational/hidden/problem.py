@@ -50,11 +50,25 @@ from doxa.parameters.variational import batch
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.bound import expected_log_bound, lambda_of
 from doxa.parameters.variational.hidden.ascent import Ascent
-from doxa.parameters.variational.hidden.blocks import lay_out
-from doxa.parameters.variational.hidden.configurations import Bits, Component, complete_cases, components_of_table
-from doxa.parameters.variational.hidden.families import Coordinates, Family, FamilyFit, signs_of
-from doxa.parameters.variational.hidden.instances import Instances, Share, instances_of
-from doxa.parameters.variational.hidden.roots import LearnedRoot, impossible_row, log_given_roots
+from doxa.parameters.variational.hidden.blocks import (
+    Bits,
+    Component,
+    Instances,
+    Share,
+    complete_cases,
+    components_of_table,
+    instances_of,
+    lay_out,
+)
+from doxa.parameters.variational.hidden.families import (
+    Coordinates,
+    Family,
+    FamilyFit,
+    LearnedRoot,
+    impossible_row,
+    log_given_roots,
+    signs_of,
+)
 from doxa.parameters.variational.whitened import Whitened, covariance_factor, divergence, row_variances
 from doxa.sampling.gaussian import GaussianPosterior
 

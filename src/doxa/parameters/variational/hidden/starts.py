@@ -19,9 +19,8 @@ from doxa.models.logistic_factors import LogisticFactor
 from doxa.models.logistic_options import listing
 from doxa.parameters.variational.hidden.ascent import AscentFit, logarithms
 from doxa.parameters.variational.hidden.cells import product_of_cells
-from doxa.parameters.variational.hidden.families import FamilyFit
+from doxa.parameters.variational.hidden.families import FamilyFit, RootFit
 from doxa.parameters.variational.hidden.problem import HiddenProblem
-from doxa.parameters.variational.hidden.roots import RootFit
 from doxa.parameters.variational.laplace import find_mode
 from doxa.sampling.gaussian import GaussianPosterior
 

@@ -1,8 +1,8 @@
 from doxa.structure.cases.incomplete.cells_sampler import IncompleteState as IncompleteState
-from doxa.structure.cases.incomplete.data import IncompleteData as IncompleteData
 from doxa.structure.cases.incomplete.enumeration import JointPosterior as JointPosterior
 from doxa.structure.cases.incomplete.enumeration import enumerate_joint as enumerate_joint
 from doxa.structure.cases.incomplete.impute import cell_probabilities as cell_probabilities
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData as IncompleteData
 from doxa.structure.cases.incomplete.missing_cells import MissingCells as MissingCells
 from doxa.structure.cases.incomplete.missing_cells import completed_table as completed_table
 from doxa.structure.cases.incomplete.missing_cells import find_missing_cells as find_missing_cells

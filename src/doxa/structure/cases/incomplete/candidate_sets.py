@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.models.bits import unpack_rows
-from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.families.cache import store_score
 from doxa.structure.families.counting import CONSTANT_RULE
 from doxa.structure.families.scores import family_log_marginal, log_ratio

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from doxa.models.bits import n_words, pack_rows
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.cases.incomplete.sweep import sweep_cells
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import ScoreTable, build_score_table

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.cases.incomplete.data import IncompleteData
-from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.scores import family_log_marginal

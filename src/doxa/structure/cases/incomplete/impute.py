@@ -17,9 +17,8 @@ from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.blocks import end_of_block, gather, move_case, row_work, tie_cells, weigh_block
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of, put_cells
 from doxa.structure.graph import working_graph
 
 __all__ = ["cell_probabilities"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
 from doxa.models.bits import n_words
-from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.families.counting import CONSTANT_RULE
 
 __all__ = ["MOST_VALUES", "JointWork", "Side", "add_row", "has_column", "joint_work", "lay_out"]

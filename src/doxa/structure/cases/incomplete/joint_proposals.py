@@ -50,10 +50,9 @@ from numpy.typing import NDArray
 from doxa._jit import hot, inlined
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import add_row, has_column, joint_work, lay_out
-from doxa.structure.cases.incomplete.missing_cells import Completion, completion_of, put_cells
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import WorkingGraph, count_bits, working_graph

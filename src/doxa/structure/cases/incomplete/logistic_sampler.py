@@ -35,8 +35,7 @@ from doxa.structure.cases.incomplete.cells_sampler import (
     no_draws,
     reference_completions,
 )
-from doxa.structure.cases.incomplete.data import IncompleteData
-from doxa.structure.cases.incomplete.missing_cells import Completion, find_missing_cells
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, find_missing_cells
 from doxa.structure.cases.incomplete.sampler import usual_steps
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import CountingScratch

@@ -31,10 +31,9 @@ from doxa.structure.cases.incomplete.cells_sampler import (
     no_draws,
     shared_lists,
 )
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
-from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import counting_scratch

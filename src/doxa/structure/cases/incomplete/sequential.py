@@ -30,9 +30,8 @@ from doxa.structure.cases.incomplete.blocks import (
     tie_cells,
     weigh_block,
 )
-from doxa.structure.cases.incomplete.data import IncompleteData
 from doxa.structure.cases.incomplete.families import add_case, case_probability, config_of, families_of, log_of_counts
-from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import draw_place
 from doxa.structure.priors import family_log_prior
 

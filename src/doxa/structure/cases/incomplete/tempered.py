@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from doxa.sampling.runner import Sampler
 from doxa.structure.cases.incomplete.cells_sampler import IncompleteState
-from doxa.structure.cases.incomplete.data import IncompleteData
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sampler import IncompleteSampler
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureMove

@@ -1,6 +1,3 @@
-from doxa.structure.cases.out_of_core.families import FamilyCost as FamilyCost
-from doxa.structure.cases.out_of_core.families import needed_sets as needed_sets
-from doxa.structure.cases.out_of_core.families import predicted_cost as predicted_cost
 from doxa.structure.cases.out_of_core.learning import beside as beside
 from doxa.structure.cases.out_of_core.learning import check_counts as check_counts
 from doxa.structure.cases.out_of_core.learning import count_table as count_table
@@ -8,4 +5,7 @@ from doxa.structure.cases.out_of_core.learning import kept_table as kept_table
 from doxa.structure.cases.out_of_core.learning import stored_options as stored_options
 from doxa.structure.cases.out_of_core.learning import uncounted as uncounted
 from doxa.structure.cases.out_of_core.learning import with_counts as with_counts
+from doxa.structure.cases.out_of_core.scores import FamilyCost as FamilyCost
 from doxa.structure.cases.out_of_core.scores import OutOfCoreScores as OutOfCoreScores
+from doxa.structure.cases.out_of_core.scores import needed_sets as needed_sets
+from doxa.structure.cases.out_of_core.scores import predicted_cost as predicted_cost

@@ -14,7 +14,7 @@ from doxa.data.large import OutOfCoreSource, OutOfCoreTable
 from doxa.data.large.kept import table_of
 from doxa.errors import ArgumentError, FileError, TableError
 from doxa.estimates.store import open_reader
-from doxa.structure.cases.out_of_core.families import (
+from doxa.structure.cases.out_of_core.scores import (
     MOST_CELLS,
     MOST_FAMILIES,
     MOST_PARENTS,

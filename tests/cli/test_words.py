@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from doxa.words import parse_edges, parse_log_odds, parse_names, parse_numbers
+from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 
 @pytest.mark.parametrize(
