@@ -1,6 +1,6 @@
 r"""Gaussian proposals as kernels see them: a mean, a Cholesky factor, and the laws of blocks of coordinates.
 
-`doxa.parameters.variational.Gaussian` is one; anything of the same face serves.
+`doxa.sampling.gaussian.Gaussian` is one; anything of the same face serves.
 
 Noise for proposals: standard normal, or with a share of it from a t distribution, whose tails are long.
 """
@@ -102,7 +102,7 @@ def check_gaussian(name: str, value: object) -> None:
     if missing:
         raise ArgumentTypeError(
             f"{name} is of type {type(value).__name__}, which has no {' and no '.join(missing)}; give a Gaussian with "
-            "a mean (d,) and a lower Cholesky factor (d, d), such as a doxa.parameters.variational.Gaussian"
+            "a mean (d,) and a lower Cholesky factor (d, d), such as a doxa.sampling.gaussian.Gaussian"
         )
     mean = np.asarray(value.mean)  # type: ignore[attr-defined]
     if mean.ndim != 1 or not np.isfinite(mean).all():
