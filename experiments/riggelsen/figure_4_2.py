@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from doxa.plots import panels
-from doxa.testing.chain_theory import FiniteChain
+from doxa.testing import FiniteChain
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome
 

@@ -33,7 +33,7 @@ from doxa.structure.moves.covered_arcs import covered_arc_proposals
 from doxa.structure.moves.parent_sets import ParentSets, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
-from doxa.testing.kernel_matrices import metropolis_hastings_matrix, mixture_matrix, proposal_matrices
+from doxa.testing import metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from support.joint_moves import joint_parents_matrix, order_shift_matrix
 from support.tables import skewed_table
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.testing.chain_theory import (
+from doxa.testing import (
     FiniteChain,
     detailed_balance_residual,
     invariance_residual,
+    metropolis_hastings_matrix,
     stationary_distribution,
     total_variation,
 )
-from doxa.testing.kernel_matrices import metropolis_hastings_matrix
 from support.checks import SEED, z_limit
 
 SKEWED = np.array([0.05, 0.5, 0.15, 0.3])

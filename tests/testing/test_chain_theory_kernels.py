@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.errors import ArgumentError
-from doxa.testing.chain_theory import FiniteChain, detailed_balance_residual, invariance_residual
-from doxa.testing.kernel_matrices import (
+from doxa.testing import (
+    FiniteChain,
     Proposal,
     cycle_matrix,
+    detailed_balance_residual,
     gibbs_matrix,
     independence_rate,
+    invariance_residual,
     metropolis_hastings_matrix,
     mixture_matrix,
     proposal_matrices,

@@ -9,7 +9,7 @@ from gibbs_cases import dense_problem, joint_of, kernel_matrix, possible, random
 from doxa.inference.gibbs import TableGibbs, cyclic
 from doxa.inference.gibbs.block_tables import LOGARITHMS, LOOK_UP, PRODUCTS
 from doxa.models.factors import Factor
-from doxa.testing.kernel_matrices import cycle_matrix, gibbs_matrix, mixture_matrix
+from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import SEED
 
 PROBLEMS = random_problems(60)

@@ -23,7 +23,7 @@ from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.sampling.driver import Schedule, sample
-from doxa.testing.kernel_matrices import cycle_matrix, mixture_matrix
+from doxa.testing import cycle_matrix, mixture_matrix
 from support.checks import SEED, compare_transitions, z_limit
 
 OVERLAPPING = [(0, 1), (1, 2), (3,)]

@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 
 from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
 from doxa.inference.spins.classes import thresholds_of
-from doxa.testing.kernel_matrices import cycle_matrix, gibbs_matrix, mixture_matrix
+from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
 
 SMALL_GRIDS = {

@@ -15,7 +15,7 @@ from test_potts import all_states, exact, number, potts
 from doxa.errors import ArgumentError
 from doxa.inference.spins import PottsBitParallel, PottsGibbs, PottsModel, unpack_potts_lanes
 from doxa.sampling.driver import Schedule, sample
-from doxa.testing.kernel_matrices import cycle_matrix, gibbs_matrix
+from doxa.testing import cycle_matrix, gibbs_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
 
 NEVER = -np.inf

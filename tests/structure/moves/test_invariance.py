@@ -13,8 +13,14 @@ from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import EMC3, Auto, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
 from doxa.structure.exact.enumeration import all_dags
-from doxa.testing.chain_theory import invariance_residual, total_variation
-from doxa.testing.kernel_matrices import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
+from doxa.testing import (
+    cycle_matrix,
+    invariance_residual,
+    metropolis_hastings_matrix,
+    mixture_matrix,
+    proposal_matrices,
+    total_variation,
+)
 from support.kernels import (
     TARGETS,
     Target,

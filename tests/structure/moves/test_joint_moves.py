@@ -7,7 +7,7 @@ import pytest
 
 from doxa.structure import Auto, SingleEdge
 from doxa.structure.exact.enumeration import family_score_lists
-from doxa.testing.chain_theory import invariance_residual
+from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.joint_moves import distance_law, joint_parents_matrix, order_shift_matrix, orders_of, parents_of
 from support.kernels import listed, path, target, transitions, with_partial_lists

@@ -10,7 +10,7 @@ import pytest
 
 from doxa.structure import EMC3, Auto, Cycle, EdgeGibbs, EdgeReversal, MarkovBlanket, ParentSetGibbs, SingleEdge
 from doxa.structure.families.cache import FamilyScores
-from doxa.testing.kernel_matrices import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
+from doxa.testing import cycle_matrix, metropolis_hastings_matrix, mixture_matrix, proposal_matrices
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import (
     blanket_visits,

@@ -26,7 +26,7 @@ from doxa._jit import hot, lowest_bit, popcount
 from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import score_change
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
 

@@ -24,7 +24,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.graph import ILLEGAL, apply_change, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["EdgeGibbs"]
 

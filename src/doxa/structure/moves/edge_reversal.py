@@ -26,7 +26,7 @@ from doxa.structure.families.cache import family_log_score
 from doxa.structure.graph import count_bits, has_bit, reach, rebuild, replace_parents, working_graph
 from doxa.structure.moves.changes import cache_is_full, record
 from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["EdgeReversal", "edge_number", "edge_reversal_step"]
 

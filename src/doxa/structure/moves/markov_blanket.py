@@ -45,7 +45,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["MarkovBlanket"]
 

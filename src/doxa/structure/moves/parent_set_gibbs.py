@@ -22,7 +22,7 @@ from doxa.structure.families.cache import family_log_score
 from doxa.structure.graph import has_bit, reach, rebuild, replace_parents, working_graph
 from doxa.structure.moves.changes import cache_is_full, record
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_sum_of_sets
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["ParentSetGibbs", "parent_set_step"]
 

@@ -39,7 +39,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, record, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
-from doxa.testing.kernel_matrices import Proposal
+from doxa.testing import Proposal
 
 __all__ = ["PRESENT", "SingleEdge", "advance_single_edge", "log_hastings", "log_proposals"]
 

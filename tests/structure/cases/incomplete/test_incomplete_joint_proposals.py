@@ -28,7 +28,7 @@ from doxa.structure.cases.incomplete.joint_proposals import (
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
-from doxa.testing.chain_theory import invariance_residual
+from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.tables import skewed_table
 

@@ -33,7 +33,7 @@ from doxa.structure.limits import capped, make_limits
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import RunOptions
-from doxa.testing.chain_theory import invariance_residual
+from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
 from support.tables import skewed_table

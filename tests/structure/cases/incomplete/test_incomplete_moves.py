@@ -18,7 +18,7 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.moves.parent_sets import scaled
-from doxa.testing.chain_theory import invariance_residual
+from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
 

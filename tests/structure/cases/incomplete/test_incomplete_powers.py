@@ -26,7 +26,7 @@ from doxa.structure.cases.incomplete.sampler import Turns
 from doxa.structure.cases.incomplete.sweep import log_fixed, log_masses, redraw_independently, redraw_row
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.graph import working_graph
-from doxa.testing.chain_theory import invariance_residual
+from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
 

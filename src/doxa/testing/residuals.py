@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from doxa.errors import ArgumentError
-from doxa.testing.chain_theory.finite_chain import FiniteChain
-from doxa.testing.kernel_matrices.checks import Array, as_numbers
+from doxa.testing.checks import Array, as_numbers
+from doxa.testing.finite_chain import FiniteChain
 
 __all__ = ["detailed_balance_residual", "invariance_residual", "stationary_distribution", "total_variation"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.testing.kernel_matrices.checks import Array, as_transition_matrix
+from doxa.testing.checks import Array, as_transition_matrix
 
 __all__ = ["CommunicatingClass", "LabelledChain", "frozen"]
 
@@ -57,7 +57,7 @@ class LabelledChain:
 
         Examples
         --------
-        >>> from doxa.testing.chain_theory import FiniteChain
+        >>> from doxa.testing import FiniteChain
         >>> FiniteChain([[1.0, 0.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]).classes  # doctest: +NORMALIZE_WHITESPACE
         (CommunicatingClass(states=(0,), closed=True, period=1),
          CommunicatingClass(states=(1,), closed=False, period=0),
@@ -90,7 +90,7 @@ class LabelledChain:
 
         Examples
         --------
-        >>> from doxa.testing.chain_theory import FiniteChain
+        >>> from doxa.testing import FiniteChain
         >>> FiniteChain([[0, 1, 0], [0, 0, 1], [1, 0, 0]]).period
         3
         """

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.testing.chain_theory.classes import CommunicatingClass, LabelledChain, frozen
-from doxa.testing.kernel_matrices.checks import Array, as_distribution, as_numbers
+from doxa.testing.checks import Array, as_distribution, as_numbers
+from doxa.testing.classes import CommunicatingClass, LabelledChain, frozen
 
 __all__ = [
     "FiniteChain",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from doxa.errors import ArgumentError
-from doxa.testing.kernel_matrices.checks import (
+from doxa.testing.checks import (
     Array,
     as_distribution,
     as_numbers,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.testing.kernel_matrices.checks import ROUNDING, Array, as_distribution, as_numbers, check_not_negative
+from doxa.testing.checks import ROUNDING, Array, as_distribution, as_numbers, check_not_negative
 
 __all__ = ["Proposal", "independence_rate", "metropolis_hastings_matrix", "proposal_matrices"]
 

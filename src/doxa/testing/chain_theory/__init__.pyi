@@ -1,6 +1,0 @@
-from doxa.testing.chain_theory.classes import CommunicatingClass as CommunicatingClass
-from doxa.testing.chain_theory.finite_chain import FiniteChain as FiniteChain
-from doxa.testing.chain_theory.residuals import detailed_balance_residual as detailed_balance_residual
-from doxa.testing.chain_theory.residuals import invariance_residual as invariance_residual
-from doxa.testing.chain_theory.residuals import stationary_distribution as stationary_distribution
-from doxa.testing.chain_theory.residuals import total_variation as total_variation
