@@ -1,4 +1,4 @@
-"""Prove a move of your own: finite Markov chains as matrices, and the matrices of Metropolis-Hastings and Gibbs kernels.
+"""Prove a move of your own: finite Markov chains as matrices, and the matrices of the usual kernels.
 
 With the states listed, a sampler is a transition matrix, `P[x, y]` the probability of y after x, and every question
 about it has an exact answer: `FiniteChain` gives the stationary distribution, the classes, the period, the spectral

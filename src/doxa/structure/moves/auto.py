@@ -53,7 +53,7 @@ from doxa.structure.graph import (
     toggle_bit,
 )
 from doxa.structure.limits import may_add
-from doxa.structure.moves.changes import accepts, cache_is_full, record, score_change
+from doxa.structure.moves.changes import accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
 from doxa.structure.moves.joint_parents import joint_parents_step
 from doxa.structure.moves.parent_set_gibbs import parent_set_step
@@ -260,8 +260,7 @@ class Auto:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        kernel_arguments: tuple[Any, ...] = (*work, self.shares, log_proposals(len(work.local)), first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return int(_advance(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
 
 
 @hot
@@ -305,16 +304,14 @@ def _kind(graph: Any, limits: Any, i: int, j: int, below: Any) -> int:
 
 
 @hot
-def _single_edge_step(
-    graph: Any, local: Any, beta: float, limits: Any, cache: Any, scoring: Any, table: Any, proposed: Any, log_q: Any,
-    n_edges: int, rng: Any,
-) -> int:  # fmt: skip
+def _single_edge_step(work: Any, log_q: Any, n_edges: int, rng: np.random.Generator) -> int:
     """One single-edge move; returns the change of the number of edges, or -2 if nothing was accepted."""
+    graph, local, table, proposed = work.graph, work.local, work.table, work.proposed
     i, j = _candidate(graph[1], n_edges, rng.random(), rng)
-    kind = _kind(graph, limits, i, j, table.reached[0])
+    kind = _kind(graph, work.limits, i, j, table.reached[0])
     if kind == ILLEGAL:
         return -2
-    log_ratio = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
+    log_ratio = work.beta * score_change(graph, local, kind, i, j, work.cache, work.scoring, proposed)
     if not accepts(rng, log_ratio + log_hastings(log_q, kind, n_edges)):
         return -2
     toggle_bit(graph[0], j, i)
@@ -331,14 +328,12 @@ def _single_edge_step(
 
 
 @hot
-def auto_step(
-    graph: Any, local: Any, beta: float, limits: Any, cache: Any, scoring: Any, table: Any, proposed: Any, shares: Any,
-    log_q: Any, n_edges: int, rng: np.random.Generator,
-) -> int:  # fmt: skip
+def auto_step(work: Any, shares: Any, log_q: Any, n_edges: int, rng: np.random.Generator) -> int:
     """One step on parents, children and ``table.where`` alone; returns the number of edges, or -1 if nothing moved."""
+    graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     u = rng.random()
     if u < shares[0]:
-        change = _single_edge_step(graph, local, beta, limits, cache, scoring, table, proposed, log_q, n_edges, rng)
+        change = _single_edge_step(work, log_q, n_edges, rng)
         return n_edges + change if change > -2 else -1
     if u < shares[0] + shares[1]:
         return int(edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng))
@@ -355,48 +350,22 @@ def auto_step(
 
 
 @hot
-def _advance(
-    graph: Any,
-    local: Any,
-    beta: float,
-    limits: Any,
-    _block: Any,
-    _memory: Any,
-    _position: int,
-    cache: Any,
-    scoring: Any,
-    table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    proposed: Any,
-    _spare: Any,
-    shares: Any,
-    log_q: Any,
-    first: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> int:
+def _advance(work: Any, shares: Any, log_q: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+    graph, local, cache, table = work.graph, work.local, work.cache, work.table
     n = local.size
     n_edges = 0
     for node in range(n):
         table.where[node] = find_set(table, node, graph[0][node])
         n_edges += count_bits(graph[0], node)
-    until_kept = thin - first % thin
-    kept = first // thin
     for step in range(first, n_steps):
         if cache_is_full(cache):
             rebuild(graph)
             return step
-        after = auto_step(graph, local, beta, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
+        after = auto_step(work, shares, log_q, n_edges, rng)
         if after >= 0:
             n_edges = after
-            info[1] += 1
-        info[0] += 1
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+            work.info[1] += 1
+        work.info[0] += 1
+        keep(work, step)
     rebuild(graph)
     return n_steps

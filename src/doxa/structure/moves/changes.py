@@ -10,7 +10,7 @@ from doxa._jit import hot, inlined, popcount
 from doxa.structure.families.cache import family_log_score
 from doxa.structure.graph import REVERSE, apply_change, toggle_bit
 
-__all__ = ["accept_change", "accepts", "cache_is_full", "local_scores", "record", "score_change"]
+__all__ = ["accept_change", "accepts", "cache_is_full", "keep", "local_scores", "score_change"]
 
 
 @hot
@@ -62,7 +62,7 @@ def cache_is_full(cache: Any) -> bool:
 
 
 @hot
-def record(graph: Any, local: Any, kept: int, draws: Any) -> None:
+def _record(graph: Any, local: Any, kept: int, draws: Any) -> None:
     """Write graph, log score and number of edges as draw number ``kept``.
 
     The log score is summed afresh, in node order: a running sum would depend on where a block of steps began.
@@ -77,3 +77,10 @@ def record(graph: Any, local: Any, kept: int, draws: Any) -> None:
             edges += popcount(graph[1][node, w])
     log_score[kept] = total
     n_edges[kept] = np.int32(edges)
+
+
+@hot
+def keep(work: Any, step: int) -> None:
+    """Keep the graph that stands after step number ``step``, where one is due: after every ``work.thin`` steps."""
+    if (step + 1) % work.thin == 0:
+        _record(work.graph, work.local, (step + 1) // work.thin - 1, work.draws)

@@ -118,20 +118,10 @@ def _covered_arc(covered: Any, rank: int) -> tuple[int, int]:
 
 
 @hot
-def reverse_covered_arcs(
-    graph: Any,
-    local: Any,
-    beta: float,
-    limits: Any,
-    repeats: int,
-    published: bool,
-    cache: Any,
-    scoring: Any,
-    proposed: Any,
-    covered: Any,
-    rng: Any,
-) -> None:
-    """Try ``repeats`` covered-arc reversals in turn, in place.  ``covered`` is work space like the parents."""
+def reverse_covered_arcs(work: Any, repeats: int, published: bool, rng: np.random.Generator) -> None:
+    """Try ``repeats`` covered-arc reversals in turn, in place."""
+    graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
+    cache, scoring, proposed, covered = work.cache, work.scoring, work.proposed, work.spare[0]
     if repeats == 0:
         return
     parents, children = graph[0], graph[1]

@@ -23,7 +23,7 @@ from doxa._jit import hot
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.graph import ILLEGAL, apply_change, candidate_kind, working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
+from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
 from doxa.testing import Proposal
 
 __all__ = ["EdgeGibbs"]
@@ -92,8 +92,7 @@ class EdgeGibbs:
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         pairs = self._pairs(len(work.local))
-        kernel_arguments: tuple[Any, ...] = (*work, pairs, self.scan == "random", first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return int(_advance(work, pairs, self.scan == "random", first, n_steps, rng))
 
     def proposals(
         self, rows: NDArray[np.uint64], limits: Limits, pair: tuple[int, int], log_score: Any
@@ -117,32 +116,11 @@ class EdgeGibbs:
 
 
 @hot
-def _advance(
-    graph: Any,
-    local: Any,
-    beta: float,
-    limits: Any,
-    _block: Any,
-    _memory: Any,
-    position: int,
-    cache: Any,
-    scoring: Any,
-    _table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    proposed: Any,
-    _spare: Any,
-    pairs: Any,
-    at_random: bool,
-    first: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> int:
+def _advance(work: Any, pairs: Any, at_random: bool, first: int, n_steps: int, rng: np.random.Generator) -> int:
+    graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
+    cache, scoring, proposed = work.cache, work.scoring, work.proposed
     n_pairs = pairs.shape[0]
-    turn = (position + first) % n_pairs
-    until_kept = thin - first % thin
-    kept = first // thin
+    turn = (work.position + first) % n_pairs
     for step in range(first, n_steps):
         if cache_is_full(cache):
             return step
@@ -161,16 +139,12 @@ def _advance(
         if u < weight_one:
             score_change(graph, local, one, i, j, cache, scoring, proposed)
             accept_change(graph, local, one, i, j, proposed)
-            info[1] += 1
+            work.info[1] += 1
         elif u < weight_one + weight_other:
             score_change(graph, local, other, j, i, cache, scoring, proposed)
             accept_change(graph, local, other, j, i, proposed)
-            info[1] += 1
-        info[0] += 1
+            work.info[1] += 1
+        work.info[0] += 1
         turn = turn + 1 if turn < n_pairs - 1 else 0
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+        keep(work, step)
     return n_steps

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.structure.families.cache import family_log_score
 from doxa.structure.graph import count_bits, has_bit, reach, rebuild, replace_parents, working_graph
-from doxa.structure.moves.changes import cache_is_full, record
+from doxa.structure.moves.changes import cache_is_full, keep
 from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
 from doxa.testing import Proposal
 
@@ -51,8 +51,7 @@ class EdgeReversal:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        kernel_arguments: tuple[Any, ...] = (*work, first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return int(_advance(work, first, n_steps, rng))
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can propose, with its probability and the log Hastings term."""
@@ -191,32 +190,12 @@ def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring
 
 
 @hot
-def _advance(
-    graph: Any,
-    local: Any,
-    _beta: float,
-    _limits: Any,
-    _block: Any,
-    _memory: Any,
-    _position: int,
-    cache: Any,
-    scoring: Any,
-    table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    _proposed: Any,
-    _spare: Any,
-    first: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> int:
+def _advance(work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+    graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     n_edges = 0
     for node in range(local.size):
         table.where[node] = find_set(table, node, graph[0][node])
         n_edges += count_bits(graph[0], node)
-    until_kept = thin - first % thin
-    kept = first // thin
     for step in range(first, n_steps):
         if cache_is_full(cache):
             rebuild(graph)
@@ -224,12 +203,8 @@ def _advance(
         after = edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng)
         if after >= 0:
             n_edges = after
-            info[1] += 1
-        info[0] += 1
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+            work.info[1] += 1
+        work.info[0] += 1
+        keep(work, step)
     rebuild(graph)
     return n_steps

@@ -43,7 +43,7 @@ from doxa.structure.graph import (
     working_graph,
 )
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import accept_change, cache_is_full, record, score_change
+from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
 from doxa.testing import Proposal
 
@@ -141,8 +141,7 @@ class MarkovBlanket:
         printed = 10 if self.published else 1
         reversals = printed if self.covered_arc_reversals is None else self.covered_arc_reversals
         settings = (self.k, self.w, reversals, self.published, self.scan == "random", self._weights(len(work.local)))
-        kernel_arguments: tuple[Any, ...] = (*work, settings, first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return int(_advance(work, settings, first, n_steps, rng))
 
     def _weights(self, n_nodes: int) -> NDArray[np.float64]:
         """Weights of pairs; empty where all are alike."""
@@ -380,24 +379,13 @@ def _toggle_change(parents: Any, children: Any, kind: int, i: int, j: int) -> No
 
 
 @hot
-def _is_accepted(
-    graph: Any,
-    kind: int,
-    i: int,
-    j: int,
-    centre: int,
-    weight: float,
-    weights: Any,
-    published: bool,
-    ratio: float,
-    below: float,
-    block: Any,
-    size: int,
-    block_after: Any,
-) -> bool:
-    """Whether ``below`` is under the posterior ratio times q(old | new) / q(new | old); fills ``block_after``."""
+def _is_accepted(work: Any, settings: Any, change: Any, centre: int, size: int, ratio: float, below: float) -> bool:
+    """Whether ``below`` is under the posterior ratio times q(old | new) / q(new | old); fills ``work.spare[1]``."""
+    _, weight, _, published, _, weights = settings
     if published:
         return below < ratio
+    graph, block, block_after = work.graph, work.block, work.spare[1]
+    kind, i, j = change
     n = graph[0].shape[0]
     q = _pair_probability(block, size, n, centre, i, j, weight, weights)
     if below * q >= ratio:  # q in the proposed graph is at most 1
@@ -407,37 +395,17 @@ def _is_accepted(
 
 
 @hot
-def _advance(
-    graph: Any,
-    local: Any,
-    beta: float,
-    limits: Any,
-    block: Any,
-    memory: Any,
-    position: int,
-    cache: Any,
-    scoring: Any,
-    _table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    proposed: Any,
-    spare: Any,
-    settings: Any,
-    first: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> int:
+def _advance(work: Any, settings: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+    graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
+    cache, scoring, proposed = work.cache, work.scoring, work.proposed
+    block, memory, block_after = work.block, work.memory, work.spare[1]
     k, weight, reversals, published, random_scan, weights = settings
     n = local.size
-    covered, block_after = spare
     visit = k + 1
-    turn = (position + first) % (n * visit)
+    turn = (work.position + first) % (n * visit)
     centre, step_of_visit = turn // visit, turn % visit
     if random_scan:
         centre = memory[0]
-    until_kept = thin - first % thin
-    kept = first // thin
     size = _find_block(graph[0], graph[1], centre, block) if not published else _count_members(block)
     for step in range(first, n_steps):
         if cache_is_full(cache):
@@ -446,9 +414,7 @@ def _advance(
             if random_scan:
                 centre = int(rng.random() * n)
                 memory[0] = centre
-            reverse_covered_arcs(
-                graph, local, beta, limits, reversals, published, cache, scoring, proposed, covered, rng
-            )
+            reverse_covered_arcs(work, reversals, published, rng)
             size = _find_block(graph[0], graph[1], centre, block)
         u = rng.random()
         i, j = _draw_pair(block, size, n, centre, weight, weights, published, u, rng.random())
@@ -457,24 +423,18 @@ def _advance(
             delta = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
             below = 1.0 - rng.random()  # in (0, 1], a multiple of 2^-53: accepted below the ratio
             # q is at least 1e-6 / n^2 and at most 1, so the Hastings ratio cannot save a proposal that is bad enough.
-            if delta > _HOPELESS and _is_accepted(
-                graph, kind, i, j, centre, weight, weights, published, np.exp(delta), below, block, size, block_after
-            ):
+            if delta > _HOPELESS and _is_accepted(work, settings, (kind, i, j), centre, size, np.exp(delta), below):
                 accept_change(graph, local, kind, i, j, proposed)
                 if not published:
                     size = _count_members(block_after)
                     for w in range(block.size):
                         block[w] = block_after[w]
-                info[1] += 1
-        info[0] += 1
+                work.info[1] += 1
+        work.info[0] += 1
         step_of_visit += 1
         if step_of_visit == visit:
             step_of_visit = 0
             if not random_scan:
                 centre = centre + 1 if centre < n - 1 else 0
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+        keep(work, step)
     return n_steps

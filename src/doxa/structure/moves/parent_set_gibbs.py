@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, inlined
 from doxa.structure.families.cache import family_log_score
 from doxa.structure.graph import has_bit, reach, rebuild, replace_parents, working_graph
-from doxa.structure.moves.changes import cache_is_full, record
+from doxa.structure.moves.changes import cache_is_full, keep
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_sum_of_sets
 from doxa.testing import Proposal
 
@@ -44,8 +44,7 @@ class ParentSetGibbs:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        kernel_arguments: tuple[Any, ...] = (*work, first, n_steps, rng)
-        return int(_advance(*kernel_arguments))
+        return int(_advance(work, first, n_steps, rng))
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can lead to, with its probability and the log ratio of the way back."""
@@ -85,41 +84,17 @@ def parent_set_step(graph: Any, local: Any, node: int, cache: Any, scoring: Any,
 
 
 @hot
-def _advance(
-    graph: Any,
-    local: Any,
-    _beta: float,
-    _limits: Any,
-    _block: Any,
-    _memory: Any,
-    _position: int,
-    cache: Any,
-    scoring: Any,
-    table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    _proposed: Any,
-    _spare: Any,
-    first: int,
-    n_steps: int,
-    rng: np.random.Generator,
-) -> int:
+def _advance(work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+    graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     n = local.size
     for node in range(n):
         table.where[node] = find_set(table, node, graph[0][node])
-    until_kept = thin - first % thin
-    kept = first // thin
     for step in range(first, n_steps):
         if cache_is_full(cache):
             rebuild(graph)
             return step
-        info[1] += parent_set_step(graph, local, int(rng.random() * n), cache, scoring, table, rng)
-        info[0] += 1
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+        work.info[1] += parent_set_step(graph, local, int(rng.random() * n), cache, scoring, table, rng)
+        work.info[0] += 1
+        keep(work, step)
     rebuild(graph)
     return n_steps

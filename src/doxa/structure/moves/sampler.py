@@ -25,7 +25,7 @@ from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, sma
 
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
-__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work", "planted_in_half"]
+__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work", "planted_in_half", "work_without_draws"]
 
 
 class StructureMove(Protocol):
@@ -51,7 +51,7 @@ class StructureMove(Protocol):
 
 
 class Work(NamedTuple):
-    """What a compiled loop works on, in the order in which every loop takes it."""
+    """What a compiled loop works on."""
 
     graph: WorkingGraph
     local: NDArray[np.float64]  # (n_nodes,): score of every node's family
@@ -68,6 +68,26 @@ class Work(NamedTuple):
     info: NDArray[np.int64]  # (2,): proposed, accepted
     proposed: NDArray[np.float64]  # (2,): scores of the families that a candidate changes
     spare: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # work space: (n_nodes, n_words) and (n_words,)
+
+
+def work_without_draws(
+    graph: WorkingGraph,
+    local: NDArray[np.float64],
+    beta: float,
+    limits: Limits,
+    cache: Any,
+    scoring: Any,
+    table: ParentSets,
+) -> Work:
+    """What single steps work on where another loop than a move's keeps the draws."""
+    n, words = graph[0].shape
+    draws = (np.empty((0, n, words), dtype=np.uint64), np.empty(0), np.empty(0, dtype=np.int32))
+    block, memory = np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64)
+    spare = (np.zeros_like(graph[0]), np.zeros_like(block))
+    info = np.zeros(2, dtype=np.int64)
+    return Work(
+        graph, local, beta, limits, block, memory, 0, cache, scoring, table, draws, 1, info, np.empty(2), spare
+    )  # fmt: skip
 
 
 class StructureState(NamedTuple):

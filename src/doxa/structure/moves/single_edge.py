@@ -37,7 +37,7 @@ from doxa.structure.graph import (
     working_graph,
 )
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, record, score_change
+from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
 from doxa.testing import Proposal
 
@@ -103,8 +103,7 @@ def advance_single_edge(
     """The loop of `SingleEdge`, with ``reversals`` covered-arc reversals before each step."""
     n = len(work.local)
     edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
-    kernel_arguments: tuple[Any, ...] = (*work, reversals, published, edges, log_proposals(n), first, n_steps, rng)
-    return int(_advance(*kernel_arguments))
+    return int(_advance(work, reversals, published, edges, log_proposals(n), first, n_steps, rng))
 
 
 def log_proposals(n: int) -> NDArray[np.float64]:
@@ -204,21 +203,7 @@ def _update_edges(edges: Any, n_edges: int, kind: int, i: int, j: int) -> int:
 
 @hot
 def _advance(
-    graph: Any,
-    local: Any,
-    beta: float,
-    limits: Any,
-    _block: Any,
-    _memory: Any,
-    _position: int,
-    cache: Any,
-    scoring: Any,
-    _table: Any,
-    draws: Any,
-    thin: int,
-    info: Any,
-    proposed: Any,
-    spare: Any,
+    work: Any,
     reversals: int,
     published: bool,
     edges: Any,
@@ -227,16 +212,14 @@ def _advance(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
+    graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
+    cache, scoring, proposed = work.cache, work.scoring, work.proposed
     n_edges = _list_edges(graph[1], edges)
-    until_kept = thin - first % thin
-    kept = first // thin
     for step in range(first, n_steps):
         if cache_is_full(cache):
             return step
         if reversals > 0:
-            reverse_covered_arcs(
-                graph, local, beta, limits, reversals, published, cache, scoring, proposed, spare[0], rng
-            )
+            reverse_covered_arcs(work, reversals, published, rng)
             _list_edges(graph[1], edges)
         u = rng.random()
         i, j = _draw_pair(graph[1], edges, n_edges, u, rng.random())
@@ -249,11 +232,7 @@ def _advance(
             if accepts(rng, log_ratio):
                 accept_change(graph, local, kind, i, j, proposed)
                 n_edges = _update_edges(edges, n_edges, kind, i, j)
-                info[1] += 1
-        info[0] += 1
-        until_kept -= 1
-        if until_kept == 0:
-            record(graph, local, kept, draws)
-            kept += 1
-            until_kept = thin
+                work.info[1] += 1
+        work.info[0] += 1
+        keep(work, step)
     return n_steps

@@ -42,7 +42,7 @@ out the same.  Functions are compiled, trust their arguments and work in place.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,7 @@ from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, auto_step
 from doxa.structure.moves.changes import accepts, cache_is_full, local_scores
 from doxa.structure.moves.parent_sets import ParentSets, find_set
+from doxa.structure.moves.sampler import work_without_draws
 from doxa.structure.moves.single_edge import log_proposals
 from doxa.structure.priors import family_log_prior
 
@@ -293,22 +294,23 @@ class JointProposals:
         self, number: int, rows: NDArray[np.uint64], completion: Completion, rng: np.random.Generator
     ) -> WorkingGraph:
         """So many steps from a graph, given by its adjacency rows, and a completion, which is changed in place."""
+        n = len(self.local)
         graph = working_graph(rows)
-        auto = Auto()
-        shares = auto.shares
-        log_q = log_proposals(len(self.local))
-        standing = (graph[0].copy(), graph[1].copy(), np.zeros(len(self.local)), self.table.where.copy())
-        places = (np.zeros(len(self.local), dtype=np.int64), np.zeros(len(self.local), dtype=np.int64))
+        standing = (graph[0].copy(), graph[1].copy(), np.zeros(n), self.table.where.copy())
+        places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
+        frozen = Frozen(
+            self.number, self.weights, self.least_spread, standing, places, completion, self.lists, self.data.rule,
+            self.data.prior.arrays, self.work,
+        )  # fmt: skip
         n_done = 0
         local_scores(graph, self.cache.arrays, self.scoring, self.local)
         while n_done < number:
             while self.cache.wants_to_grow and self.cache.can_grow:
                 self.cache.grow()
-            n_done = _run(
-                n_done, number, graph, self.local, self.limits, self.cache.arrays, self.scoring, self.table, shares,
-                log_q, self.beta, self.number, self.weights, self.least_spread, standing, places, completion,
-                self.lists, self.data.rule, self.data.prior.arrays, self.work, self.done, np.empty(2), rng,
-            )  # fmt: skip
+            work = work_without_draws(
+                graph, self.local, self.beta, self.limits, self.cache.arrays, self.scoring, self.table
+            )
+            n_done = _run(n_done, number, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
         return working_graph(graph[1])
 
 
@@ -345,12 +347,27 @@ def _weights_on(
     return found
 
 
+class Frozen(NamedTuple):
+    """The frozen posterior that proposes graphs, and what the offer of one needs."""
+
+    number: NDArray[np.int64]  # in the lists, of each set in the order of the table
+    weights: NDArray[np.float64]  # (n_references, n_sets): log weight of each listed set on each completion
+    least_spread: float  # nats
+    standing: tuple[NDArray[Any], ...]  # parents, children, scores and places in the table of the graph that stands
+    places: tuple[NDArray[np.int64], NDArray[np.int64]]  # work space: places in the lists, here and there
+    completion: Completion
+    lists: FamilyLists
+    rule: Any
+    prior: Any
+    scratch: Any
+
+
 @hot
 def _run(
-    first: int, number: int, graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, table: Any, shares: Any,
-    log_q: Any, beta: float, number_of: Any, weights: Any, least_spread: float, standing: Any, places: Any,
-    completion: Any, lists: Any, rule: Any, prior: Any, work: Any, done: Any, proposed: Any, rng: np.random.Generator,
-) -> int:  # fmt: skip
+    first: int, number: int, work: Any, shares: Any, log_q: Any, frozen: Any, done: Any, rng: np.random.Generator
+) -> int:
+    graph, local, cache, table = work.graph, work.local, work.cache, work.table
+    standing, places, number_of = frozen.standing, frozen.places, frozen.number
     n_edges = 0
     for node in range(local.size):
         table.where[node] = find_set(table, node, graph[0][node])
@@ -360,19 +377,21 @@ def _run(
         if cache_is_full(cache):
             return step
         done[0] += 1
-        after = auto_step(graph, local, beta, limits, cache, scoring, table, proposed, shares, log_q, n_edges, rng)
+        after = auto_step(work, shares, log_q, n_edges, rng)
         if after < 0:
             continue
         taken = False
         log_frozen = 0.0  # of f to the power
         for node in range(local.size):
-            log_frozen += beta * (local[node] - standing[2][node])
+            log_frozen += work.beta * (local[node] - standing[2][node])
             places[0][node] = number_of[standing[3][node]] if standing[3][node] >= 0 else -1
             places[1][node] = number_of[table.where[node]] if table.where[node] >= 0 else -1
         here, there = (standing[0], places[0]), (graph[0], places[1])
-        if is_worth_it(here, there, weights, least_spread):
+        if is_worth_it(here, there, frozen.weights, frozen.least_spread):
             done[1] += 1
-            taken = offer(here, there, log_frozen, completion, lists, rule, prior, work, rng)
+            taken = offer(
+                here, there, log_frozen, frozen.completion, frozen.lists, frozen.rule, frozen.prior, frozen.scratch, rng
+            )
         if taken:
             done[2] += 1
             n_edges = after

@@ -379,7 +379,7 @@ class LogisticTurns:
         return sum(local_weights(self.stale, self.rows[None])[0].tolist(), 0.0)
 
     def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_score: float) -> float:
-        """By what an joint proposal to these scores is accepted: the change of now less stale."""
+        """By what a joint proposal to these scores is accepted: the change of now less stale."""
         return float((fresh[changed] - self.local[changed]).sum()) - (stale_score - self.stale_score)
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
