@@ -103,7 +103,7 @@ def approximate_by_pass(
 def joint_bound(network: LogisticNetwork, table: Table) -> float:
     """Lower bound (nats) of the log evidence of all parts that are not complete; nan if it costs too much.
 
-    A ascent ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
+    An ascent ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
     """
     result = None if network.scales else _bounded(network, table)
     if result is None:
