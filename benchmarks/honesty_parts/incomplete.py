@@ -110,7 +110,7 @@ def missing_cells(rng: np.random.Generator, small: bool) -> Question:
 
 
 @kind("learn")
-def parities_with_holes(rng: np.random.Generator, small: bool) -> Question:
+def parities_with_missing_cells(rng: np.random.Generator, small: bool) -> Question:
     n = 5 if small else int(rng.integers(4, 7))
     codes = parity(rng, int(rng.integers(60, 150)), n, int(rng.integers(4, n + 1)), 2, 0.0)
     holed = _blanked(rng, codes, 2 if small else int(rng.integers(1, 5)))

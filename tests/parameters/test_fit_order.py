@@ -188,7 +188,7 @@ def test_one_pass_over_hidden_values_can_be_proposed_from(name):
     assert abs(evidence.value - grid.log_mass - fit.report.fixed) < z_limit(1) * evidence.mcse < 0.2
 
 
-def test_one_pass_over_a_table_with_holes():
+def test_one_pass_over_a_table_with_missing_cells():
     """Its complete family has the sequential posterior, and both are by the order that is asked for."""
     rng = np.random.default_rng(12)
     network = LogisticNetwork({"y": ["x"], "z": ["w"]}, prior_scale=2.0, roots={"w": 0.5})

@@ -49,7 +49,7 @@ from doxa import cli
 from doxa.sampling import driver, runner
 
 runner._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, int(os.environ["BLOCK"])
-commit = runner.Fleet.commit
+commit = runner.Runner.commit
 
 def commit_slowly(self):  # some seconds in all, on any machine
     time.sleep(0.03)
@@ -57,7 +57,7 @@ def commit_slowly(self):  # some seconds in all, on any machine
         self.store._connection.execute("PRAGMA max_page_count = 1")  # it cannot grow any more
     commit(self)
 
-runner.Fleet.commit = commit_slowly
+runner.Runner.commit = commit_slowly
 cli.main()
 """
 
@@ -67,14 +67,14 @@ import sys
 from doxa import cli
 from doxa.sampling import runner
 
-advance = runner.Fleet._advance
+advance = runner.Runner._advance
 
 def advance_and_tell(self, *arguments, **options):
     print("started", flush=True)
-    runner.Fleet._advance = advance
+    runner.Runner._advance = advance
     return advance(self, *arguments, **options)
 
-runner.Fleet._advance = advance_and_tell
+runner.Runner._advance = advance_and_tell
 cli.main()
 """
 

@@ -9,8 +9,7 @@ from scipy.stats import chi2_contingency
 
 from doxa.errors import ArgumentError
 from doxa.estimates.regenerative import cut_tours, regenerative_estimate
-from doxa.inference.gibbs import TableGibbs, in_turn
-from doxa.inference.gibbs import sampler as regenerations
+from doxa.inference.gibbs import TableGibbs, in_turn, regenerations
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED, z_limit
 

@@ -20,8 +20,8 @@ from doxa.structure.cases.incomplete import (
     IncompleteSampler,
     cell_probabilities,
     enumerate_joint,
-    sweeps,
 )
+from doxa.structure.cases.incomplete import sampler as sweeps
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
 from doxa.structure.cases.incomplete.families import families_of
