@@ -32,12 +32,12 @@ from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import arrange, fill_cache, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import observed_cells, reference_completions, shared_lists
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import put_cells
 from doxa.structure.cases.incomplete.sampler import Turns
-from doxa.structure.cases.incomplete.tempered import sampler_with_cells
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import make_limits
 from doxa.structure.moves.changes import accepts, local_scores

@@ -82,7 +82,7 @@ def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[l
         coefficient of each parent, counted as -1 and +1; ``share``, the probability that the family is a regression
         and no table, or None where that was not open.  Families without coefficients have a ``why``.
     """
-    if draws.is_of_tables:
+    if not draws.prior.has_coefficients:
         return None
     found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
     room = MOST_COEFFICIENTS
@@ -100,7 +100,7 @@ def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[l
 
 
 def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:
-    family = draws.logistic_family((node, parents))
+    family = draws.parameters_of((node, parents))
     share = family.logistic_probability
     if share == 0:
         return {"why": "it can only be a table: not all of its columns have two states"}

@@ -29,7 +29,7 @@ from doxa.structure.averaging.draws import NetworkDraws, draw_networks
 from doxa.structure.averaging.posterior import Posterior
 from doxa.structure.averaging.predict import extended
 from doxa.structure.averaging.rows import RowProbabilities
-from doxa.structure.cases.incomplete.sampler import usual_steps
+from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 from doxa.structure.learn import learn
 
 __all__ = ["BeliefNetworkClassifier", "ClassProbabilities", "class_probabilities"]

@@ -19,8 +19,7 @@ from doxa.estimates.stopping import Until
 from doxa.progress import following, tell
 from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.cases import out_of_core as counted
-from doxa.structure.families.logistic import Logistic
-from doxa.structure.families.scores import Score
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import forbid_more, make_limits
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import check_family
@@ -40,7 +39,7 @@ def learn(
     table: Table | OutOfCoreSource | IntoDataFrame | str | os.PathLike[str],
     *,
     family: str = "categorical",
-    score: str | Score = "bdeu",
+    score: str | FamilyKind = "bdeu",
     equivalent_sample_size: float = 1.0,
     prior_scale: float | None = None,
     prior: str = "sparse",
@@ -219,7 +218,7 @@ def learn_from(
     table: Table | OutOfCoreSource,
     source: dict[str, Any] | None,
     *,
-    score: Score,
+    score: FamilyKind,
     prior: str,
     edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None,
     max_parents: int | Mapping[str, int] | None,
@@ -241,7 +240,7 @@ def learn_from(
     """
     indicator = tuple(indicator)
     data = declared(table, indicator, hidden) if isinstance(table, Table) else counted.uncounted(table)
-    most = data.n_rows if prior == "sparse" and not isinstance(score, Logistic) else None
+    most = score.most_configurations(data.n_rows) if prior == "sparse" else None
     limits = make_limits(
         data.names,
         max_parents=max_parents,
@@ -264,8 +263,7 @@ def learn_from(
         max_configurations=most,
         **running,
     )
-    if isinstance(score, Logistic):
-        score.check_parents(data.names, plan.options.limits)
+    score.check_parents(data.names, plan.options.limits)
     if not isinstance(table, Table):
         plan = _counted(plan, table, store, declares=bool(indicator or hidden))
     asked = running["sampler"] != "auto" or store is not None

@@ -22,9 +22,10 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.counts import Family, ParameterPrior, cell_index, cell_prior
+from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.families.scores import K2, BDeu
+from doxa.structure.families.kind import FamilyKind
+from doxa.structure.families.tables import cell_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ _AT_ONCE = 2**22  # probabilities held at once: 32 MB
 
 
 def impute(
-    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
+    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
 ) -> pd.DataFrame:
     """Probability of every state of every missing cell, given all that was observed.
 
@@ -135,11 +136,11 @@ def _log_terms(
     codes[at] = np.zeros_like(now)
     stride = int(np.prod(sizes[at + 1 :]))
     cells = cell_index(codes, sizes)[..., None] + stride * np.arange(sizes[at])
-    if not isinstance(draws.prior, (BDeu, K2)):
+    if not draws.is_of_tables:
         tables = draws.drawn_tables(family).reshape(len(own), -1)
         return np.asarray(np.take_along_axis(tables, cells.reshape(len(own), -1), axis=1).reshape(cells.shape))
     counts = draws.counts(family)
-    prior = cell_prior(draws.prior, *counts.shape[1:])
+    prior = draws.prior.cell_prior(*counts.shape[1:])
     is_own = now[..., None] == np.arange(sizes[at])  # where the row itself was counted
     which = np.arange(len(own))[:, None, None]
     found = np.log(counts.reshape(len(counts), -1)[which, cells] - is_own + prior)

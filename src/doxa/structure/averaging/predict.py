@@ -27,10 +27,10 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import column_of, near
 from doxa.structure.averaging.rows import RowProbabilities
+from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def predict(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
 ) -> pd.DataFrame:
     """Predictive probabilities of one column, or of all missing cells, of every row.
@@ -224,7 +224,7 @@ def log_score(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
 ) -> LogScore:
     """Log predictive probability of new rows: log p(row | D), missing cells summed out.

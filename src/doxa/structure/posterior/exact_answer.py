@@ -189,7 +189,11 @@ class ExactStructurePosterior(StructurePosterior):
 def worth_it(options: RunOptions) -> bool:
     """Whether the sum over all graphs is within the budget."""
     n = len(options.names)
-    if options.score.is_logistic and n > _MOST_LOGISTIC and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS:
+    if (
+        not options.score.is_counted
+        and n > _MOST_LOGISTIC
+        and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS
+    ):
         return False  # a family of many parents takes milliseconds
     return n <= MOST_NODES and fits(_cost(options), BUDGET)
 

@@ -120,7 +120,7 @@ def _few_arrivals(posterior: GraphSample) -> str:
 def wide_families(posterior: GraphSample) -> str:
     """In words, that nodes have probable parents with more configurations than there are rows; empty if none has."""
     options = posterior.options
-    if options.score.is_logistic or options.max_configurations is not None or not options.n_states:
+    if not options.score.is_counted or options.max_configurations is not None or not options.n_states:
         return ""
     rows = posterior.trace["rows"]
     every = max(1, rows.shape[1] * rows.shape[0] // _LOOKED_AT)

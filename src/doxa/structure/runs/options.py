@@ -15,8 +15,9 @@ import numpy as np
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
+from doxa.structure.families.kind import KINDS, FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
-from doxa.structure.families.scores import SCORES, STORED_SCORES, BDeu, Score
+from doxa.structure.families.scores import SCORES, BDeu
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.priors import StructurePrior, make_prior
 
@@ -33,7 +34,7 @@ class RunOptions:
     n_rows: int
     data_digest: str
     max_parents: tuple[int, ...]  # of each node
-    score: Score = dataclasses.field(default_factory=BDeu)
+    score: FamilyKind = dataclasses.field(default_factory=BDeu)
     prior: str = "uniform"
     edge_log_odds: tuple[tuple[str, str, float], ...] = ()
     required: tuple[tuple[str, str], ...] = ()
@@ -48,7 +49,7 @@ class RunOptions:
     def of(
         cls,
         table: Table,
-        score: Score,
+        score: FamilyKind,
         prior: StructurePrior,
         limits: Limits,
         indicator: Iterable[str] = (),
@@ -100,7 +101,7 @@ class RunOptions:
         return {
             "nodes": list(self.names),
             "n_rows": self.n_rows,
-            "score": {"name": self.score.name, **dataclasses.asdict(self.score)},
+            "score": self.score.settings,
             "prior": self.prior,
             "edge_log_odds": [list(entry) for entry in self.edge_log_odds],
             "max_parents": list(self.max_parents),
@@ -144,7 +145,7 @@ class RunOptions:
             raise ArgumentError("its nodes have equal names")
         settings = {name: value for name, value in stored["score"].items() if name != "name"}
         try:
-            score = STORED_SCORES[stored["score"]["name"]](**settings)
+            score = KINDS[stored["score"]["name"]](**settings)
             options = cls(
                 tuple(nodes),
                 check_whole("n_rows", stored["n_rows"], 1),
@@ -167,7 +168,9 @@ class RunOptions:
         return options
 
 
-def check_family(family: str, score: str | Score, equivalent_sample_size: float, prior_scale: float | None) -> Score:
+def check_family(
+    family: str, score: str | FamilyKind, equivalent_sample_size: float, prior_scale: float | None
+) -> FamilyKind:
     """The score that ``family=``, ``score=`` and their numbers mean together.
 
     Raises
@@ -195,7 +198,7 @@ def check_family(family: str, score: str | Score, equivalent_sample_size: float,
     return Logistic() if prior_scale is None else Logistic(prior_scale)
 
 
-def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
+def check_score(score: str | FamilyKind, equivalent_sample_size: float) -> FamilyKind:
     """The score that ``score=`` means.
 
     Raises
@@ -208,7 +211,7 @@ def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
             raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}")
         if score == BDeu.name:
             return BDeu(equivalent_sample_size)
-    elif not isinstance(score, tuple(STORED_SCORES.values())):
+    elif not isinstance(score, FamilyKind):
         raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}, or such as K2(0.5)")
     if equivalent_sample_size != 1.0:
         raise ArgumentError(

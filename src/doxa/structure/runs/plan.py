@@ -19,7 +19,7 @@ from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
 from doxa.structure.cases import out_of_core as counted
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.scores import Score
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
 from doxa.structure.posterior.exact_answer import sum_over_graphs, worth_it
@@ -50,7 +50,7 @@ def make_plan(
     table: Table,
     source: dict[str, Any] | None,
     *,
-    score: Score,
+    score: FamilyKind,
     prior: StructurePrior,
     limits: Limits,
     sampler: str | StructureMove,
@@ -119,7 +119,7 @@ def scores_of(plan: RunPlan) -> FamilyScores:
 def _usual_thin(n_nodes: int, incomplete: bool) -> int:
     """Steps between kept draws: every pair of nodes has its turn."""
     if incomplete:
-        from doxa.structure.cases.incomplete.sampler import usual_steps
+        from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 
         return usual_steps(n_nodes)
     return max(200, n_nodes * (n_nodes - 1))

@@ -23,12 +23,11 @@ from doxa.structure.cases.incomplete import (
 )
 from doxa.structure.cases.incomplete import sampler as sweeps
 from doxa.structure.cases.incomplete.blocks import row_work
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
-from doxa.structure.cases.incomplete.tempered import sampler_with_cells
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.priors import make_prior
@@ -264,7 +263,7 @@ def test_lists_weigh_families_of_any_size():
     cells = (rng.random(data.missing_cells.n_missing) * 2).astype(np.int16)
     completion = completion_of(data.missing_cells, cells)
     weight = np.empty(4)
-    scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
+    scoring, _ = data.scoring(completion)
     weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
     for child, words, found in zip(node.tolist(), sets[:, 0].tolist(), weight, strict=True):
         parents = tuple(f"v{i}" for i in range(n) if words >> i & 1)

@@ -16,7 +16,7 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.exact.enumeration import all_dags
-from doxa.structure.families.counting import counting_scratch
+from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.limits import Limits, capped, is_legal_family
 from doxa.structure.priors import family_log_prior
@@ -105,9 +105,10 @@ def enumerate_joint(data: IncompleteData, limits: Limits | None = None) -> Joint
         cells[:, cell] = np.arange(n_completions) // later % r
     completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
     scores = np.full((n, 2**n, n_completions), -np.inf)
-    scoring = data.scoring(completion, counting_scratch(missing_cells.base.shape[1]))
+    scoring, scorer = data.scoring(completion)
     place = missing_cells.n_complete + missing_cells.row
     _score_all(cells, missing_cells.column, place, limits, scoring, np.zeros(1, dtype=np.uint64), scores)
+    raise_caught(scorer)
     parents = pack_rows(unpack_rows(rows, n).transpose(0, 2, 1))[:, :, 0].astype(np.int64)
     log_score = np.zeros((len(rows), n_completions))
     for child in range(n):

@@ -54,7 +54,6 @@ from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.families.cache import ScoreCache
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import WorkingGraph, count_bits, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, auto_step
@@ -276,7 +275,7 @@ class JointProposals:
         self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
         self.beta = beta
         completion = completion_of(data.missing_cells, references[0])
-        self.scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.scoring, _ = data.scoring(completion)
         self.cache = ScoreCache(n, 512 * 2**20)
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
@@ -334,7 +333,7 @@ def _weights_on(
 
     def weigh() -> NDArray[np.float64]:
         completion = completion_of(data.missing_cells, references[0])
-        scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
+        scoring, _ = data.scoring(completion)
         weights = np.zeros((len(references), lists.n_sets))
         for weight, cells in zip(weights, references, strict=True):
             put_cells(completion, data.missing_cells, cells)

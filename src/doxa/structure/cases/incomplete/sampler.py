@@ -26,25 +26,24 @@ from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import (
     CellsSampler,
-    IncompleteState,
     keep_draw,
     no_draws,
     shared_lists,
+    usual_steps,
 )
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, Work
+from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
 
-__all__ = ["IncompleteSampler", "Turns", "usual_steps"]
+__all__ = ["IncompleteSampler", "Turns"]
 
 _no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
 
@@ -91,7 +90,7 @@ class Turns:
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
         self.local = np.zeros(n)
         self.work = row_work(data.missing_cells.n_states, beta)
-        self.scoring = data.scoring(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.scoring, _ = data.scoring(self.completion)
         self.cache = ScoreCache(n, 512 * 2**20)
         self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
@@ -132,17 +131,11 @@ class Turns:
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
         nothing = (np.zeros((0, *self.graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
-        done = 0
-        while True:
-            work = Work(
-                self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position,
-                self.cache.arrays, self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2),
-                self._spare,
-            )  # fmt: skip
-            done = self.move.advance(work, done, steps, rng)
-            if done == steps:
-                break
-            self.cache.grow()
+        work = Work(
+            self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays,
+            self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2), self._spare,
+        )  # fmt: skip
+        run_steps(self.move, work, steps, self.cache, rng)
         self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
 
     def turn(self, sweeps: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
@@ -154,17 +147,12 @@ class Turns:
         self.move_graph(steps, rng)
 
 
-_STEPS_A_PAIR, _JOINT_PROPOSALS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
-
-
-def usual_steps(n_nodes: int) -> int:
-    """Structure steps in a turn: fewer would leave the graph behind the cells, more wait for the cells' next change."""
-    return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
+_JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 10, 50
 
 
 def usual_joint_proposals(n_nodes: int) -> int:
     """Steps in a turn that may change graph and cells together: each edge gets as much attention in large graphs."""
-    return max(_LEAST_STEPS, _JOINT_PROPOSALS_A_NODE * n_nodes)
+    return max(_LEAST_JOINT_PROPOSALS, _JOINT_PROPOSALS_A_NODE * n_nodes)
 
 
 @dataclass(frozen=True)
@@ -177,7 +165,7 @@ class IncompleteSampler(CellsSampler):
     limits : Limits
         The families that are possible.
     move : StructureMove, default=Auto()
-        Any move but `Tempered`, which `doxa.structure.cases.incomplete.tempered.sampler_with_cells` takes.
+        Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
         Structure steps in a turn; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
         by what they and the cells have agreed on, not by the graph's own moves, so many short turns do more than a few
@@ -239,17 +227,17 @@ class IncompleteSampler(CellsSampler):
         if hasattr(self.move, "sampler"):
             raise ArgumentError(
                 f"move is {self.move!r}, which moves several graphs with their cells; give it to "
-                "doxa.structure.cases.incomplete.tempered.sampler_with_cells"
+                "doxa.structure.cases.incomplete.by_kind.sampler_with_cells"
             )
 
     def run(
-        self, state: IncompleteState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[IncompleteState, dict[str, NDArray[Any]], dict[str, int]]:
+        self, state: StructureState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
 
         Returns
         -------
-        state : IncompleteState
+        state : StructureState
         draws : dict
             ``rows`` uint64 (n_kept, n_nodes, n_words); ``log_score`` float64 (n_kept,), log of the joint probability of
             graph, missing cells and data, nats, up to the constant in the prior of graphs; ``n_edges`` int32; ``cells``
@@ -275,7 +263,7 @@ class IncompleteSampler(CellsSampler):
             for _ in range(self.turns):
                 chain.turn(self.sweeps, self.joint_proposals, self.steps, rng)
             keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
-        after = IncompleteState(chain.graph[1], chain.cells, chain.position, chain.block, chain.memory)
+        after = StructureState(chain.graph[1], chain.position, chain.block, chain.memory, chain.cells)
         info = {
             "proposed": int(chain.steps_done[0]),
             "accepted": int(chain.steps_done[1]),
