@@ -76,11 +76,12 @@ def learn(
     family : str, default="categorical"
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
         without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  A logistic
-        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"`` and
-        ``"single_edge"``, and no hidden columns.
+        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"``,
+        ``"single_edge"`` and ``"tempered"``, and no hidden columns.
     score : str or score, default="bdeu"
         Of tables: ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from
-        `doxa.structure`.  BIC is no probability, and refused where cells are missing.
+        `doxa.structure`; or a kind of family of your own, derived from `doxa.structure.FamilyKind`.  BIC is no
+        probability, and refused where cells are missing.
     equivalent_sample_size : float, default=1.0
         Weight of the BDeu prior, in cases, above 0.
     prior_scale : float, optional

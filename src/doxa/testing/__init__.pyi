@@ -14,3 +14,4 @@ from doxa.testing.residuals import total_variation as total_variation
 from doxa.testing.scans import cycle_matrix as cycle_matrix
 from doxa.testing.scans import gibbs_matrix as gibbs_matrix
 from doxa.testing.scans import mixture_matrix as mixture_matrix
+from doxa.testing.simulation import simulated_invariance as simulated_invariance

@@ -34,6 +34,7 @@ Stream = Callable[[int, int], np.random.Generator]  # of a purpose of draws, and
 
 KINDS: dict[str, type[FamilyKind]] = {}  # by the name that run files keep
 IN_WORDS = {2: "two"}
+_LISTED = 2**14  # possible states of a family: counting them all is quicker than sorting those that occur
 
 
 class Scorer(Protocol):
@@ -232,10 +233,8 @@ class CalledScorer:
         try:
             parents = unpack_rows(np.ctypeslib.as_array(words, (n_words,)), len(n_states))
             members = [child, *np.flatnonzero(parents).tolist()]
-            codes, place = np.unique(columns[members].T, axis=0, return_inverse=True)
-            counted = np.bincount(place.ravel(), weights=cases, minlength=len(codes)).astype(np.int64)
-            occur = counted > 0
-            value = float(self._kind.log_marginal_likelihood(codes[occur], counted[occur], n_states[members]))
+            codes, counted = _distinct(columns[members], cases, n_states[members])
+            value = float(self._kind.log_marginal_likelihood(codes, counted, n_states[members]))
         except Exception as error:  # nothing may cross compiled code
             self.error = self.error or error
             return -1e300  # not NaN, which score caches take for nothing
@@ -243,6 +242,21 @@ class CalledScorer:
             self.error = ArgumentError(f"{self._kind!r} gives a family the log marginal likelihood {value}")
             return -1e300
         return value
+
+
+def _distinct(
+    columns: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct rows of some columns (n_columns, n_rows), and how often each occurs."""
+    if np.prod(sizes, dtype=np.float64) > _LISTED:
+        codes, place = np.unique(columns.T, axis=0, return_inverse=True)
+        counted = np.bincount(place.ravel(), weights=cases, minlength=len(codes))
+    else:
+        cells = np.bincount(np.ravel_multi_index(tuple(columns), sizes), weights=cases)
+        occur = np.flatnonzero(cells)
+        codes, counted = np.stack(np.unravel_index(occur, sizes), axis=1), cells[occur]
+    occurs = counted > 0
+    return codes[occurs].astype(np.int64), counted[occurs].astype(np.int64)
 
 
 def raise_caught(scorer: Any) -> None:

@@ -14,7 +14,6 @@ At an inverse temperature below 1 each of the three parts keeps the joint poster
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,6 @@ from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
 
 __all__ = ["IncompleteSampler", "Turns"]
-
-_no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
 
 
 class Turns:
@@ -95,7 +92,7 @@ class Turns:
         self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
         self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
-        self._layout = _no_lists(n, words) if lists is None else list_layout(lists)
+        self._layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
         self._weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
             while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:

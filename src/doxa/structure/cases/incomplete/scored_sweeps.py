@@ -39,9 +39,9 @@ from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
-from doxa.structure.moves.changes import accepts
-from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureSampler, StructureState, run_steps, work_without_draws
+from doxa.structure.moves.changes import accepts, local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets
+from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.priors import family_log_prior
 
@@ -323,24 +323,26 @@ class ScoredTurns:
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """So many steps of the move, in joint proposals."""
-        left = steps
-        while left > 0:
-            size = min(self.joint_proposal, left)
-            left -= size
-            sampler = StructureSampler(self.move, self.stale, self.limits, size, self.beta)
-            after, draws, _ = sampler.run(sampler.start_at(self.rows), size, rng)
-            parents = working_graph(after.rows)[0]
-            changed = np.flatnonzero((parents != self.parents).any(axis=1))
-            if not len(changed):
-                continue
-            self.graphs_done[0] += 1
-            fresh = self.local.copy()
-            self._score(changed, parents, fresh)
-            stale_score = float(draws["log_score"][0])
-            if accepts(rng, self.log_ratio(fresh, changed, stale_score)):
-                self.graphs_done[1] += 1
-                self.rows, self.parents, self.stale_score = after.rows, parents, stale_score
-                self.local[:] = fresh
+        n, words = self.rows.shape
+        table = parent_sets(self.stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
+        with self.stale.borrow() as (cache, scoring):
+            for done in range(0, steps, self.joint_proposal):
+                size = min(self.joint_proposal, steps - done)
+                graph, local = working_graph(self.rows), np.empty(n)
+                local_scores(graph, cache.arrays, scoring, local)
+                work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
+                run_steps(self.move, work._replace(thin=size + 1), size, cache, rng)
+                changed = np.flatnonzero((graph[0] != self.parents).any(axis=1))
+                if not len(changed):
+                    continue
+                self.graphs_done[0] += 1
+                fresh = self.local.copy()
+                self._score(changed, graph[0], fresh)
+                stale_score = sum(local.tolist(), 0.0)
+                if accepts(rng, self.log_ratio(fresh, changed, stale_score)):
+                    self.graphs_done[1] += 1
+                    self.rows, self.parents, self.stale_score = graph[1], graph[0], stale_score
+                    self.local[:] = fresh
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""
