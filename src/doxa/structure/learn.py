@@ -20,9 +20,8 @@ from doxa.progress import following, tell
 from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.cases import out_of_core as counted
 from doxa.structure.families.kind import FamilyKind
-from doxa.structure.limits import forbid_more, make_limits
-from doxa.structure.priors import make_prior
-from doxa.structure.runs.options import check_family
+from doxa.structure.limits import forbid_more
+from doxa.structure.runs.options import LearnOptions, check_family
 from doxa.structure.runs.plan import RunPlan, exact_answer, make_plan
 
 if TYPE_CHECKING:
@@ -188,88 +187,50 @@ def learn(
     True
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    asked = LearnOptions(
+        score=check_family(family, score, equivalent_sample_size, prior_scale),
+        prior=prior,
+        edge_log_odds=edge_log_odds,
+        sampler=sampler,
+        max_parents=max_parents,
+        required=required,
+        forbidden=forbidden,
+        tiers=tiers,
+        indicator=indicator,
+        hidden=hidden,
+        exact=exact,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        thin=thin,
+        until=until,
+        seed=seed,
+    )
     with following(progress), opened(table, store, hidden or ()) as data:
-        return learn_from(
-            data,
-            source,
-            score=check_family(family, score, equivalent_sample_size, prior_scale),
-            prior=prior,
-            edge_log_odds=edge_log_odds,
-            max_parents=max_parents,
-            required=required,
-            forbidden=forbidden,
-            tiers=tiers,
-            indicator=indicator,
-            hidden=hidden,
-            sampler=sampler,
-            exact=exact,
-            chains=chains,
-            draws=draws,
-            warmup=warmup,
-            thin=thin,
-            until=until,
-            seed=seed,
-            store=store,
-            workers=workers,
-            progress=progress,
-        )
+        return learn_from(data, source, asked, store, workers, progress)
 
 
 def learn_from(
     table: Table | OutOfCoreSource,
     source: dict[str, Any] | None,
-    *,
-    score: FamilyKind,
-    prior: str,
-    edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None,
-    max_parents: int | Mapping[str, int] | None,
-    required: Iterable[tuple[str, str]],
-    forbidden: Iterable[tuple[str, str]],
-    tiers: Sequence[Sequence[str]] | None,
-    indicator: Iterable[str],
-    hidden: Mapping[str, int] | None,
-    exact: bool | None,
+    asked: LearnOptions,
     store: str | os.PathLike[str] | None,
     workers: int | None,
     progress: bool | None,
-    **running: Any,
 ) -> Posterior:
     """`learn` from a table that was read; ``source`` says how, for `resume` and `load`.
 
     ``table`` is a source if its distinct rows are too many to hold: what `doxa.data.large.read_or_open` returns.
-    ``running`` is what belongs to sampling: ``sampler, chains, draws, warmup, thin, until, seed``.
     """
-    indicator = tuple(indicator)
-    data = declared(table, indicator, hidden) if isinstance(table, Table) else counted.uncounted(table)
-    most = score.most_configurations(data.n_rows) if prior == "sparse" else None
-    limits = make_limits(
-        data.names,
-        max_parents=max_parents,
-        required=required,
-        forbidden=forbidden,
-        tiers=tiers,
-        n_states=data.n_states,
-        max_configurations=most,
-    )
+    indicator = tuple(asked.indicator)
+    data = declared(table, indicator, asked.hidden) if isinstance(table, Table) else counted.uncounted(table)
+    limits = asked.limits(data.names, data.n_states, data.n_rows)
     if isinstance(table, Table):
         limits = forbid_more(limits, data.names, own_absence(indicator))
-    plan = make_plan(
-        data,
-        source,
-        score=score,
-        prior=make_prior(data.names, prior, edge_log_odds),
-        limits=limits,
-        indicator=indicator,
-        hidden=hidden,
-        max_configurations=most,
-        **running,
-    )
-    score.check_parents(data.names, plan.options.limits)
+    plan = make_plan(data, source, asked, limits)
     if not isinstance(table, Table):
-        plan = _counted(plan, table, store, declares=bool(indicator or hidden))
-    asked = running["sampler"] != "auto" or store is not None
-    asked = asked or any(running[name] is not None for name in ("draws", "warmup", "thin", "until"))
-    answer = exact_answer(plan, exact, asked, workers)
+        plan = _counted(plan, table, store, declares=bool(indicator or asked.hidden))
+    answer = exact_answer(plan, asked.exact, asked.is_about_sampling or store is not None, workers)
     if answer is None:
         from doxa.structure.runs.running import run_plan
 

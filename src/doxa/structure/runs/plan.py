@@ -7,24 +7,22 @@ imported then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
 from doxa.structure.cases import out_of_core as counted
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
 from doxa.structure.posterior.exact_answer import sum_over_graphs, worth_it
-from doxa.structure.priors import StructurePrior
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.priors import make_prior
+from doxa.structure.runs.options import LearnOptions, RunOptions
 
 if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
@@ -46,47 +44,30 @@ class RunPlan(NamedTuple):
     source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
 
 
-def make_plan(
-    table: Table,
-    source: dict[str, Any] | None,
-    *,
-    score: FamilyKind,
-    prior: StructurePrior,
-    limits: Limits,
-    sampler: str | StructureMove,
-    chains: int,
-    draws: int | None,
-    warmup: int | None,
-    thin: int | None,
-    until: Until | None,
-    seed: int | None,
-    indicator: Iterable[str] = (),
-    hidden: Mapping[str, int] | None = None,
-    max_configurations: int | None = None,
-) -> RunPlan:
+def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, limits: Limits) -> RunPlan:
     """Check the options of `doxa.learn` and fill in what was left out.
 
     ``table`` has the declared columns; ``source`` is how it was read.
     """
-    move = check_move(sampler)
-    schedule, until = plan_length(chains, draws, warmup, until)
-    n = len(table.names)
+    move = check_move(asked.sampler)
+    schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
+    prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
+    asked.score.check_parents(table.names, limits)
+    usual = _usual_thin(len(table.names), table.n_missing > 0)
     return RunPlan(
         table,
-        RunOptions.of(table, score, prior, limits, indicator, hidden, max_configurations),
+        RunOptions.of(table, asked, prior, limits),
         move,
-        _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
+        usual if asked.thin is None else check_whole("thin", asked.thin, 1),
         schedule,
         until,
-        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        fresh_entropy() if asked.seed is None else check_whole("seed", asked.seed, 0),
         source,
     )
 
 
 def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
     """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
-    if exact is not None and not isinstance(exact, bool):
-        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
     if exact and plan.table.n_missing:
         raise ArgumentError(
             f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "

@@ -34,7 +34,7 @@ from doxa.structure.limits import capped, make_limits
 from doxa.structure.moves import tempered as tempered_moves
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.priors import make_prior
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.options import LearnOptions, RunOptions
 from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
@@ -259,7 +259,7 @@ def test_swaps_that_are_always_accepted_fail_the_same_check(monkeypatch):
 def posterior_of(name, draws):
     data, limits, exact = case(name)
     trace = long_run(name, draws)
-    options = RunOptions.of(data.table, data.score, data.prior, limits)
+    options = RunOptions.of(data.table, LearnOptions(score=data.score, prior="uniform"), data.prior, limits)
     return with_table(StructurePosterior(data.table.names, trace, Auto(), options), data.table), exact
 
 
