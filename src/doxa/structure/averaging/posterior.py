@@ -45,7 +45,10 @@ class Posterior(StructurePosterior):
     True
     """
 
-    _table: Table | None = None
+    def __init__(self, *parts: Any, table: Table | None = None, **named_parts: Any) -> None:
+        """Take what a posterior over graphs is made of, and its table; None to read that when it is asked for."""
+        super().__init__(*parts, **named_parts)
+        self._table = None if table is None else check_table(self, table)
 
     @property
     def table(self) -> Table:
@@ -328,10 +331,7 @@ class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
     """A posterior over graphs together with its table; None to read that when it is asked for."""
     kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
-    made: Posterior = object.__new__(kind)
-    made.__dict__.update(posterior.__dict__)
-    made._table = None if table is None else check_table(posterior, table)
-    return made
+    return kind(**posterior.parts, table=table)
 
 
 def check_table(posterior: StructurePosterior, table: Table) -> Table:

@@ -110,6 +110,13 @@ class ExactStructurePosterior(StructurePosterior):
         super().__init__(names, trace, Exact(), options, None, StopReport("exact", None, seconds), source)
         self.exact = exact
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments that it was made of."""
+        seconds = 0.0 if self.stop is None else self.stop.seconds
+        return {"names": self.names, "trace": self.trace, "options": self.options, "exact": self.exact,
+                "seconds": seconds, "source": self.source}  # fmt: skip
+
     def __repr__(self) -> str:
         return f"ExactStructurePosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
 
