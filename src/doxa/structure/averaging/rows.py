@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,18 @@ from doxa.structure.averaging.draws import NetworkDraws
 __all__ = ["RowProbabilities", "row_in_networks"]
 
 
+class RowWork(NamedTuple):
+    """Work space of one row."""
+
+    owner: NDArray[np.int64]  # (n_missing,): missing cells that hang together have one root
+    digit: NDArray[np.int64]  # (n_missing,): the states of a part
+    base: NDArray[np.int64]  # (n_nodes,): where a family with missing cells begins in the values
+    part: NDArray[np.int64]  # (n_nodes,): one of its missing cells
+    at: NDArray[np.int64]  # (n_nodes,): its place in the values
+    step: NDArray[np.int64]  # (n_nodes, n_missing): how far it moves there with the state of a cell
+    logs: NDArray[np.float64]  # (limit,)
+
+
 @hot
 def row_in_networks(
     row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, chances: Any
@@ -35,17 +47,18 @@ def row_in_networks(
 
     Parameters
     ----------
-    row : (n_nodes,) codes; those of missing cells are not read missing cells : number (n_nodes,) of each missing cell,
-    -1 where observed; sizes (n_missing_cells,); starts (n_missing_cells,) in `chances` tables : family (n_networks,
-    n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride,
+    row : (n_nodes,) codes; those of missing cells are not read
+    missing_cells : number (n_nodes,) of each missing cell, -1 where observed; sizes (n_missing,); starts (n_missing,)
+        in ``chances``
+    tables : family (n_networks, n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride, the
         child with stride 1 among the members; log values
-    limit : most states of a part to list; networks with more get nan work : owner (n_missing_cells,); digit
-    (n_missing_cells,); base, part, at (n_nodes,); step (n_nodes, n_missing_cells); logs (limit,) log_weight,
-    probabilities : (n_networks,), (n_networks, total of sizes): written
+    limit : most states of a part to list; networks with more get nan
+    work : RowWork
+    log_weight, chances : (n_networks,), (n_networks, total of sizes): written
     """
-    number, sizes, starts = missing_cells
+    number, sizes = missing_cells[0], missing_cells[1]
     family, offset, first, member, stride, values = tables
-    owner, digit, base, part, at, step, logs = work
+    owner, base, part, step = work.owner, work.base, work.part, work.step
     n_missing_cells = sizes.size
     for t in range(family.shape[0]):
         for k in range(n_missing_cells):
@@ -72,10 +85,7 @@ def row_in_networks(
                 n_dependent += 1
         for k in range(n_missing_cells):
             if _root(owner, k) == k:
-                total += _list_part(
-                    k, sizes, starts, values, owner, digit, base, part, at, step, logs, n_dependent, limit,
-                    chances, t,
-                )  # fmt: skip
+                total += _list_part(k, missing_cells, values, work, n_dependent, limit, chances[t])
         log_weight[t] = total
 
 
@@ -93,10 +103,11 @@ def _join(owner: Any, a: int, b: int) -> None:
 
 @hot
 def _list_part(
-    root: int, sizes: Any, starts: Any, values: Any, owner: Any, digit: Any, base: Any, part: Any, at: Any, step: Any,
-    logs: Any, n_dependent: int, limit: int, chances: Any, t: int,
-) -> float:  # fmt: skip
-    """Log of the sum over the states of one part; its marginals into row ``t`` of ``chances``."""
+    root: int, missing_cells: Any, values: Any, work: Any, n_dependent: int, limit: int, chances: Any
+) -> float:
+    """Log of the sum over the states of one part; its marginals into ``chances``."""
+    sizes, starts = missing_cells[1], missing_cells[2]
+    owner, digit, at, logs = work.owner, work.digit, work.at, work.logs
     n_cases = 1
     for k in range(sizes.size):
         if _root(owner, k) == root:
@@ -105,8 +116,8 @@ def _list_part(
             if n_cases > limit:
                 return math.nan
     for d in range(n_dependent):  # -1: a family of another part
-        if _root(owner, part[d]) == root:
-            at[d] = base[d]
+        if _root(owner, work.part[d]) == root:
+            at[d] = work.base[d]
         else:
             at[d] = -1
     peak = -math.inf
@@ -117,30 +128,31 @@ def _list_part(
                 log_p += values[at[d]]
         logs[case] = log_p
         peak = max(peak, log_p)
-        _next(root, sizes, owner, digit, at, step, n_dependent)
+        _next(root, sizes, work, n_dependent)
     total = 0.0
     for k in range(sizes.size):
         if _root(owner, k) == root:
             digit[k] = 0
             for s in range(sizes[k]):
-                chances[t, starts[k] + s] = 0.0
+                chances[starts[k] + s] = 0.0
     for case in range(n_cases):
         weight = math.exp(logs[case] - peak)
         total += weight
         for k in range(sizes.size):
             if _root(owner, k) == root:
-                chances[t, starts[k] + digit[k]] += weight
-        _next(root, sizes, owner, digit, at, step, 0)
+                chances[starts[k] + digit[k]] += weight
+        _next(root, sizes, work, 0)
     for k in range(sizes.size):
         if _root(owner, k) == root:
             for s in range(sizes[k]):
-                chances[t, starts[k] + s] /= total
+                chances[starts[k] + s] /= total
     return peak + math.log(total)
 
 
 @hot
-def _next(root: int, sizes: Any, owner: Any, digit: Any, at: Any, step: Any, n_dependent: int) -> None:
+def _next(root: int, sizes: Any, work: Any, n_dependent: int) -> None:
     """Move on to the next states of a part, and every place with them; after the last comes the first."""
+    owner, digit, at = work.owner, work.digit, work.at
     for k in range(sizes.size):
         if _root(owner, k) != root:
             continue
@@ -149,7 +161,7 @@ def _next(root: int, sizes: Any, owner: Any, digit: Any, at: Any, step: Any, n_d
         move = 1 - sizes[k] if around else 1
         for d in range(n_dependent):
             if at[d] >= 0:
-                at[d] += move * step[d, k]
+                at[d] += move * work.step[d, k]
         if not around:
             return
         digit[k] = 0
@@ -197,7 +209,7 @@ class RowProbabilities:
         ----------
         row : ndarray of int, shape (n_nodes,)
             Codes; those of ``missing_cells`` are not read.
-        missing cells : sequence of int
+        missing_cells : sequence of int
             Missing cells.
 
         Returns
@@ -220,11 +232,8 @@ class RowProbabilities:
         log_weight = np.empty(len(self.draws))
         chances = np.empty((len(self.draws), int(sizes.sum())))
         m = len(missing_cells)
-        work = (
-            *(np.empty(size, dtype=np.int64) for size in (m, m, n, n, n)),
-            np.empty((n, m), dtype=np.int64),
-            np.empty(_LIMIT),
-        )
+        owner, digit, base, part, at = (np.empty(size, dtype=np.int64) for size in (m, m, n, n, n))
+        work = RowWork(owner, digit, base, part, at, np.empty((n, m), dtype=np.int64), np.empty(_LIMIT))
         tables = (self._family, self._offset, *self._layout, self._values)
         codes = np.ascontiguousarray(row, dtype=np.int64)
         row_in_networks(codes, (number, sizes, starts), tables, _LIMIT, work, log_weight, chances)

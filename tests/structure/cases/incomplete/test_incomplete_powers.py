@@ -263,7 +263,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says():
         graphs = [numbered(lists, parents_of(exact)[graph]) for graph in (here, there)]
         for _ in range(400):
             completion = completion_of(data.missing_cells, exact.cells[number])
-            taken = offer(*graphs, log_frozen, completion, lists, data.rule, data.prior.arrays, work, rng)
+            taken = offer(*graphs, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             seen[number_of(exact, cells) if taken else -1] += 1
         rows.append(seen)

@@ -150,7 +150,7 @@ def completion_of(missing_cells: MissingCells, cells: NDArray[np.integer]) -> Co
 
     Parameters
     ----------
-    missing cells : Missing cells
+    missing_cells : MissingCells
     cells : array of int, shape (n_missing,)
         States, in the order of the missing cells.
     """

@@ -61,7 +61,7 @@ class Turns:
         The completion.
     place : tuple
         Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
-    joint proposals : Joint proposals, optional
+    joint_proposals : JointProposals, optional
         None for none; at the same inverse temperature.
     beta : float, default=1.0
         Inverse temperature.
@@ -169,7 +169,7 @@ class IncompleteSampler(CellsSampler):
         long ones.
     sweeps : int, default=1
         How often every missing cell is redrawn in a turn.
-    joint proposals : int, optional
+    joint_proposals : int, optional
         Steps in a turn that may change graph and cells together; 10 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0

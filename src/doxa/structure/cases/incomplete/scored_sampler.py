@@ -73,7 +73,7 @@ class ScoredCellsSampler(CellsSampler):
         Structure steps in a turn; as many as there are ordered pairs of columns, about, when left out, at least 100.
     turns : int, default=1
         Turns between kept draws.
-    joint proposal : int, default=3
+    joint_proposal : int, default=3
         Structure steps on stale scores after which the graph is accepted or not.
     block : int, default=16
         Missing cells of a column that are offered new values together.
