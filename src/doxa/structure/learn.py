@@ -113,9 +113,10 @@ def learn(
         Columns that nobody observed, with their numbers of states.  The names of their states mean nothing: the
         posterior is the same when they are exchanged.
     exact : bool, optional
-        Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables without
-        missing cells are summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``,
-        ``thin``, ``until``, ``store``): up to 17 columns, with ``max_parents`` the same.
+        Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
+        summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``, ``until``,
+        ``store``): up to 17 columns, with ``max_parents`` the same.  Few missing cells are summed over, too: up to 12
+        columns and some thousand completions of the table.
     chains : int, default=4
         Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
         the third at a dense graph, the others at random ones.  Where cells are missing the second starts at a greedy

@@ -143,8 +143,6 @@ def test_an_empty_column_of_a_file_may_be_declared_as_hidden(tmp_path):
 
 
 def test_refused():
-    with pytest.raises(ArgumentError, match=f"exact is True, but the table has {TABLE.n_missing} missing cells"):
-        doxa.learn(TABLE, exact=True)
     with pytest.raises(ArgumentError, match=r"score is BIC\(\), which is no probability"):
         doxa.learn(TABLE, score="bic", draws=10)
     with pytest.raises(ArgumentError, match="which needs some values of every column"):

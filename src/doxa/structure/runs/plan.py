@@ -7,6 +7,7 @@ imported then.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
@@ -25,6 +26,7 @@ from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import LearnOptions, RunOptions
 
 if TYPE_CHECKING:
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
@@ -68,25 +70,43 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
 
 def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
     """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
-    if exact and plan.table.n_missing:
-        raise ArgumentError(
-            f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "
-            "only sampled: leave out exact"
-        )
     if exact and asked:
         raise ArgumentError(
             "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
             "leave them out, or leave out exact"
         )
-    if exact is False or asked or plan.table.n_missing or not (exact or worth_it(plan.options)):
+    if exact is False or asked or not (exact or worth_it(plan.options)):
         return None
-    scores = scores_of(plan)
+    cases = _summed(plan, exact)
+    if cases is None:
+        return None
     try:
-        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
+        return sum_over_graphs(cases, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
     except PrecisionError:
         if exact:
             raise
         return None
+
+
+def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData | None:
+    """What graphs are summed over; None where too many completions of the table would have to be, too."""
+    if not plan.table.n_missing:
+        return scores_of(plan)
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+    from doxa.structure.cases.incomplete.sums import completion_sums_fit, n_completions
+
+    options = plan.options
+    data = IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+    if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
+        return data
+    if exact:
+        number = n_completions(data.missing_cells)
+        many = str(number) if number < 10**6 else f"10^{math.log10(number):.0f}"
+        raise ArgumentError(
+            f"exact is True, but the table has {plan.table.n_missing} missing cells: the sums over graphs of its "
+            f"{many} completions would take too long; leave out exact"
+        )
+    return None
 
 
 def scores_of(plan: RunPlan) -> FamilyScores:
