@@ -45,7 +45,8 @@ def _controller() -> Any:
 
 def _joblib_is_configured() -> bool:
     """Whether the user has an active ``joblib.parallel_config`` (which may well say ``n_jobs=1``)."""
-    from joblib import parallel
+    from joblib import parallel, parallel_config
 
-    config = getattr(parallel._backend, "config", None)  # joblib has no public word for this
-    return config is not None and config is not parallel.default_parallel_config
+    probe = parallel_config()  # it remembers what it takes the place of
+    probe.unregister()
+    return probe.old_parallel_config is not parallel.default_parallel_config
