@@ -30,7 +30,7 @@ from logistic_score_cases import KINDS, binary_table, random_codes
 from doxa.data import Table, datasets
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cases.incomplete import IncompleteData, ScoredCellsSampler
-from doxa.structure.cases.incomplete.scored_sweeps import ScoredTurns
+from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
@@ -212,7 +212,7 @@ def missing_cells() -> None:
         data, limits = IncompleteData(table, Logistic()), capped([n - 1] * n)
         sampler = ScoredCellsSampler(data, limits, steps=n * n)
         state = sampler.run(sampler.start(1, rng), (20 if n < 20 else 4) * n * n, rng)[0]
-        chain = ScoredTurns(sampler, state)
+        chain = ScoredChain(sampler, state)
         for block in (1, 16, 64):
             begin, chain.blocks_done[:] = time.process_time(), 0
             chain.work = chain.work._replace(block=block)

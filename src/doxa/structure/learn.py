@@ -128,8 +128,8 @@ def learn(
         in the log score and the number of edges.
     thin : int, optional
         Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns, but at
-        least 200.  With missing cells one turn, in which these are redrawn, of 2.5 n^2 steps, at least 50; another
-        number is one turn, unless a turn's divides it.  Where families may be logistic and cells are missing, a turn
+        least 200.  With missing cells one sweep, in which these are redrawn, of 2.5 n^2 steps, at least 50; another
+        number is one sweep, unless a sweep's divides it.  Where families may be logistic and cells are missing, a sweep
         has n^2 steps instead, at least 100.
     until : Until, optional
         The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.

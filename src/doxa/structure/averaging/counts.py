@@ -280,14 +280,14 @@ class FamilyOverCompletions(FamilyParameters):
         """Bias and coefficients, one draw for each completion in turn; nan where the type is a table."""
         first = self._logistic[0]
         found = np.empty((n, 1 + len(first.sizes)))
-        for family, places in self._turns(n):
+        for family, places in self._in_rotation(n):
             found[places] = family.coefficients(len(places))  # type: ignore[attr-defined]
         return found
 
     def log_tables(self, n: int) -> Floats:
         """Log P(child | parents), one draw for each completion in turn: shape (n, n_configurations, n_states)."""
         found = np.empty((n, *self._shape))
-        for family, places in self._turns(n):
+        for family, places in self._in_rotation(n):
             found[places] = family.log_tables(len(places))
         return found
 
@@ -305,7 +305,7 @@ class FamilyOverCompletions(FamilyParameters):
     def _logistic(self) -> list[LogisticFamily]:
         return self._families  # type: ignore[return-value]  # asked only of kinds that have coefficients
 
-    def _turns(self, n: int) -> list[tuple[FamilyParameters, NDArray[np.intp]]]:
+    def _in_rotation(self, n: int) -> list[tuple[FamilyParameters, NDArray[np.intp]]]:
         """Each posterior with the places of the draws that come from it, out of ``n``."""
         group = self._group[np.arange(n) % len(self._group)]
         order = np.argsort(group, kind="stable")

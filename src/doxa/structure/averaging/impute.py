@@ -30,7 +30,7 @@ from doxa.structure.families.tables import cell_index
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cell_chances", "completed_tables", "impute", "impute_of"]
+__all__ = ["cell_state_probabilities", "completed_tables", "impute", "impute_of"]
 
 Floats = NDArray[np.float64]
 
@@ -77,8 +77,8 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
         step = max(1, _AT_ONCE // (len(draws) * r))
         for first in range(0, len(rows), step):
             chosen = rows[first : first + step]
-            chances = cell_chances(draws, j, chosen)
-            means = mean_over_draws(chances.reshape(*draws.shape, -1), draws.reference_ess)
+            probabilities = cell_state_probabilities(draws, j, chosen)
+            means = mean_over_draws(probabilities.reshape(*draws.shape, -1), draws.reference_ess)
             parts.append(
                 pd.DataFrame(
                     {
@@ -98,7 +98,7 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
     return found[columns]
 
 
-def cell_chances(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
+def cell_state_probabilities(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
     """p(cell = state | graph, all other cells) of a column in some rows, in every draw.
 
     Parameters
@@ -118,9 +118,9 @@ def cell_chances(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
         if j == family[0] or j in family[1]:
             log_p[members] += _log_terms(draws, family, members, j, rows)
     log_p -= log_p.max(axis=-1, keepdims=True)
-    chances: Floats = np.exp(log_p)
-    chances /= chances.sum(axis=-1, keepdims=True)
-    return chances
+    probabilities: Floats = np.exp(log_p)
+    probabilities /= probabilities.sum(axis=-1, keepdims=True)
+    return probabilities
 
 
 def _log_terms(

@@ -41,7 +41,7 @@ class RowWork(NamedTuple):
 
 @hot
 def row_in_networks(
-    row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, chances: Any
+    row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, probabilities: Any
 ) -> None:
     """Fill log p(row | network) and p(missing cell = state | row, network), for every network.
 
@@ -49,7 +49,7 @@ def row_in_networks(
     ----------
     row : (n_nodes,) codes; those of missing cells are not read
     missing_cells : number (n_nodes,) of each missing cell, -1 where observed; sizes (n_missing,); starts (n_missing,)
-        in ``chances``
+        in ``probabilities``
     tables : family (n_networks, n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride, the
         child with stride 1 among the members; log values
     limit : most states of a part to list; networks with more get nan
@@ -85,7 +85,7 @@ def row_in_networks(
                 n_dependent += 1
         for k in range(n_missing_cells):
             if _root(owner, k) == k:
-                total += _list_part(k, missing_cells, values, work, n_dependent, limit, chances[t])
+                total += _list_part(k, missing_cells, values, work, n_dependent, limit, probabilities[t])
         log_weight[t] = total
 
 
@@ -103,9 +103,9 @@ def _join(owner: Any, a: int, b: int) -> None:
 
 @hot
 def _list_part(
-    root: int, missing_cells: Any, values: Any, work: Any, n_dependent: int, limit: int, chances: Any
+    root: int, missing_cells: Any, values: Any, work: Any, n_dependent: int, limit: int, probabilities: Any
 ) -> float:
-    """Log of the sum over the states of one part; its marginals into ``chances``."""
+    """Log of the sum over the states of one part; its marginals into ``probabilities``."""
     sizes, starts = missing_cells[1], missing_cells[2]
     owner, digit, at, logs = work.owner, work.digit, work.at, work.logs
     n_cases = 1
@@ -134,18 +134,18 @@ def _list_part(
         if _root(owner, k) == root:
             digit[k] = 0
             for s in range(sizes[k]):
-                chances[starts[k] + s] = 0.0
+                probabilities[starts[k] + s] = 0.0
     for case in range(n_cases):
         weight = math.exp(logs[case] - peak)
         total += weight
         for k in range(sizes.size):
             if _root(owner, k) == root:
-                chances[starts[k] + digit[k]] += weight
+                probabilities[starts[k] + digit[k]] += weight
         _next(root, sizes, work, 0)
     for k in range(sizes.size):
         if _root(owner, k) == root:
             for s in range(sizes[k]):
-                chances[starts[k] + s] /= total
+                probabilities[starts[k] + s] /= total
     return peak + math.log(total)
 
 
@@ -230,16 +230,16 @@ class RowProbabilities:
         number = np.full(n, -1, dtype=np.int64)
         number[list(missing_cells)] = np.arange(len(missing_cells))
         log_weight = np.empty(len(self.draws))
-        chances = np.empty((len(self.draws), int(sizes.sum())))
+        probabilities = np.empty((len(self.draws), int(sizes.sum())))
         m = len(missing_cells)
         owner, digit, base, part, at = (np.empty(size, dtype=np.int64) for size in (m, m, n, n, n))
         work = RowWork(owner, digit, base, part, at, np.empty((n, m), dtype=np.int64), np.empty(_LIMIT))
         tables = (self._family, self._offset, *self._layout, self._values)
         codes = np.ascontiguousarray(row, dtype=np.int64)
-        row_in_networks(codes, (number, sizes, starts), tables, _LIMIT, work, log_weight, chances)
+        row_in_networks(codes, (number, sizes, starts), tables, _LIMIT, work, log_weight, probabilities)
         for t in np.flatnonzero(np.isnan(log_weight)).tolist():
-            log_weight[t], chances[t] = self._eliminate(codes, list(missing_cells), t)
-        return log_weight, chances
+            log_weight[t], probabilities[t] = self._eliminate(codes, list(missing_cells), t)
+        return log_weight, probabilities
 
     def _eliminate(self, row: NDArray[np.int64], missing_cells: list[int], t: int) -> tuple[float, Floats]:
         """The same for one network, by contraction."""

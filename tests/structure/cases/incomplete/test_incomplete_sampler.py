@@ -21,7 +21,7 @@ from doxa.structure.cases.incomplete import (
     cell_probabilities,
     enumerate_joint,
 )
-from doxa.structure.cases.incomplete import sampler as sweeps
+from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
@@ -86,7 +86,7 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
 
 
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(sweeps, "sweep_cells", childless_sweep)
+    monkeypatch.setattr(incomplete_sampler, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     trace = run(data, limits, joint_proposals=0)  # which draw cells of their own, and rightly
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=100)
@@ -94,7 +94,7 @@ def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkey
 
 
 def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
-    afresh = sweeps.Turns.score_afresh
+    afresh = incomplete_sampler.CollapsedChain.score_afresh
 
     def frozen(self):
         cells = self.cells
@@ -102,7 +102,7 @@ def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
         afresh(self)
         put_cells(self.completion, self.data.missing_cells, cells)
 
-    monkeypatch.setattr(sweeps.Turns, "score_afresh", frozen)
+    monkeypatch.setattr(incomplete_sampler.CollapsedChain, "score_afresh", frozen)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     of_edges, of_cells, n = deviations(data, run(data, limits), enumerate_joint(data, limits), least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
@@ -160,7 +160,7 @@ def test_log_score_is_that_of_the_oracle():
 @pytest.mark.parametrize("move", [Auto(), MarkovBlanket()], ids=repr)
 def test_draws_do_not_depend_on_blocks_workers_or_copies(move):
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    sampler = IncompleteSampler(data, limits, move, steps=7, turns=2)
+    sampler = IncompleteSampler(data, limits, move, steps=7, sweeps=2)
     whole = sample(sampler, Schedule(3, 40, 5), seed=4)
     for block, workers in ((1, 1), (7, 2), (1000, 3)):
         again = sample(pickle.loads(pickle.dumps(sampler)), Schedule(3, 40, 5), seed=4, block=block, workers=workers)
@@ -295,8 +295,8 @@ def test_what_one_chain_cannot_run_is_refused():
     data, limits = problem(**WELL["4 binary columns, 25%"])
     with pytest.raises(ArgumentError, match="which moves several graphs with their cells; give it to"):
         IncompleteSampler(data, limits, Tempered())
-    with pytest.raises(ArgumentError, match="sweeps"):
-        IncompleteSampler(data, limits, sweeps=0)
+    with pytest.raises(ArgumentError, match="passes"):
+        IncompleteSampler(data, limits, passes=0)
     with pytest.raises(ArgumentError, match="rows holds 2 graphs and cells 1 completions"):
         cell_probabilities(
             data, np.zeros((2, 4, 1), dtype=np.uint64), np.zeros((1, data.missing_cells.n_missing), dtype=int)

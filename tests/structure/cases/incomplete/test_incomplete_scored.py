@@ -20,7 +20,7 @@ from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.scored_sweeps import (
-    ScoredTurns,
+    ScoredChain,
     cell_work,
     fit_column,
     redraw_column,
@@ -71,7 +71,7 @@ def chain_at(name, joint_proposal, rows, cells, beta=1.0):
     """A chain of single edges at a graph and a completion, which offers two cells at a time."""
     data, limits, _ = case(name)
     sampler = ScoredCellsSampler(data, limits, SingleEdge(), joint_proposal=joint_proposal, block=2, beta=beta)
-    return ScoredTurns(sampler, sampler.start_at(rows, cells))
+    return ScoredChain(sampler, sampler.start_at(rows, cells))
 
 
 def tempered(exact, beta):
@@ -107,7 +107,7 @@ def column_matrix(name, column, block, twin="", beta=1.0):
             parents = working_graph(exact.rows[graph])[0]
             fit_column(column, parents, completion, work)
             weigh_rows(column, parents, completion, work)
-            log_k = work.log_chance[: end - first].copy()
+            log_k = work.log_offer[: end - first].copy()
             old = [int(completion.rows[work.row[p], column]) for p in places]
             for new in np.ndindex(*[r] * len(places)):
                 cells = exact.cells[number].copy()
@@ -229,8 +229,8 @@ def agrees(name, draws):
 
 
 def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
-    right = scored_sweeps.ScoredTurns.log_ratio
-    monkeypatch.setattr(scored_sweeps.ScoredTurns, "log_ratio", lambda *given: -right(*given))
+    right = scored_sweeps.ScoredChain.log_ratio
+    monkeypatch.setattr(scored_sweeps.ScoredChain, "log_ratio", lambda *given: -right(*given))
     data, _, exact = case("logistic")
     of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, fresh=1), exact, least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)

@@ -32,7 +32,7 @@ def sampler_with_cells(
     move : StructureMove
         `Tempered` too.
     thin : int, optional
-        Structure steps between draws, in one turn; a multiple of `usual_steps` stands for so many usual turns.
+        Structure steps between draws, in one sweep; a multiple of `usual_steps` stands for so many usual sweeps.
     **options
         Of `IncompleteSampler` or `ScoredCellsSampler`, of every rung if there are several.
 
@@ -50,8 +50,8 @@ def sampler_with_cells(
     """
     kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler
     if thin is not None:
-        turns, rest = divmod(thin, usual_steps(data.n_nodes))
-        options |= {"steps": thin} if rest else {"turns": turns}
+        sweeps, rest = divmod(thin, usual_steps(data.n_nodes))
+        options |= {"steps": thin} if rest else {"sweeps": sweeps}
     if not isinstance(move, Tempered):
         return kind(data, limits, move, **options)
     rungs = tuple(kind(data, limits, move.move, **options, beta=beta) for beta in move.betas)

@@ -1,6 +1,6 @@
 """`CellsSampler`: where chains over graphs and missing cells start, and what they keep.
 
-How a turn moves them is for its subclasses: `doxa.structure.cases.incomplete.sampler` for tables of probabilities,
+How a sweep moves them is for its subclasses: `doxa.structure.cases.incomplete.sampler` for tables of probabilities,
 `doxa.structure.cases.incomplete.scored_sampler` for any kind of family.
 
 Which parent sets are listed: those that matter in some of a few completions, found once by a short chain of its own.
@@ -129,16 +129,16 @@ Draws = dict[str, NDArray[Any]]
 
 
 class CellsSampler(GraphStarts):
-    """Chains over graphs and missing cells: their starts, and the length of a turn."""
+    """Chains over graphs and missing cells: their starts, and the length of a sweep."""
 
     data: IncompleteData
     steps: int
-    turns: int
+    sweeps: int
 
     @property
     def thin(self) -> int:
         """Structure steps between kept draws."""
-        return self.steps * self.turns
+        return self.steps * self.sweeps
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:
         """Each from the values that its column has elsewhere."""
@@ -151,9 +151,9 @@ class CellsSampler(GraphStarts):
 
     def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:
         """A greedy optimum."""
-        return greedy_graph(self.climbed(cells), self.limits)
+        return greedy_graph(self.ascended(cells), self.limits)
 
-    def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:
+    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:
         """The scores on which the greedy start ascends: those of its completion."""
         return self.data.completed(cells)
 
@@ -162,7 +162,7 @@ _STEPS_A_PAIR, _LEAST_STEPS = 2.5, 50
 
 
 def usual_steps(n_nodes: int) -> int:
-    """Structure steps in a turn: fewer would leave the graph behind the cells, more wait for the cells' next change."""
+    """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change."""
     return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
 
 

@@ -1,8 +1,8 @@
 """`IncompleteSampler`: chains over graphs and missing cells together, as the driver runs them.
 
-One chain's work space: a completion, a graph, and the turns in which cells and graph are redrawn.
+One chain's work space: a completion, a graph, and the sweeps in which cells and graph are redrawn.
 
-A turn redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+A sweep redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
 (`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
 on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
 are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
@@ -42,10 +42,10 @@ from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
 
-__all__ = ["IncompleteSampler", "Turns"]
+__all__ = ["CollapsedChain", "IncompleteSampler"]
 
 
-class Turns:
+class CollapsedChain:
     """See the module's notes.
 
     Parameters
@@ -104,10 +104,10 @@ class Turns:
         missing_cells = self.data.missing_cells
         return self.completion.rows[missing_cells.row, missing_cells.column]
 
-    def redraw_cells(self, sweeps: int, rng: np.random.Generator) -> None:
-        """Redraw every missing cell ``sweeps`` times, and exchange labels of hidden columns."""
+    def redraw_cells(self, passes: int, rng: np.random.Generator) -> None:
+        """Redraw every missing cell ``passes`` times, and exchange labels of hidden columns."""
         families = families_of(self.graph[0], self.completion, self.data.rule)
-        for _ in range(sweeps):
+        for _ in range(passes):
             sweep_cells(self.completion, families, self.work, self.rows_done, rng)
         for column in self.data.missing_cells.hidden.tolist():
             r = int(self.data.missing_cells.n_states[column])
@@ -135,9 +135,9 @@ class Turns:
         run_steps(self.move, work, steps, self.cache, rng)
         self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
 
-    def turn(self, sweeps: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
+    def sweep(self, passes: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
         """Redraw the cells, cells and graph together, then the graph."""
-        self.redraw_cells(sweeps, rng)
+        self.redraw_cells(passes, rng)
         if self.joint_proposals is not None:
             self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
         self.score_afresh()
@@ -148,7 +148,7 @@ _JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 10, 50
 
 
 def usual_joint_proposals(n_nodes: int) -> int:
-    """Steps in a turn that may change graph and cells together: each edge gets as much attention in large graphs."""
+    """Steps in a sweep that may change graph and cells together: each edge gets as much attention in large graphs."""
     return max(_LEAST_JOINT_PROPOSALS, _JOINT_PROPOSALS_A_NODE * n_nodes)
 
 
@@ -164,18 +164,18 @@ class IncompleteSampler(CellsSampler):
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a turn; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
-        by what they and the cells have agreed on, not by the graph's own moves, so many short turns do more than a few
+        Structure steps in a sweep; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
+        by what they and the cells have agreed on, not by the graph's own moves, so many short sweeps do more than a few
         long ones.
-    sweeps : int, default=1
-        How often every missing cell is redrawn in a turn.
+    passes : int, default=1
+        How often every missing cell is redrawn in a sweep.
     joint_proposals : int, optional
-        Steps in a turn that may change graph and cells together; 10 for each column when left out, 0 for none, as for
+        Steps in a sweep that may change graph and cells together; 10 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.
-    turns : int, default=1
-        Turns between kept draws.
+    sweeps : int, default=1
+        Sweeps between kept draws.
     n_references : int, default=4
         Completions whose score tables say which parent sets are listed.
     keep_within : float, default=4.0
@@ -204,10 +204,10 @@ class IncompleteSampler(CellsSampler):
     limits: Limits
     move: StructureMove = field(default_factory=Auto)
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
-    sweeps: int = 1
+    passes: int = 1
     joint_proposals: int = None  # type: ignore[assignment]  # likewise
     least_spread: float = 1.0
-    turns: int = 1
+    sweeps: int = 1
     n_references: int = 4
     keep_within: float = 4.0
     beta: float = 1.0
@@ -218,7 +218,7 @@ class IncompleteSampler(CellsSampler):
         if self.joint_proposals is None:
             usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
             object.__setattr__(self, "joint_proposals", usual)
-        for name in ("steps", "sweeps", "turns", "n_references"):
+        for name in ("steps", "passes", "sweeps", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
         object.__setattr__(self, "joint_proposals", check_whole("joint_proposals", self.joint_proposals, 0))
         if hasattr(self.move, "sampler"):
@@ -253,12 +253,12 @@ class IncompleteSampler(CellsSampler):
                     self.data, self.limits, lists, completions, self.least_spread, self.beta
                 )
         place = (state.position, state.block, state.memory)
-        chain = Turns(
+        chain = CollapsedChain(
             self.data, self.limits, self.move, lists, state.rows, state.cells, place, joint_proposals, self.beta
         )
         for draw in range(kept):
-            for _ in range(self.turns):
-                chain.turn(self.sweeps, self.joint_proposals, self.steps, rng)
+            for _ in range(self.sweeps):
+                chain.sweep(self.passes, self.joint_proposals, self.steps, rng)
             keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
         after = StructureState(chain.graph[1], chain.position, chain.block, chain.memory, chain.cells)
         info = {

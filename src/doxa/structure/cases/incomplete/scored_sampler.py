@@ -1,8 +1,8 @@
 r"""`ScoredCellsSampler`: graphs and missing cells together, for any kind of family.
 
 The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of the kind on the completed table X; nothing else is
-asked of the kind.  A turn offers every missing cell a new value (`doxa.structure.cases.incomplete.scored_sweeps`), then
-changes of the graph.
+asked of the kind.  A sweep offers every missing cell a new value (`doxa.structure.cases.incomplete.scored_sweeps`),
+then changes of the graph.
 
 **Graph.**  A family's score, where it is logistic, takes a tenth of a millisecond and more, and holds for one
 completion alone.  So the moves run on scores that are *stale*: those of one reference completion, made once, cached,
@@ -13,7 +13,7 @@ proposal; its end G' is accepted, on the completion at hand, with probability
 
 Only families that differ are scored.  What the stale scores deny would mostly be denied by those of today, too, and
 costs nothing.  But a chain that starts far away may hold cells that speak for less than the stale scores promise, and
-then nothing is accepted: so there are some single-edge moves by the scores of today in every turn.  The
+then nothing is accepted: so there are some single-edge moves by the scores of today in every sweep.  The
 reference follows from the table and the limits alone: every chain, every process and every resumed run has the same.
 """
 
@@ -70,15 +70,15 @@ class ScoredCellsSampler(CellsSampler):
     move : StructureMove, default=Auto()
         `Auto`, `SingleEdge`, or one of your own that says ``is_reversible = True``.
     steps : int, optional
-        Structure steps in a turn; as many as there are ordered pairs of columns, about, when left out, at least 100.
-    turns : int, default=1
-        Turns between kept draws.
+        Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
+    sweeps : int, default=1
+        Sweeps between kept draws.
     joint_proposal : int, default=3
         Structure steps on stale scores after which the graph is accepted or not.
     block : int, default=16
         Missing cells of a column that are offered new values together.
     fresh : int, optional
-        Single-edge moves on scores of today in a turn; 4 for each column when left out.
+        Single-edge moves on scores of today in a sweep; 4 for each column when left out.
     beta : float, default=1.0
         Inverse temperature: the target is the joint posterior of graph and cells to this power.
 
@@ -92,7 +92,7 @@ class ScoredCellsSampler(CellsSampler):
     limits: Limits
     move: StructureMove = field(default_factory=Auto)
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
-    turns: int = 1
+    sweeps: int = 1
     joint_proposal: int = 3
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # likewise
@@ -103,7 +103,7 @@ class ScoredCellsSampler(CellsSampler):
             object.__setattr__(self, "steps", max(_LEAST_STEPS, self.data.n_nodes**2))
         if self.fresh is None:
             object.__setattr__(self, "fresh", _FRESH_A_NODE * self.data.n_nodes)
-        for name in ("steps", "turns", "joint_proposal", "block", "fresh"):
+        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
         if not getattr(self.move, "is_reversible", False):
             raise ArgumentError(
@@ -111,7 +111,7 @@ class ScoredCellsSampler(CellsSampler):
                 "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
             )
 
-    def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:  # noqa: ARG002
+    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:  # noqa: ARG002
         """The stale scores, which are made in any case."""
         return reference_scores(self.data, self.limits)
 
@@ -124,13 +124,13 @@ class ScoredCellsSampler(CellsSampler):
         the scores of today (``fresh_proposed``, ``fresh_accepted``), and ``blocks_proposed`` and ``blocks_accepted``
         offers of cells that changed some.
         """
-        from doxa.structure.cases.incomplete.scored_sweeps import ScoredTurns  # compiled on import
+        from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
 
         kept = n_steps // self.thin
-        chain = ScoredTurns(self, state)
+        chain = ScoredChain(self, state)
         draws = no_draws(kept, state, self.data.missing_cells.dtype)
         for draw in range(kept):
-            for _ in range(self.turns):
+            for _ in range(self.sweeps):
                 chain.redraw_cells(rng)
                 chain.move_afresh(self.fresh, rng)
                 chain.move_graph(self.steps, rng)

@@ -47,7 +47,7 @@ from doxa.structure.priors import family_log_prior
 
 __all__ = [
     "CellWork",
-    "ScoredTurns",
+    "ScoredChain",
     "cell_work",
     "fit_column",
     "redraw_column",
@@ -80,7 +80,7 @@ class CellWork(NamedTuple):
     parents: NDArray[np.int64]  # (n_nodes, MOST_PARENTS)
     theta: NDArray[np.float64]  # (n_nodes, MOST_PARENTS + 1)
     counts: NDArray[np.float64]  # (n_nodes, _MOST_COUNTS)
-    log_chance: NDArray[np.float64]  # (most rows without a column, most states): log k
+    log_offer: NDArray[np.float64]  # (most rows without a column, most states): log k
     before: NDArray[np.int64]  # (most rows without a column,)
     fresh: NDArray[np.float64]  # (n_nodes,): scores
 
@@ -141,11 +141,11 @@ def redraw_column(
         for place in range(begin, last):
             i, k = work.row[place], place - first
             old = np.int64(completion.rows[i, column])
-            new = _draw(work.log_chance, k, completion.n_states[column], rng)
+            new = _draw(work.log_offer, k, completion.n_states[column], rng)
             work.before[k] = old
             if new != old:
                 changed = True
-                log_ratio += work.log_chance[k, old] - work.log_chance[k, new]
+                log_ratio += work.log_offer[k, old] - work.log_offer[k, new]
                 set_cell(i, column, new, completion)
         if not changed:
             continue
@@ -165,10 +165,10 @@ def redraw_column(
 
 
 @hot
-def _draw(log_chance: Any, k: int, r: int, rng: np.random.Generator) -> int:
+def _draw(log_offer: Any, k: int, r: int, rng: np.random.Generator) -> int:
     left = rng.random()
     for state in range(r - 1):
-        left -= math.exp(log_chance[k, state])
+        left -= math.exp(log_offer[k, state])
         if left < 0.0:
             return state
     return r - 1
@@ -236,7 +236,7 @@ def _count_table(node: int, n_parents: int, size: int, completion: Any, work: An
 
 @hot
 def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
-    """Log probabilities of the offers for every row without the column, into ``work.log_chance``."""
+    """Log probabilities of the offers for every row without the column, into ``work.log_offer``."""
     first, r = work.first[column], completion.n_states[column]
     for place in range(first, work.first[column + 1]):
         i, k = work.row[place], place - first
@@ -247,14 +247,14 @@ def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
             for node in range(completion.n_states.size):
                 if node == column or has_bit(parents, node, column):
                     total += _log_fitted(node, column, state, codes, completion.n_states, work)
-            work.log_chance[k, state] = total
+            work.log_offer[k, state] = total
             most = max(most, total)
         total = 0.0
         for state in range(r):
-            work.log_chance[k, state] = math.exp(work.log_chance[k, state] - most)
-            total += work.log_chance[k, state]
+            work.log_offer[k, state] = math.exp(work.log_offer[k, state] - most)
+            total += work.log_offer[k, state]
         for state in range(r):
-            work.log_chance[k, state] = math.log((1.0 - _EVEN) * work.log_chance[k, state] / total + _EVEN / r)
+            work.log_offer[k, state] = math.log((1.0 - _EVEN) * work.log_offer[k, state] / total + _EVEN / r)
 
 
 @hot
@@ -280,11 +280,11 @@ def _log_fitted(node: int, column: int, state: int, codes: Any, n_states: Any, w
     return 0.0
 
 
-_MOST_BYTES = 2**26  # of scores that a part of a turn keeps
+_MOST_BYTES = 2**26  # of scores that a part of a sweep keeps
 _SCALE = 2.0  # of the prior of the cells' fits, where the score has none of its own
 
 
-class ScoredTurns:
+class ScoredChain:
     """See the module's notes.
 
     Parameters
