@@ -19,9 +19,9 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
-from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
+from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork

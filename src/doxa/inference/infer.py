@@ -192,8 +192,8 @@ def _gibbs(question: Question) -> Answer:
 
 
 def _tempering(question: Question) -> Answer:
+    from doxa.inference.by_gibbs import answer_by_tempering
     from doxa.inference.by_importance import cross_checked
-    from doxa.inference.by_tempering import answer_by_tempering
 
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     found = answer_by_tempering(network, evidence, query, running)

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.inference.conflict import impossible
-from doxa.inference.propagation import supported_states
+from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor

@@ -7,11 +7,10 @@ from functools import cache
 import numpy as np
 
 from doxa._jit import compiled
-from doxa.inference.conflict import ImpossibleEvidenceError
 from doxa.inference.gibbs.kernels import redraw
 from doxa.inference.gibbs.reference import block_conditional
 from doxa.inference.problem import prepare
-from doxa.inference.propagation import determined
+from doxa.inference.propagation import ImpossibleEvidenceError, determined
 from doxa.inference.spins.words import uniform
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork

@@ -23,7 +23,7 @@ from ising_cases import (
 from scipy.special import stdtrit
 
 from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
-from doxa.inference.spins.classes import thresholds_of
+from doxa.inference.spins.graph import thresholds_of
 from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
 

@@ -33,8 +33,7 @@ from doxa._jit import hot, inlined
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
-from doxa.inference.annealing.spin_kernels import N_CHAINS, any_bit, write_masks
-from doxa.inference.annealing.spins import SpinPath, unpack_spins
+from doxa.inference.annealing.spins import N_CHAINS, SpinPath, any_bit, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (

@@ -40,8 +40,7 @@ from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Annealed, Path, anneal
-from doxa.inference.annealing.table_kernels import log_densities, log_parts, sweep_tables
-from doxa.inference.annealing.tables import TablePath
+from doxa.inference.annealing.tables import TablePath, log_densities, log_parts, sweep_tables
 from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = [

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.conjugate.factors import CategoricalFactor, Known
-from doxa.inference.conjugate.nodes import Factors, Node
+from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
 from doxa.inference.mean_field import Start, climb
 from doxa.inference.mean_field.fit import best_of, check_search
 from doxa.models.dag import Dag

@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.gibbs.reach import classes, number_rows, reached
 from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
 from doxa.inference.gibbs.supports import (
     Block,
@@ -41,6 +40,9 @@ from doxa.inference.gibbs.supports import (
     check_covered,
     check_factors,
     check_n_states,
+    classes,
+    number_rows,
+    reached,
 )
 from doxa.models.factors import Factor
 

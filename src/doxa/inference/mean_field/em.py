@@ -29,8 +29,7 @@ from scipy.special import xlogy
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.kernels import Scratch, add_counts, bounds, scratch, sweep_rows
-from doxa.inference.mean_field.layout import Layout, Scope, lay_out
+from doxa.inference.mean_field.layout import Layout, Scope, Scratch, add_counts, bounds, lay_out, scratch, sweep_rows
 from doxa.inference.mean_field.problem import begin_at
 from doxa.inference.mean_field.support import ImpossibleError, survey
 from doxa.models.categorical import CategoricalNetwork

@@ -25,16 +25,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.kernels import (
+from doxa.inference.mean_field.layout import (
+    Layout,
+    Scope,
     Scratch,
     block_logits,
     bounds,
+    check_blocks,
     fill_slots,
+    lay_out,
     scratch,
     sweep_rows,
     update_block,
 )
-from doxa.inference.mean_field.layout import Layout, Scope, check_blocks, lay_out
 from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
-from doxa.inference.mean_field.kernels import fill_slots, scratch
-from doxa.inference.mean_field.layout import Layout
+from doxa.inference.mean_field.layout import Layout, fill_slots, scratch
 
 __all__ = [
     "FOUND",

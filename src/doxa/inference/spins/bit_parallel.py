@@ -1,7 +1,7 @@
 r"""`IsingBitParallel`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
 
 Any graph, any couplings and fields.  How 64 chains are drawn with a few words of random bits, and why that is exact, is
-in `doxa.inference.spins.bit_parallel`; the order of the sites in `doxa.inference.spins.batches`.
+in `doxa.inference.spins.bit_parallel`; the order of the sites in `doxa.inference.spins.graph`.
 
 Compiled loops of `doxa.inference.spins.bit_parallel`: bit l of a site's word is the spin of chain l.
 
@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.base_samplers import BaseSampler, Draws
-from doxa.inference.spins.batches import N_PLANES
-from doxa.inference.spins.model import IsingModel
+from doxa.inference.spins.graph import N_PLANES
+from doxa.inference.spins.model import BaseSampler, Draws, IsingModel
 from doxa.inference.spins.words import (
     MASKS,
     WORK_SIZE,

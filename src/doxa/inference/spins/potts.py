@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.inference.spins.base_samplers import BaseSampler, Draws, check_scan, scan_order
-from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.model import BaseSampler, Draws, PottsModel, check_scan, scan_order
 from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = ["PottsGibbs", "PottsState", "advance_potts"]

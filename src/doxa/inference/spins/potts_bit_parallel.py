@@ -36,8 +36,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-from doxa.inference.spins.base_samplers import BaseSampler, Draws, coloured_order
-from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.model import BaseSampler, Draws, PottsModel, coloured_order
 from doxa.inference.spins.words import (
     EIGHT_WORDS,
     N_WORDS,
