@@ -1,16 +1,10 @@
-r"""`IsingGibbs`: heat bath of one Ising chain on any graph, one site after another.
-
-Compiled loops of `doxa.inference.spins.chain`: one chain, one site after another.
-
-Spins are 0 and 1, and a copy turned over stands behind them (entries n to 2 n - 1), so that a neighbour of negative
-coupling is a neighbour elsewhere.
-
-`SwendsenWang`: cluster moves of an Ising chain, with fields and couplings of either sign (Swendsen & Wang 1987).
+r"""One Ising chain on any graph: `IsingGibbs`, heat bath of one site after another, and `SwendsenWang`, cluster moves.
 
 Heat bath of single spins crosses from mostly up to mostly down by way of states of high energy; near and below the
-critical temperature of a lattice that takes forever.  Here every edge whose spins agree with its coupling is bound with
-probability :math:`1 - e^{-2|J|}`, others never; within the clusters so bound all spins keep their relations, and each
-cluster takes one of its two orientations.  Edwards & Sokal (1988): the joint density of spins and bonds is
+critical temperature of a lattice that takes forever.  Swendsen & Wang (1987), here with fields and couplings of either
+sign: every edge whose spins agree with its coupling is bound with probability :math:`1 - e^{-2|J|}`, others never;
+within the clusters so bound all spins keep their relations, and each cluster takes one of its two orientations.
+Edwards & Sokal (1988): the joint density of spins and bonds is
 
 .. math:: \prod_i e^{h_i s_i} \prod_{ij} e^{-|J_{ij}|} [ (1 - b_{ij}) + b_{ij} (e^{2|J_{ij}|} - 1)
           1(J_{ij} s_i s_j > 0) ],
@@ -32,16 +26,18 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.inference.spins.graph import LocalClasses, SpinGraph
-from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState, check_scan, scan_order
-from doxa.inference.spins.words import next_word, uniform
+from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState, Sweeping
+from doxa.inference.spins.words import TO_UNIT, next_word, uniform
 
-__all__ = ["IsingGibbs", "Sites", "SwendsenWang", "advance_chain", "measure", "record", "sites_of"]
-
-_TO_UNIT = 2.0**-64
+__all__ = ["IsingGibbs", "Sites", "SwendsenWang", "advance_chain", "sites_of"]
 
 
 class Sites(NamedTuple):
-    """What a draw of a site reads: its class is the sum of the strides of the places that hold 1."""
+    """What a draw of a site reads: its class is the sum of the strides of the places that hold 1.
+
+    Spins are 0 and 1, and a copy turned over stands behind them (entries n to 2 n - 1), so that a neighbour of negative
+    coupling is a neighbour elsewhere.
+    """
 
     places: NDArray[np.uint32]  # (2 n_edges,) a neighbour j, n + j where the coupling is negative
     strides_at: NDArray[np.int64]  # (n,) sites of one shape share their strides
@@ -61,30 +57,18 @@ def sites_of(graph: SpinGraph, classes: LocalClasses) -> Sites:
 
 
 @hot
-def advance_chain(
-    sites: Any,
-    graph: Any,
-    fields: Any,
-    original: Any,
-    spins: Any,
-    streams: Any,
-    sums: Any,
-    is_random: bool,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> None:
-    """Sweep ``n_steps`` times, in order or at random; ``sums`` is empty without marginals."""
-    energy, magnetisation, up, packed = draws
+def advance_chain(sites: Any, graph: Any, fields: Any, original: Any, run: Any, is_random: bool) -> None:
+    """Sweep, in order or at random."""
+    spins, streams, sums = run.state, run.streams, run.sums
     n = fields.size
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         for t in range(n):
             k = t & 7
             i = int(uniform(streams, k) * n) if is_random else t
             if sites.n_classes[i] > 0:
                 threshold = sites.thresholds[_entry(sites, graph, spins, i)]
                 is_up = next_word(streams, k) < threshold
-                p = float(threshold) * _TO_UNIT
+                p = float(threshold) * TO_UNIT
             else:
                 p = _wide_probability(graph, fields, spins, i)
                 is_up = uniform(streams, k) < p
@@ -95,12 +79,11 @@ def advance_chain(
         if sums.size > 0 and is_random:  # how often a site was visited is no business of its marginal's
             for i in range(n):
                 if sites.n_classes[i] > 0:
-                    sums[i] += float(sites.thresholds[_entry(sites, graph, spins, i)]) * _TO_UNIT
+                    sums[i] += float(sites.thresholds[_entry(sites, graph, spins, i)]) * TO_UNIT
                 else:
                     sums[i] += _wide_probability(graph, fields, spins, i)
-        if step % thin == 0:
-            measure(graph, fields, spins, step // thin - 1, energy, magnetisation)
-            record(spins, sums, original, thin, up[step // thin - 1], packed[step // thin - 1])
+        if step % run.thin == 0:
+            _keep(graph, fields, original, run, step // run.thin - 1)
 
 
 @inlined
@@ -123,8 +106,10 @@ def _wide_probability(graph: Any, fields: Any, spins: Any, i: int) -> float:
 
 
 @hot
-def measure(graph: Any, fields: Any, spins: Any, kept: int, energy: Any, magnetisation: Any) -> None:
-    """Energy -sum J s s - sum h s and mean spin."""
+def _keep(graph: Any, fields: Any, original: Any, run: Any, kept: int) -> None:
+    """Energy -sum J s s - sum h s, mean spin, means and spins in the order given; begin new sums."""
+    energy, magnetisation, up, packed = run.draws
+    spins, sums = run.state, run.sums
     total = 0.0
     for e in range(graph.couplings.size):
         differ = spins[graph.edges[e, 0]] != spins[graph.edges[e, 1]]
@@ -135,24 +120,18 @@ def measure(graph: Any, fields: Any, spins: Any, kept: int, energy: Any, magneti
         n_up += spins[i]
     energy[kept] = total
     magnetisation[kept] = 2.0 * n_up / n - 1.0
-
-
-@hot
-def record(spins: Any, sums: Any, original: Any, thin: int, up: Any, packed: Any) -> None:
-    """Means and spins in the order in which the sites were given; begin new sums."""
-    if up.size > 0:
-        for i in range(sums.size):
-            up[original[i]] = sums[i] / thin
-            sums[i] = 0.0
-    if packed.size > 0:
-        packed[:] = 0
+    for i in range(sums.size):
+        up[kept, original[i]] = sums[i] / run.thin
+        sums[i] = 0.0
+    if packed.shape[1] > 0:
+        packed[kept] = 0
         for i in range(original.size):
             site = original[i]
-            packed[site >> 3] |= np.uint8(spins[i] << (7 - (site & 7)))  # as `numpy.packbits`
+            packed[kept, site >> 3] |= np.uint8(spins[i] << (7 - (site & 7)))  # as `numpy.packbits`
 
 
 @dataclass(frozen=True, eq=False)
-class IsingGibbs(IsingBase):
+class IsingGibbs(Sweeping[SpinState], IsingBase):
     r"""One chain of p(s) proportional to exp(sum of J_ij s_i s_j + sum of h_i s_i), s in {-1, +1}, site by site.
 
     Parameters
@@ -196,36 +175,20 @@ class IsingGibbs(IsingBase):
     marginals: bool = True
     keep_spins: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse an unknown scan and a bad ``thin``."""
-        check_scan(self.scan)
-        super().__post_init__()
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """The sites in the order of a sweep, shape (n_sites,); of a random scan, as numbered."""
-        return scan_order(self.scan, self.model.graph)
-
     @cached_property
-    def _numbered(self) -> tuple[NDArray[np.int64], IsingModel, Sites]:
-        """The order, the model with its sites numbered so, and its sites."""
-        order = self.order
-        model = self.model if self.scan != "coloured" else self.model.renumbered(order)
-        return order, model, sites_of(model.graph, model.classes)
+    def _sites(self) -> Sites:
+        model = self._numbered[1]
+        return sites_of(model.graph, model.classes)
 
     def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
-        order, model, sites = self._numbered
-        n, streams = model.n_sites, state.streams.copy()
+        (order, model), n = self._numbered, self.model.n_sites
         is_up = state.spins[order] > 0
         spins = np.concatenate([is_up, ~is_up]).astype(np.uint8)
-        draws = self._empty_draws(n_steps)
-        advance_chain(
-            sites, model.graph, model.fields, order, spins, streams, np.zeros(n if self.marginals else 0),
-            self.scan == "random", n_steps, self.thin, tuple(draws.values()),
-        )  # fmt: skip
+        run, draws = self._begin_run(spins, state.streams.copy(), n_steps)
+        advance_chain(self._sites, model.graph, model.fields, order, run, self.scan == "random")
         after = np.empty(n, dtype=np.int8)
         after[order] = 2 * spins[:n].astype(np.int8) - 1
-        return SpinState(after, streams), draws, {"updates": n * n_steps}
+        return SpinState(after, run.streams), draws, {"updates": n * n_steps}
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,36 +233,22 @@ class SwendsenWang(IsingBase):
 
     def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
         model, n = self.model, self.model.n_sites
-        spins, streams = (state.spins > 0).astype(np.uint8), state.streams.copy()
+        spins = (state.spins > 0).astype(np.uint8)
         binding = -np.expm1(-2 * np.abs(model.graph.couplings))
-        draws = self._empty_draws(n_steps)
-        n_clusters = _advance(
-            model.graph, model.fields, binding, np.arange(n), spins, streams, np.empty(n, dtype=np.int64), np.empty(n),
-            np.zeros(n if self.marginals else 0), n_steps, self.thin, tuple(draws.values()),
-        )  # fmt: skip
+        run, draws = self._begin_run(spins, state.streams.copy(), n_steps)
+        work = np.empty(n, dtype=np.int64), np.empty(n)
+        n_clusters = _advance_clusters(model.graph, model.fields, binding, np.arange(n), run, work)
         after = (2 * spins.astype(np.int8) - 1).astype(np.int8)
-        return SpinState(after, streams), draws, {"updates": n * n_steps, "clusters": int(n_clusters)}
+        return SpinState(after, run.streams), draws, {"updates": n * n_steps, "clusters": int(n_clusters)}
 
 
 @hot
-def _advance(
-    graph: Any,
-    fields: Any,
-    binding: Any,
-    numbers: Any,
-    spins: Any,
-    streams: Any,
-    parent: Any,
-    pull: Any,
-    sums: Any,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> int:
+def _advance_clusters(graph: Any, fields: Any, binding: Any, numbers: Any, run: Any, work: Any) -> int:
     """Make the steps; return the number of clusters, all steps together."""
-    energy, magnetisation, up, packed = draws
+    spins, streams, sums = run.state, run.streams, run.sums
+    parent, pull = work
     n, n_clusters = fields.size, 0
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         for i in range(n):
             parent[i] = i
         for e in range(graph.couplings.size):
@@ -324,9 +273,8 @@ def _advance(
         for i in range(n):
             if pull[parent[i]] == 1.0:
                 spins[i] ^= 1
-        if step % thin == 0:
-            measure(graph, fields, spins, step // thin - 1, energy, magnetisation)
-            record(spins, sums, numbers, thin, up[step // thin - 1], packed[step // thin - 1])
+        if step % run.thin == 0:
+            _keep(graph, fields, numbers, run, step // run.thin - 1)
     return n_clusters
 
 

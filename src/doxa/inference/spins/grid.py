@@ -1,23 +1,15 @@
-r"""`IsingGrid`: heat bath of one Ising chain on a square grid or torus, 64 sites at a time (checkerboard).
-
-`GridTables`: couplings, fields and thresholds of a grid, laid out as `GridLayout` lays out its sites.
-
-Where all couplings have one size, a site's class is the number of its neighbours that are up (turned over where the
-coupling is negative), else the pattern of the four.  What is not coupled with a site counts as down.
-
-Compiled loops of `doxa.inference.spins.grid`: bit l of a word is a site of block l
-(`doxa.inference.spins.grid`).
-
-Sites of one word are of one colour, hence independent given the rest, and are drawn as 64 chains are
-(`doxa.inference.spins.bit_parallel`); only the thresholds may differ from lane to lane.
-
-`GridLayout`: 64 blocks of one grid side by side, so that one chain is drawn 64 sites at a time.
+"""`IsingGrid`: heat bath of one Ising chain on a square grid or torus, 64 sites at a time (checkerboard).
 
 The grid is cut into A x B <= 64 blocks of h x w sites.  Word (y, x) holds the sites at row y, column x of all blocks,
 bit a B + b that of block (a, b).  Neighbours of the sites of a word are then the bits of another word, but at the edge
 of the blocks: there they are the bits of a word at the opposite edge, moved to the next block; such *halo* words are
 made anew before each colour.  Blocks have even sides (unless there is one block in that direction), so that a word is
 of one colour; a grid that does not divide is filled up with sites that nothing is coupled with, unless it is a torus.
+
+Sites of one word are hence independent given the rest, and are drawn as 64 chains are
+(`doxa.inference.spins.bit_parallel`); only the thresholds may differ from lane to lane.  Where all couplings have one
+size, a site's class is the number of its neighbours that are up (turned over where the coupling is negative), else the
+pattern of the four.  What is not coupled with a site counts as down.
 """
 
 from __future__ import annotations
@@ -36,7 +28,9 @@ from doxa.inference.spins.graph import N_PLANES, same_rows, thresholds_of
 from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState
 from doxa.inference.spins.words import (
     MASKS,
+    N_LANES,
     N_WORDS,
+    TO_UNIT,
     WORK_SIZE,
     add_neighbour,
     aligned,
@@ -55,7 +49,6 @@ __all__ = [
     "BELOW",
     "LEFT",
     "N_COUNTERS",
-    "N_LANES",
     "RIGHT",
     "GridLayout",
     "GridTables",
@@ -70,7 +63,6 @@ __all__ = [
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-N_LANES = 64
 ABOVE, BELOW, LEFT, RIGHT = range(4)
 
 
@@ -95,17 +87,7 @@ class GridLayout(NamedTuple):
 def directed_couplings(model: IsingModel, shape: tuple[int, int]) -> Floats:
     """Couplings of every site with those above, below, left and right of it, shape (4, rows, columns); 0 where none.
 
-    Raises
-    ------
-    ArgumentError
-        If the sites do not fill the grid, or an edge joins sites that are not neighbours on it, or on the torus.
-
-    Examples
-    --------
-    >>> model = IsingModel([[0, 1], [0, 2], [1, 3], [2, 3]], [1.0, 2.0, 3.0, 4.0], [0, 0, 0, 0])
-    >>> directed_couplings(model, (2, 2))[BELOW]
-    array([[2., 3.],
-           [0., 0.]])
+    Refused where the sites do not fill the grid, or an edge joins sites that are not neighbours on it, or on the torus.
     """
     rows, columns = _as_shape(shape)
     if rows * columns != model.n_sites:
@@ -137,19 +119,7 @@ def _as_shape(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def grid_layout(shape: tuple[int, int], wraps: tuple[bool, bool]) -> GridLayout:
-    """The layout with the fewest words; ``wraps`` says whether the last row, and column, is coupled with the first.
-
-    Raises
-    ------
-    ArgumentError
-        If a side that wraps around is odd: two colours are then not enough.
-
-    Examples
-    --------
-    >>> layout = grid_layout((64, 64), (True, True))
-    >>> layout.n_down, layout.n_across, layout.h, layout.w
-    (8, 8, 8, 8)
-    """
+    """The layout with the fewest words; ``wraps`` says whether the last row, and column, is coupled with the first."""
     for side, name in ((0, "rows"), (1, "columns")):
         if wraps[side] and shape[side] % 2:
             raise ArgumentError(
@@ -195,28 +165,15 @@ _SETTLE_EVERY = 2**N_COUNTERS - 1
 
 _ALL = 2**64 - 1
 _DIGITS = np.uint64(N_PLANES)
-_TO_UNIT = 2.0**-64
 
 
 @hot
-def advance_grid(
-    layout: Any,
-    tables: Any,
-    words: Any,
-    streams: Any,
-    work: Any,
-    tallies: Any,
-    sums: Any,
-    counts: Any,
-    n_sites: int,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> None:
-    """Sweep ``n_steps`` times, one colour after the other; ``tallies`` is empty without marginals."""
-    energy, magnetisation, up, packed = draws
+def advance_grid(layout: Any, tables: Any, run: Any, work: Any, tallies: Any, counts: Any, n_sites: int) -> None:
+    """Sweep, one colour after the other; ``tallies`` is empty without marginals."""
+    energy, magnetisation, up, packed = run.draws
+    words, streams, sums = run.state, run.streams, run.sums
     unsettled = 0
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         _renew_halo(layout, words)
         for b in range(layout.n_first):
             _draw_batch(layout, tables, b, words, streams, work, tallies)
@@ -224,14 +181,14 @@ def advance_grid(
         for b in range(layout.n_first, layout.batches.shape[0]):
             _draw_batch(layout, tables, b, words, streams, work, tallies)
         unsettled += 1
-        if tallies.size > 0 and (unsettled == _SETTLE_EVERY or step % thin == 0):
+        if tallies.size > 0 and (unsettled == _SETTLE_EVERY or step % run.thin == 0):
             _settle(layout, tables, tallies, sums, counts, unsettled)
             unsettled = 0
-        if step % thin == 0:
-            kept = step // thin - 1
+        if step % run.thin == 0:
+            kept = step // run.thin - 1
             _renew_halo(layout, words)
             energy[kept], magnetisation[kept] = _measure(layout, tables, words, n_sites)
-            _record(layout, words, sums, thin, up[kept], packed[kept])
+            _record(layout, words, sums, run.thin, up[kept], packed[kept])
 
 
 @inlined
@@ -337,7 +294,7 @@ def _settle(layout: Any, tables: Any, tallies: Any, sums: Any, counts: Any, larg
                         counts[lane] += ((digit >> np.uint64(lane)) & np.uint64(1)) << np.uint64(d)
                 for lane in range(64):
                     threshold = tables.thresholds[tables.table[64 * word + lane] + m]
-                    sums[64 * word + lane] += float(counts[lane]) * (float(threshold) * _TO_UNIT)
+                    sums[64 * word + lane] += float(counts[lane]) * (float(threshold) * TO_UNIT)
     tallies[:] = 0
 
 
@@ -519,16 +476,13 @@ class IsingGrid(IsingBase):
     def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
         layout, tables = self._laid_out
         n, n_words, is_site = self.model.n_sites, len(layout.site), layout.site >= 0
-        words, streams = np.zeros(layout.spare + 1, dtype=np.uint64), aligned(state.streams)
+        words = np.zeros(layout.spare + 1, dtype=np.uint64)
         words[:n_words] = pack_lanes(is_site & (state.spins[layout.site] > 0))
         n_tallies = len(layout.batches) * tables.n_classes * N_COUNTERS * 8 if self.marginals else 0
-        draws = self._empty_draws(n_steps)
-        advance_grid(
-            layout, tables, words, streams, aligned_zeros(WORK_SIZE), aligned_zeros(n_tallies),
-            np.zeros(n_words * N_LANES), np.zeros(N_LANES, dtype=np.uint64), n, n_steps, self.thin,
-            tuple(draws.values()),
-        )  # fmt: skip
+        run, draws = self._begin_run(words, aligned(state.streams), n_steps, n_words * N_LANES)
+        counts = np.zeros(N_LANES, dtype=np.uint64)
+        advance_grid(layout, tables, run, aligned_zeros(WORK_SIZE), aligned_zeros(n_tallies), counts, n)
         bits = (words[:n_words, None] >> np.arange(N_LANES, dtype=np.uint64)) & np.uint64(1)
         spins = np.empty(n, dtype=np.int8)
         spins[layout.site[is_site]] = 2 * bits[is_site].astype(np.int8) - 1
-        return SpinState(spins, streams.copy()), draws, {"updates": n * n_steps}
+        return SpinState(spins, run.streams.copy()), draws, {"updates": n * n_steps}
