@@ -194,7 +194,7 @@ def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -
 
 
 def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Explanation:
-    from doxa.inference.by_cooling import coldest
+    from doxa.inference.annealing import coldest
 
     found = coldest(network, evidence, sweeps, restarts, seed)
     states = {name: network.states[v][found.row[v]] for v, name in enumerate(network.names)}

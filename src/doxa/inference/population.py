@@ -22,7 +22,7 @@ from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
 from doxa.sampling.importance import ImportanceSample
 
-__all__ = ["HOPELESS", "Begun", "Population", "looking", "spread", "vouched"]
+__all__ = ["HOPELESS", "Around", "Begun", "Population", "looking", "spread", "vouched"]
 
 Floats = NDArray[np.float64]
 
@@ -162,12 +162,10 @@ def _farthest(chosen: list[NDArray[np.int64]], rows: NDArray[Any], n: int) -> li
     return chosen
 
 
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A sampler whose chains begin where they are told."""
+class Around:
+    """A sampler around another, whose answers it passes on."""
 
     sampler: Any
-    rows: NDArray[np.int64]  # (n_chains, n_variables), for the sampler's ``begin``
 
     @property
     def thin(self) -> int:
@@ -184,13 +182,25 @@ class Begun:
         """The sampler's own start."""
         return self.sampler.init(rng)
 
-    def start(self, number: int, rng: np.random.Generator) -> Any:
-        """Where chain ``number`` begins."""
-        return self.sampler.begin(self.rows[number % len(self.rows)], rng)
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """Where a chain is that stands at these states."""
+        return self.sampler.begin(states, rng)
 
     def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> Any:
         """The sampler's run."""
         return self.sampler.run(state, n_steps, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Begun(Around):
+    """A sampler whose chains begin where they are told."""
+
+    sampler: Any
+    rows: NDArray[np.int64]  # (n_chains, n_variables), for the sampler's ``begin``
+
+    def start(self, number: int, rng: np.random.Generator) -> Any:
+        """Where chain ``number`` begins."""
+        return self.begin(self.rows[number % len(self.rows)], rng)
 
 
 def vouched(

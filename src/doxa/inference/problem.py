@@ -24,29 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
+from doxa.inference.flat import ancestral, connected_parts, over
 from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor
 
-__all__ = ["Problem", "ancestral", "connected_parts", "merged", "parents_first", "prepare"]
-
-
-def ancestral(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int]:
-    """Return ``nodes`` and all their ancestors.
-
-    Examples
-    --------
-    >>> sorted(ancestral([(), (0,), (1,), (1,)], [3]))
-    [0, 1, 3]
-    """
-    found = set(nodes)
-    waiting = list(found)
-    while waiting:
-        new = [p for p in parents[waiting.pop()] if p not in found]
-        found.update(new)
-        waiting += new
-    return found
+__all__ = ["Problem", "merged", "parents_first", "prepare"]
 
 
 def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tuple[int, ...]:
@@ -71,28 +55,6 @@ def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tup
             if not waiting[child]:
                 order.append(child)
     return tuple(order)
-
-
-def connected_parts(variables: Iterable[int], factors: Iterable[Factor]) -> dict[int, int]:
-    """Return for every variable one that stands for all those that factors connect it to.
-
-    Examples
-    --------
-    >>> pair = np.zeros((2, 2))
-    >>> connected_parts([0, 1, 2, 3], [Factor((0, 2), pair), Factor((3, 2), pair)])
-    {0: 2, 1: 1, 2: 2, 3: 2}
-    """
-    owner = {v: v for v in variables}
-
-    def root(v: int) -> int:
-        while owner[v] != v:
-            owner[v] = v = owner[owner[v]]
-        return v
-
-    for factor in factors:
-        for v in factor.variables[1:]:
-            owner[root(factor.variables[0])] = root(v)
-    return {v: root(v) for v in owner}
 
 
 def merged(factors: Iterable[Factor]) -> list[Factor]:
@@ -124,11 +86,7 @@ def merged(factors: Iterable[Factor]) -> list[Factor]:
 def _sum(host: Factor, guests: Sequence[Factor]) -> Factor:
     total = host.log_values.copy()
     for variables, log_values in guests:
-        places = [host.variables.index(v) for v in variables]
-        shape = [1] * total.ndim
-        for place, size in zip(places, log_values.shape, strict=True):
-            shape[place] = size
-        total += log_values.transpose(np.argsort(places)).reshape(shape)
+        total += over(log_values, variables, host.variables)
     return Factor(host.variables, total)
 
 
@@ -311,7 +269,8 @@ def prepare(
         raise impossible(network, given, lambda part: _is_possible(network, part))
     factors, states, fixed, log_constant = reduced
     free = [v for v in relevant if v not in fixed]
-    part = connected_parts(free, factors)
+    parts = connected_parts(free, [factor.variables for factor in factors])
+    part = {v: k for k, own in enumerate(parts) for v in own}
     wanted = {part[v] for v in asked if v in part}
     sides = []
     for side in (True, False):

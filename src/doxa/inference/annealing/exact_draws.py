@@ -35,6 +35,7 @@ from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
 from doxa.inference.annealing.spins import N_CHAINS, SpinPath, any_bit, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
+from doxa.inference.flat import over
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (
     MASKS,
@@ -336,7 +337,7 @@ def _eliminate(
         others = axes[1:]
         product = how.read(np.zeros([n_states[variable]] + [1] * len(others)))
         for scope, values in own:  # small ones first
-            product = how.multiply(product, _aligned(values, scope, axes))
+            product = how.multiply(product, over(values, scope, axes))
         peak = float(product.max())
         if not peak > how.least:
             return None
@@ -356,13 +357,6 @@ def _draw_back(
         sums = np.cumsum(columns, axis=0)
         states[:, variable] = np.minimum((sums <= rng.random(n) * sums[-1]).sum(axis=0), len(table) - 1)
     return states
-
-
-def _aligned(values: Floats, scope: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
-    """A view with the axes in order, and axes of length 1 for variables it is not over."""
-    order = sorted(range(len(scope)), key=lambda k: axes.index(scope[k]))
-    sizes = dict(zip(scope, values.shape, strict=True))
-    return values.transpose(order).reshape([sizes.get(v, 1) for v in axes])
 
 
 def _order(n_states: Sequence[int], factors: Sequence[Factor], most: float = math.inf) -> tuple[list[int], int]:

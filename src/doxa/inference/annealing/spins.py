@@ -158,24 +158,25 @@ def draw_base(thresholds: Any, state: Any, streams: Any, work: Any) -> None:
         store(state, N_WORDS * i, _below(thresholds, i, 1, streams, work))
 
 
+class Chains(NamedTuple):
+    """512 chains, and work space."""
+
+    state: NDArray[np.uint64]
+    streams: NDArray[np.uint64]
+    work: NDArray[np.uint64]
+    thresholds: NDArray[np.uint64]
+    odds: NDArray[np.float64]
+
+
 @hot
 def anneal_spins(
-    spins: Any,
-    betas: Any,
-    is_reversed: bool,
-    sweeps: int,
-    thresholds: Any,
-    state: Any,
-    streams: Any,
-    work: Any,
-    odds: Any,
-    log_weights: Any,
-    variances: Any,
+    spins: Any, betas: Any, is_reversed: bool, sweeps: int, chains: Any, log_weights: Any, variances: Any
 ) -> None:
     """Take 512 chains along ``betas``, in place; ``variances`` gets that of the log weights after every step.
 
     Log weights grow by the log of the ratio of two neighbouring distributions, the one of larger beta above.
     """
+    state, streams, work, thresholds, odds = chains
     for k in range(1, betas.size):
         _add_energy(spins, abs(betas[k] - betas[k - 1]), state, work, log_weights)
         variances[k - 1] = _variance(log_weights)
@@ -278,6 +279,7 @@ def _add_where(bits: Any, value: float, sums: Any, first: int) -> None:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 _FROZEN = 1e9  # inverse temperature at which nothing but ties is left to chance
 _CLIMBS = 20  # sweeps there
@@ -443,21 +445,13 @@ class SpinPath:
         return flat.forward(np.concatenate([[0.0], betas, np.full(_CLIMBS, _FROZEN)]), rng)[1]
 
     def _anneal(
-        self,
-        betas: Floats,
-        is_reversed: bool,
-        sweeps: int,
-        state: NDArray[np.uint64],
-        streams: NDArray[np.uint64],
-        work: NDArray[np.uint64],
+        self, betas: Floats, is_reversed: bool, sweeps: int, state: Words, streams: Words, work: Words
     ) -> tuple[Floats, NDArray[np.uint8], Floats]:
         log_weights = np.full(N_CHAINS, self.log_z0)
         variances = np.empty(len(betas) - 1)
         thresholds = np.zeros(self.arrays.n_thresholds, dtype=np.uint64)
-        anneal_spins(
-            self.arrays, betas, is_reversed, sweeps, thresholds, state, streams, work, np.empty(64), log_weights,
-            variances,
-        )  # fmt: skip
+        chains = Chains(state, streams, work, thresholds, np.empty(64))
+        anneal_spins(self.arrays, betas, is_reversed, sweeps, chains, log_weights, variances)
         return log_weights, unpack_spins(state), variances
 
     def thresholds(self) -> NDArray[np.uint64]:

@@ -27,7 +27,6 @@ table that it is in: the cell of state s is ``at + s * stride`` plus the strides
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
+from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
 from doxa.inference.spins.words import fresh_streams, uniform
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
@@ -65,21 +65,15 @@ __all__ = [
 
 @hot
 def anneal_tables(
-    tables: Any,
-    betas: Any,
-    is_reversed: bool,
-    sweeps: int,
-    states: Any,
-    streams: Any,
-    work: Any,
-    log_weights: Any,
-    sums: Any,
+    tables: Any, betas: Any, is_reversed: bool, sweeps: int, states: Any, streams: Any, work: Any, weights: Any
 ) -> None:
     """Take particles, the rows of ``states``, along ``betas``, in place.
 
-    Log weights grow by the log of the ratio of two neighbouring distributions, the one of larger beta above.  Row k of
-    ``sums`` gets the sum of the log weights after step k, counted from their first values, and that of their squares.
+    ``weights`` are log weights and sums.  The first grow by the log of the ratio of two neighbouring distributions, the
+    one of larger beta above; row k of the sums gets that of the log weights after step k, counted from their first
+    values, and that of their squares.
     """
+    log_weights, sums = weights
     n = log_weights.size
     first = log_weights[0]
     for k in range(1, betas.size):
@@ -236,48 +230,31 @@ def lay_out(n_states: Sequence[int], parts: Sequence[Part]) -> Tables:
     """
     parts = [part for part in parts if part.variables]
     sizes = [part.low.size for part in parts]
-    first = list(itertools.accumulate(sizes, initial=0))[:-1]
-    strides = [_strides(part.low.shape) for part in parts]
+    first = starts_of(sizes)[:-1]
+    strides = [strides_of(part.low.shape).tolist() for part in parts]
     links: list[list[tuple[int, int, list[tuple[int, int]]]]] = [[] for _ in n_states]
-    for cell, part, own in zip(first, parts, strides, strict=True):
+    for cell, part, own in zip(first.tolist(), parts, strides, strict=True):
         scope = list(zip(part.variables, own, strict=True))
         for variable, stride in scope:
             links[variable].append((cell, stride, [pair for pair in scope if pair[0] != variable]))
     flat = [link for group in links for link in group]
     others = [pair for _, _, pairs in flat for pair in pairs]
     return Tables(
-        _whole(n_states),
-        _joined([part.low for part in parts]),
-        _joined([part.rise for part in parts]),
-        _joined([part.zero for part in parts]).astype(np.bool_),
-        _whole(first),
-        _ends([len(part.variables) for part in parts]),
-        _whole([variable for part in parts for variable in part.variables]),
-        _whole([stride for own in strides for stride in own]),
-        _ends([len(group) for group in links]),
-        _whole([cell for cell, _, _ in flat]),
-        _whole([stride for _, stride, _ in flat]),
-        _ends([len(pairs) for _, _, pairs in flat]),
-        _whole([variable for variable, _ in others]),
-        _whole([stride for _, stride in others]),
+        joined([n_states]),
+        end_to_end(part.low for part in parts),
+        end_to_end(part.rise for part in parts),
+        end_to_end(part.zero for part in parts).astype(np.bool_),
+        first,
+        starts_of([len(part.variables) for part in parts]),
+        joined(part.variables for part in parts),
+        joined(strides),
+        starts_of([len(group) for group in links]),
+        joined([[cell for cell, _, _ in flat]]),
+        joined([[stride for _, stride, _ in flat]]),
+        starts_of([len(pairs) for _, _, pairs in flat]),
+        joined([[variable for variable, _ in others]]),
+        joined([[stride for _, stride in others]]),
     )
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    """Cells from one state to the next, by axis; the last varies fastest."""
-    return list(itertools.accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
-
-
-def _whole(values: Sequence[int]) -> Integers:
-    return np.array(values, dtype=np.int64)
-
-
-def _ends(lengths: Sequence[int]) -> Integers:
-    return _whole(list(itertools.accumulate(lengths, initial=0)))
-
-
-def _joined(arrays: Sequence[NDArray[np.generic]]) -> Floats:
-    return np.concatenate([np.zeros(0), *[array.ravel() for array in arrays]])
 
 
 Conditional = tuple[int, tuple[int, ...], Floats]  # child, variables of the axes, log probabilities
@@ -530,6 +507,7 @@ class TablePath:
         n = len(states)
         log_weights, sums = np.full(n, self.log_z0), np.zeros((len(betas) - 1, 2))
         work = np.empty(max(self.n_states))
-        anneal_tables(self.tables, betas, is_reversed, sweeps, states, fresh_streams(rng), work, log_weights, sums)
+        weights = log_weights, sums
+        anneal_tables(self.tables, betas, is_reversed, sweeps, states, fresh_streams(rng), work, weights)
         mean = sums[:, 0] / n
         return log_weights, states, np.maximum(sums[:, 1] / n - mean**2, 0.0) * n / max(n - 1, 1)

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.inference.flat import connected_parts
 from doxa.inference.gibbs.supports import Block, Supports, check_block, check_covered, check_factors, check_n_states
 from doxa.models.factors import Factor
 
@@ -111,8 +112,7 @@ def deterministic_blocks(
     relations = [_check_relation(i, relation, given) for i, relation in enumerate(determined)]
     supports = Supports.of(sizes, given)
     group: dict[int, Block] = {v: (v,) for v in range(len(sizes))}
-    whole = _components([_scope(relation) for relation in relations])
-    for component in whole:
+    for component in connected_parts(range(len(sizes)), [_scope(relation) for relation in relations]):
         if supports.configurations(component, most) is not None:
             group |= dict.fromkeys(component, component)
     blocks: list[Block] = []
@@ -154,16 +154,6 @@ def _check_relation(i: int, relation: Relation, factors: Sequence[Factor]) -> Re
             "relations are those of these factors"
         )
     return variable, tuple(others), f
-
-
-def _components(scopes: Iterable[Block]) -> list[Block]:
-    """Sets of variables that scopes hold together."""
-    found: list[set[int]] = []
-    for scope in scopes:
-        touched = [component for component in found if not component.isdisjoint(scope)]
-        found = [component for component in found if component.isdisjoint(scope)]
-        found.append(set(scope).union(*touched))
-    return [tuple(sorted(component)) for component in found]
 
 
 def scope_blocks(

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.inference.flat import connected_parts
 from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
 from doxa.inference.gibbs.supports import (
     Block,
@@ -234,21 +235,8 @@ def listed_part(part: Part, supports: Supports) -> Codes | None:
 
 def _parts(folded: Folded) -> list[Block]:
     """Variables of two states or more, by what zeros hold together."""
-    owner = {v: v for v, left in enumerate(folded.left) if len(left) > 1}
-
-    def root(v: int) -> int:
-        while owner[v] != v:
-            v = owner[v]
-        return v
-
-    for support in folded.supports.supports:
-        scope = [v for v in support.variables if v in owner]
-        for v in scope[1:]:
-            owner[root(v)] = root(scope[0])
-    found: dict[int, list[int]] = {}
-    for v in owner:
-        found.setdefault(root(v), []).append(v)
-    return [tuple(variables) for variables in found.values()]
+    several = {v: None for v, left in enumerate(folded.left) if len(left) > 1}
+    return connected_parts(several, [[v for v in own.variables if v in several] for own in folded.supports.supports])
 
 
 def _look_at(

@@ -235,33 +235,34 @@ HEADROOM = 30.0  # nats a weight may exceed the reference by: its fourth power i
 TO_UNIT = 2.0**-53
 
 
-def work_space(n_rows: int) -> tuple[NDArray[Any], ...]:
-    """Codes, random words, uniform numbers, powers of weights and logs of their three parts, of a batch."""
-    codes = np.zeros((n_rows, BATCH), dtype=np.int32)
-    words = np.empty(BATCH, dtype=np.uint64)
-    return codes, words, np.empty(BATCH), np.empty((BATCH, N_POWERS)), np.empty((3, BATCH))
+class Space(NamedTuple):
+    """Work space of a batch."""
+
+    codes: NDArray[np.int32]  # (n_rows, BATCH)
+    words: NDArray[np.uint64]  # random
+    uniforms: Floats
+    powers: Floats  # (BATCH, N_POWERS) of the weights
+    logs: Floats  # (3, BATCH) of their three parts
+
+
+def work_space(n_rows: int) -> Space:
+    """Work space for programs of so many rows."""
+    codes, words = np.zeros((n_rows, BATCH), dtype=np.int32), np.empty(BATCH, dtype=np.uint64)
+    return Space(codes, words, np.empty(BATCH), np.empty((BATCH, N_POWERS)), np.empty((3, BATCH)))
 
 
 @hot
 def draw_block(
-    own: Any,
-    plain: Any,
-    period: int,
-    streams: Any,
-    space: Any,
-    log_constant: float,
-    sums: Any,
-    log_weights: Any,
-    kept_rows: Any,
-    kept: Any,
+    programs: Any, period: int, log_constant: float, streams: Any, space: Any, sums: Any, log_weights: Any, asked: Any
 ) -> float:
     """Draw as many times as ``log_weights`` is long, a multiple of `BATCH`; return the reference (nats) of the sums.
 
-    Every ``period``-th batch is drawn by ``plain``, none if it is 0.  ``sums`` (lanes, cells, powers) begins at 0 and
-    gets the powers 1 to 4 of exp(log weight - reference), which is -inf where every weight is 0.  Rows ``kept_rows`` of
-    the codes go to ``kept``, shape (rows, draws).
+    Of the two programs, every ``period``-th batch is drawn by the second, none if it is 0.  ``sums`` (lanes, cells,
+    powers) begins at 0 and gets the powers 1 to 4 of exp(log weight - reference), which is -inf where every weight is
+    0.  What is ``asked`` for are rows of the codes, and where they go, shape (rows, draws).
     """
-    codes, powers, logs = space[0], space[3], space[4]
+    (own, plain), (kept_rows, kept) = programs, asked
+    codes, powers, logs = space.codes, space.powers, space.logs
     reference = -math.inf
     for begin in range(0, log_weights.size, BATCH):
         logs[:] = 0.0
@@ -317,7 +318,7 @@ def _weigh(logs: Any, period: int, log_constant: float, found: Any) -> None:
 @hot
 def _step(program: Any, s: int, streams: Any, space: Any) -> None:
     """The configurations of a step's parents, its draws, and what it does to the weights."""
-    codes, words, uniforms = space[0], space[1], space[2]
+    codes, words, uniforms = space.codes, space.words, space.uniforms
     first, end = program.starts[s], program.starts[s + 1]
     row = codes[program.configuration_rows[s]]
     if first == end:
@@ -342,7 +343,7 @@ def _step(program: Any, s: int, streams: Any, space: Any) -> None:
             else:
                 _draw(program.thresholds[program.thresholds_at[s] :], k, row, uniforms, states)
     if program.ratios_at[s] >= 0:
-        logs = space[4][program.ratio_sums[s]]
+        logs = space.logs[program.ratio_sums[s]]
         ratios = program.ratios[program.ratios_at[s] :]
         if k == 1:
             for t in range(BATCH):

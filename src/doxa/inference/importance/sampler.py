@@ -240,10 +240,9 @@ class NetworkSampler:
         compiled = self.compiled
         streams = fresh_streams(np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key)))
         period = round(1 / self.proposal.defence) if self.proposal.defence else 0
-        return draw_block(
-            compiled.own, compiled.plain, period, streams, work_space(compiled.n_rows),
-            self.proposal.layout.log_constant, sums, log_weights, kept_rows, kept,
-        )  # fmt: skip
+        programs, log_constant = (compiled.own, compiled.plain), self.proposal.layout.log_constant
+        space, asked = work_space(compiled.n_rows), (kept_rows, kept)
+        return draw_block(programs, period, log_constant, streams, space, sums, log_weights, asked)
 
 
 def _block(sampler: NetworkSampler, k: int, entropy: int) -> Tally:

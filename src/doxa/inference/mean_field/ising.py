@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.fit import Climb, MeanField, Start, best_of, check_search
+from doxa.inference.mean_field.fit import MeanField, best_climb, check_search
 from doxa.models.ising import IsingNetwork
 
 __all__ = [
@@ -97,7 +97,6 @@ _Floats = NDArray[np.float64]
 _KINDS = ("uniform", "tempered", "up", "down")
 _NEAR = 0.99  # mean of a spin where a start is up or down
 _LEVELS, _SWEEPS, _OFF = 20, 3, 0.02  # of the tempered start
-_ROUNDING = 1e-12
 
 
 class _Neighbours(NamedTuple):
@@ -241,18 +240,14 @@ def ising_mean_field(
     for k, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
         kind = _KINDS[k] if k < len(_KINDS) else "random"
         begins.append((kind, _begin(problem, kind, np.random.default_rng(child))))
-    climbs = [(kind, _climb(problem, m, tolerance, max_sweeps)) for kind, m in begins]
-    best = climbs[best_of([found.bounds[-1] for _, found in climbs])][1]
+    best, search = best_climb(problem, begins, tolerance, max_sweeps)
     return IsingMeanField(
         marginals=np.stack([(1 - best.q) / 2, (1 + best.q) / 2], axis=1),
-        log_z_bound=float(best.bounds[-1]),
-        bounds=best.bounds,
-        converged=best.converged,
-        starts=tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs),
         entropy=problem.entropy(best.q),
         exact=not network.couplings.any(),
         method="mean field",
         magnetisation=best.q,
+        **search,
     )
 
 
@@ -277,17 +272,6 @@ def _begin(problem: SpinProblem, kind: str, rng: np.random.Generator) -> _Floats
             for _ in range(_SWEEPS):
                 spin_sweep(*problem.neighbours, problem.network.fields, level, m)
     return m
-
-
-def _climb(problem: SpinProblem, m: _Floats, tolerance: float, max_sweeps: int) -> Climb:
-    trace, converged = [problem.elbo(m)], False
-    while not converged and len(trace) <= max_sweeps:
-        m, change = problem.step(m)
-        bound, size, _ = problem._bound(m)
-        assert bound >= trace[-1] - _ROUNDING * (1 + size), "the bound fell, which no update can do"
-        trace.append(max(bound, trace[-1]))  # the difference is rounding
-        converged = change <= tolerance
-    return Climb(m, np.array(trace), converged)
 
 
 def _check_start(start: ArrayLike, n: int) -> _Floats:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import joined, starts_of
 
 __all__ = [
     "Layout",
@@ -155,16 +156,16 @@ def lay_out(n_states: Sequence[int], scopes: Sequence[Scope], blocks: Sequence[t
     shapes = [tuple(int(n_states[v]) for v in block) for block in blocks]
     maps = [_map(shapes[b], [owner[v][1] for v in shared]) for b, _, shared in slots]
     return Layout(
-        block_start=_starts(math.prod(shape) for shape in shapes),
-        touching=_starts(len(mine) for mine in by_block),
+        block_start=starts_of(math.prod(shape) for shape in shapes),
+        touching=starts_of(len(mine) for mine in by_block),
         slot_factor=np.array([f for _, f, _ in slots], dtype=np.int64),
-        slot_start=_starts(math.prod(int(n_states[v]) for v in shared) for _, _, shared in slots),
-        map_start=_starts(len(m) for m in maps)[:-1],
-        maps=_joined(maps),
-        factor_start=_starts(len(order) for order in orders),
+        slot_start=starts_of(math.prod(int(n_states[v]) for v in shared) for _, _, shared in slots),
+        map_start=starts_of(len(m) for m in maps)[:-1],
+        maps=joined(maps),
+        factor_start=starts_of(len(order) for order in orders),
         factor_slots=np.array([number[b, f] for f, order in enumerate(orders) for b in order], dtype=np.int64),
-        entry_start=_starts(len(places) for places in entries),
-        entries=_joined(entries),
+        entry_start=starts_of(len(places) for places in entries),
+        entries=joined(entries),
     )
 
 
@@ -175,14 +176,6 @@ def _map(shape: tuple[int, ...], places: Sequence[int]) -> Positions:
     states = np.unravel_index(np.arange(math.prod(shape)), shape)
     kept = [states[place] for place in places]
     return np.asarray(np.ravel_multi_index(kept, [shape[place] for place in places]), dtype=np.int64)
-
-
-def _starts(sizes: Iterable[int]) -> Positions:
-    return np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64)
-
-
-def _joined(arrays: Sequence[Positions]) -> Positions:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
 
 
 _Floats = NDArray[np.float64]
@@ -252,7 +245,7 @@ def _reweigh(layout: Any, first: int, k: int, begin: int, target: int, work: Any
 
 
 @inlined
-def _next(layout: Any, first: int, k: int, at: Any) -> int:
+def next_entry(layout: Any, first: int, k: int, at: Any) -> int:
     """Go on to the factor's next configuration: the first axis that changed, or -1 at the end."""
     j = k - 1
     while j >= 0:
@@ -284,7 +277,7 @@ def _message(layout: Any, values: Any, base: int, factor: int, target: int, work
         if work.prefix[k] > 0.0:
             work.message[work.at[place]] += work.prefix[k] * values[base + layout.entries[entry]]
         entry += 1
-        changed = _next(layout, first, k, work.at)
+        changed = next_entry(layout, first, k, work.at)
 
 
 @hot
@@ -366,7 +359,7 @@ def _expected(layout: Any, values: Any, base: int, factor: int, work: Any) -> tu
             expected += term
             size += abs(term)
         entry += 1
-        changed = _next(layout, first, k, work.at)
+        changed = next_entry(layout, first, k, work.at)
     return expected, size
 
 
@@ -418,4 +411,4 @@ def add_counts(layout: Any, base: Any, q: Any, weights: Any, counts: Any, work: 
                 _reweigh(layout, first, k, changed, -1, work)
                 counts[base[row, factor] + layout.entries[entry]] += weights[row] * work.prefix[k]
                 entry += 1
-                changed = _next(layout, first, k, work.at)
+                changed = next_entry(layout, first, k, work.at)

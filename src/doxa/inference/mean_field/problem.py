@@ -14,7 +14,6 @@ is pushed a little at every level: symmetric networks have a saddle at the unifo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import end_to_end, starts_of, strides_of
 from doxa.inference.mean_field.layout import (
     Layout,
     Scope,
@@ -128,7 +128,7 @@ class MeanFieldProblem:
 
     def flat(self, tables: Sequence[ArrayLike]) -> _Floats:
         """Undo `tables`."""
-        return np.concatenate([np.zeros(0), *(np.asarray(table, dtype=np.float64).ravel() for table in tables)])
+        return end_to_end(np.asarray(table, dtype=np.float64) for table in tables)
 
     def marginals(self, q: _Floats) -> tuple[_Floats, ...]:
         """Distribution of every variable under q."""
@@ -197,10 +197,8 @@ def mean_field_problem(
     most = check_whole("max_block_states", max_block_states, 1)
     groups = check_blocks(sizes, () if blocks is None else blocks, max(most, max(sizes)))
     kept = [_check_factor(k, factor, sizes) for k, factor in enumerate(factors)]
-    scopes = [Scope(f.variables, _strides(f.log_values.shape)) for f in kept]
-    lengths = [f.log_values.size for f in kept]
-    values = np.concatenate([np.zeros(0), *(f.log_values.ravel() for f in kept)])
-    base = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if kept else np.zeros(0, dtype=np.int64)
+    scopes = [Scope(f.variables, tuple(strides_of(f.log_values.shape).tolist())) for f in kept]
+    values, base = end_to_end(f.log_values for f in kept), starts_of(f.log_values.size for f in kept)[:-1]
     return MeanFieldProblem(sizes, tuple(groups), lay_out(sizes, scopes, groups), values, base)
 
 
@@ -226,10 +224,6 @@ def _check_factor(k: int, factor: Factor, sizes: tuple[int, ...]) -> Factor:
     if np.isneginf(array).all():
         raise ArgumentError(f"factors[{k}] is -inf everywhere, so that every configuration has probability 0")
     return Factor(scope, array)
-
-
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 Kind: TypeAlias = Literal["given", "uniform", "tempered", "random"]

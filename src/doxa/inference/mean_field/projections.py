@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import over
 from doxa.inference.mean_field.fit import MeanField, mean_field
 from doxa.inference.mean_field.layout import check_blocks
 from doxa.models.factors import Factor
@@ -258,8 +259,7 @@ def enumerate_joint(n_states: Sequence[int], factors: Iterable[Factor]) -> tuple
         )
     total = np.zeros(shape)
     for variables, log_values in factors:
-        spread = np.asarray(log_values).transpose(np.argsort(variables)) if variables else np.asarray(log_values)
-        total += spread.reshape([n if v in variables else 1 for v, n in enumerate(shape)])
+        total += over(np.asarray(log_values), variables, range(len(shape)))
     most = total.max()
     if most == -np.inf:
         raise ArgumentError("factors give every configuration the probability 0; there is nothing to project")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
-from doxa.inference.mean_field.layout import Layout, fill_slots, scratch
+from doxa.inference.mean_field.layout import Layout, fill_slots, next_entry, scratch
 
 __all__ = [
     "FOUND",
@@ -128,19 +128,6 @@ def _is_alive(layout: Any, left: Any, first: int, k: int) -> bool:
     return True
 
 
-@inlined
-def _advance(layout: Any, left: Any, first: int, k: int) -> bool:
-    j = k - 1
-    while j >= 0:
-        slot = layout.factor_slots[first + j]
-        left.at[j] += 1
-        if left.at[j] < layout.slot_start[slot + 1] - layout.slot_start[slot]:
-            return True
-        left.at[j] = 0
-        j -= 1
-    return False
-
-
 @hot
 def _strike_slot(layout: Any, left: Any, slot: int, a: int) -> None:
     """Take away all states of a block that agree with a state of its slot."""
@@ -173,7 +160,7 @@ def propagate(layout: Any, values: Any, base: Any, left: Any) -> bool:
                 for i in range(k):
                     left.supported[layout.slot_start[layout.factor_slots[first + i]] + left.at[i]] = 1
             entry += 1
-            more = _advance(layout, left, first, k)
+            more = next_entry(layout, first, k, left.at) >= 0
         if not is_possible:
             _forget(left)
             return False
@@ -268,7 +255,7 @@ def cut_down(layout: Any, values: Any, base: Any, left: Any, kept: Any, slot_q: 
                         least = i
                 _strike_slot(layout, left, layout.factor_slots[first + least], left.at[least])
             entry += 1
-            more = _advance(layout, left, first, k)
+            more = next_entry(layout, first, k, left.at) >= 0
 
 
 _Floats = NDArray[np.float64]
