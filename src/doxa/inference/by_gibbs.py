@@ -1,6 +1,7 @@
-"""Marginals by Gibbs sampling: blocks join deterministic variables with their parents, and starts are possible.
+"""Marginals by chains over tables.
 
-Marginals by parallel tempering: chains on flatter networks lead the first one from mode to mode.
+Gibbs sampling: blocks join deterministic variables with their parents, and starts are possible.  Parallel tempering:
+chains on flatter networks lead the first one from mode to mode.
 """
 
 from __future__ import annotations
@@ -53,22 +54,8 @@ def answer_by_gibbs(
 ) -> Answer:
     """Marginals with Monte Carlo errors.
 
-    Parameters
-    ----------
-    network : DiscreteNetwork
-    evidence : Evidence
-    query : sequence of int
-    running : Running
-    starts : callable, optional
-        From the problem to possible states (n, n_free) to begin at, drawn nearly as they should be; else states are
-        searched for.
-    plan : Plan, optional
-        The user's own blocks and scan.
-
-    Raises
-    ------
-    NoStartError
-        If no possible state is found.
+    ``starts`` makes of the problem possible states (n, n_free) to begin at, drawn nearly as they should be; else states
+    are searched for.  ``plan`` has the user's own blocks and scan.
     """
     problem = prepare(network, evidence, query)
     asked = [problem.position[v] for v in query if v not in problem.fixed]
@@ -184,13 +171,7 @@ _NUMBERS_PER_SWEEP = 20  # that one more sweep between kept draws makes up for
 
 
 def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
-    """Marginals with Monte Carlo errors; the ladder is tuned by pilots and then frozen.
-
-    Raises
-    ------
-    ArgumentError
-        If no possible state is found to begin at.
-    """
+    """Marginals with Monte Carlo errors; the ladder is tuned by pilots and then frozen."""
     problem = prepare(network, evidence, query)
     alone = _alone(problem)
     known = {v: certain(problem.expand(v, alone.get(v))) for v in query if v in problem.fixed or v in alone}

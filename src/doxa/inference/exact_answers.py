@@ -51,15 +51,7 @@ class Explanation(NamedTuple):
 def answer_exactly(
     network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], budget: Budget | None = None
 ) -> Answer:
-    """Marginals of variables given evidence, and the log evidence.
-
-    Raises
-    ------
-    BudgetError
-        If it would cost more than ``budget``.
-    ImpossibleEvidenceError
-        If the evidence has probability zero.
-    """
+    """Marginals of variables given evidence, and the log evidence; BudgetError where that costs too much."""
     budget = Budget() if budget is None else budget
     refuse_wide_grids(network, evidence, budget)
     problem = prepare(network, evidence, query)
@@ -206,13 +198,7 @@ def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restart
 
 
 def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argument: str = "query") -> list[int]:
-    """Positions of the variables asked for: one by name, several, or all.
-
-    Raises
-    ------
-    ArgumentError
-        If a name is unknown or comes twice.
-    """
+    """Positions of the variables asked for: one by name, several, or all."""
     names = network.names
     if query is None:
         return list(range(len(names)))

@@ -41,39 +41,18 @@ _LEAST_ESS = 25.0  # effective particles below which a first look says nothing
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Weighted particles at the end of a path.
-
-    Made by `Population.annealed`.
-
-    Attributes
-    ----------
-    path : SpinPath or TablePath
-    states : ndarray of int, shape (n, n_variables)
-        Possible ones alone.
-    log_weights : ndarray of float, shape (n,)
-        Nats.
-    n_drawn : int
-        With those that ended at impossible states.
-    """
+    """Weighted particles at the end of a path; made by `Population.annealed`."""
 
     path: SpinPath | TablePath
-    states: NDArray[Any]
-    log_weights: Floats
-    n_drawn: int
+    states: NDArray[Any]  # (n, n_variables), possible ones alone
+    log_weights: Floats  # (n,), nats
+    n_drawn: int  # with those that ended at impossible states
 
     @classmethod
     def annealed(
         cls, path: SpinPath | TablePath, rng: np.random.Generator, times: int = 1, rows: int = _ROWS
     ) -> Population:
-        """Anneal particles, ``times`` as many as for a first look (there ``rows`` of tables).
-
-        Examples
-        --------
-        >>> found = Population.annealed(SpinPath([[0, 1]], 3.0, [0.1, 0.0]), np.random.default_rng(1))
-        >>> p = found.probabilities(np.array([0, 1]), np.array([1, 1]))  # exact: (1 + tanh(.1)) / 2, nearly the same
-        >>> bool((abs(p - 0.55) < 4 * found.error_at(p)).all()), bool(found.ess > 200)
-        (True, True)
-        """
+        """Anneal particles, ``times`` as many as for a first look (there ``rows`` of tables)."""
         is_fast = isinstance(path, SpinPath)
         n, n_steps = (_SPINS, _SPIN_STEPS) if is_fast else (rows, _ROW_STEPS)
         if is_fast or times > 1:
@@ -118,13 +97,8 @@ class Population:
     def apart(self, n: int, rng: np.random.Generator, first: Sequence[NDArray[np.int64]] = ()) -> NDArray[np.int64]:
         """Places to begin for n chains, shape (n, n_variables): far from each other, none of them hopeless.
 
-        Parameters
-        ----------
-        n : int
-        rng : numpy.random.Generator
-            Draws the first particle by its weight; each that follows differs in the most variables from those before.
-        first : sequence of ndarray
-            Places that half of the chains, or more if there are no particles, begin at.
+        Half of the chains, or more if there are no particles, begin at those given.  The first particle is drawn by its
+        weight; each that follows differs in the most variables from those before.
         """
         chosen = [np.asarray(row, dtype=np.int64) for row in first[: -(-n // 2)]]
         if len(self.states):
@@ -142,13 +116,7 @@ def looking(running: Running) -> np.random.Generator:
 
 
 def spread(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Of rows, the first and those that differ most from each other, shape (n, n_variables) or (0, 0).
-
-    Examples
-    --------
-    >>> spread(np.array([[0, 0, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]]), 2).tolist()
-    [[0, 0, 0], [1, 1, 1]]
-    """
+    """Of rows, the first and those that differ most from each other, shape (n, n_variables) or (0, 0)."""
     return np.array(_farthest([rows[0]], rows, n)) if len(rows) else np.empty((0, 0), np.int64)
 
 
@@ -211,21 +179,8 @@ def vouched(
     name_of: Callable[[int], str],
     rng: np.random.Generator,
 ) -> ChainRun:
-    """The run of chains, held against the population where they agree.
+    """The run of chains, whose quantities are of given columns and values, held against the population if they agree.
 
-    Parameters
-    ----------
-    run : ChainRun
-    population : Population
-    columns, values : ndarray of int
-        Variable and state of each of the run's quantities.
-    name_of : callable
-        What each is called.
-    rng : numpy.random.Generator
-        Of the second look.
-
-    Notes
-    -----
     Where a quantity is further off than one in twenty right runs would have it, a population eight times as large,
     which had no part in the suspicion, decides; where its weights are no good either, nobody can tell.
     """

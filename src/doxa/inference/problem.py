@@ -6,8 +6,6 @@ evidence, with nothing approximated:
 
 .. math:: p(x_V, e) = \exp(c) \prod_f \exp \ell_f(x_f).
 
-What a question does not depend on: barren nodes, unconnected parts, factors within factors.
-
 In a directed network, a node that is neither observed nor asked for, and has no descendant that is, sums to one and can
 be left out, together with its table.  What is then not connected to the question by factors, observed variables having
 been cut out of them, is independent of it given the evidence: it counts in the log evidence alone.
@@ -34,13 +32,7 @@ __all__ = ["Problem", "merged", "parents_first", "prepare"]
 
 
 def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tuple[int, ...]:
-    """Return ``nodes`` with parents before children; ties as given.
-
-    Examples
-    --------
-    >>> parents_first([(1,), (2,), ()], [0, 1, 2])
-    (2, 1, 0)
-    """
+    """Return ``nodes`` with parents before children; ties as given."""
     waiting = dict.fromkeys(nodes, 0)
     children: dict[int, list[int]] = {}
     for node in waiting:
@@ -61,12 +53,6 @@ def merged(factors: Iterable[Factor]) -> list[Factor]:
     """Add every factor to the smallest one that has all its variables, if there is one.
 
     What is merged with what depends on variables and shapes alone, not on values; arguments are left as they are.
-
-    Examples
-    --------
-    >>> [factor] = merged([Factor((1,), np.array([1.0, 2.0])), Factor((0, 1), np.zeros((2, 2)))])
-    >>> factor.variables, factor.log_values.tolist()
-    ((0, 1), [[1.0, 2.0], [1.0, 2.0]])
     """
     hosts: list[Factor] = []
     guests: dict[int, list[Factor]] = {}
@@ -95,40 +81,20 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A list of factors over the variables that are still free, and how they lie in the network.
+    """A list of factors over the variables that are still free, and how they lie in the network; made by `prepare`.
 
-    Made by `prepare`.  "Variable" without more is a position in the network; the factors number the free variables
-    from 0, in the order of ``variables``.
-
-    Attributes
-    ----------
-    variables : tuple of int
-        Free variables, increasing.
-    states : tuple of ndarray of int
-        For each of them, the network's positions of the states that are left: at least two, increasing.
-    factors : tuple of Factor
-        No scope lies within another; every free variable is in one at least.
-    fixed : mapping of int to int
-        Variables, of the network, with one state left: observed, or implied by what was.
-    log_constant : float
-        What is not in the factors, in nats.
-    barren : tuple of int
-        Variables left out because nothing observed or asked depends on them, parents before children: given the
-        others, they follow their tables.
-    rest : Problem or None
-        Free variables that the evidence makes independent of those asked for; its ``log_constant`` is 0.
-    sizes : tuple of int
-        Numbers of states in the network, of all its variables.
+    "Variable" without more is a position in the network; the factors number the free variables from 0, in the order of
+    ``variables``.
     """
 
-    variables: tuple[int, ...]
-    states: tuple[Positions, ...]
-    factors: tuple[Factor, ...]
-    fixed: Mapping[int, int]
-    log_constant: float
-    barren: tuple[int, ...]
-    rest: Problem | None
-    sizes: tuple[int, ...]
+    variables: tuple[int, ...]  # free ones, increasing
+    states: tuple[Positions, ...]  # of each of them, the network's positions of those left: at least two, increasing
+    factors: tuple[Factor, ...]  # no scope lies within another; every free variable is in one at least
+    fixed: Mapping[int, int]  # variables with one state left: observed, or implied by what was
+    log_constant: float  # what is not in the factors, nats
+    barren: tuple[int, ...]  # left out as nothing observed or asked depends on them, parents first: they follow tables
+    rest: Problem | None  # free variables that the evidence makes independent of those asked for; its constant is 0
+    sizes: tuple[int, ...]  # numbers of states in the network, of all its variables
 
     @property
     def n_states(self) -> tuple[int, ...]:
@@ -156,18 +122,7 @@ class Problem:
         return replace(self, variables=variables, states=every, factors=tuple(factors), rest=None)
 
     def expand(self, variable: int, probabilities: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the distribution of a variable over all its states in the network.
-
-        Parameters
-        ----------
-        variable : int
-        probabilities : array_like, shape (..., n_states left), optional
-            Of a free variable; those of a fixed one are known.
-
-        Returns
-        -------
-        ndarray, shape (..., n_states in the network)
-        """
+        """The distribution of a variable, free or known, over all its states in the network, (..., n_states)."""
         if variable in self.fixed:
             known = np.zeros(self.sizes[variable])
             known[self.fixed[variable]] = 1.0
@@ -178,17 +133,7 @@ class Problem:
         return full
 
     def decode(self, rows: ArrayLike) -> Positions:
-        """Return rows over the network's variables; -1 for those that are neither free here nor fixed.
-
-        Parameters
-        ----------
-        rows : array_like of int, shape (n, n_free)
-            Numbers of the states left.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_variables)
-        """
+        """Rows over the network's variables from rows (n, n_free); -1 for those neither free here nor fixed."""
         codes = np.asarray(rows)
         full = np.full((len(codes), len(self.sizes)), -1, dtype=np.intp)
         for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
@@ -198,17 +143,7 @@ class Problem:
         return full
 
     def encode(self, rows: ArrayLike) -> Positions:
-        """Undo `decode`: -1 where a state is not left.
-
-        Parameters
-        ----------
-        rows : array_like of int, shape (n, n_variables)
-            Positions of the network's states.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_free)
-        """
+        """Undo `decode`: -1 where a state is not left."""
         full = np.asarray(rows)
         codes = np.empty((len(full), len(self.variables)), dtype=np.intp)
         for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
@@ -225,40 +160,12 @@ def prepare(
     *,
     propagate: bool = True,
 ) -> Problem:
-    """Reduce a network to what a question depends on.
+    """Reduce a network to what a question depends on; ImpossibleEvidenceError where the evidence is found to be so.
 
-    Parameters
-    ----------
-    network : DiscreteNetwork
-        Barren nodes are left out where it is a `CategoricalNetwork`.
-    evidence : Evidence, optional
-    query : iterable of int, optional
-        Variables asked for; all when left out, so that none is barren.  With ``()`` and directed networks, what is
-        left is the evidence and its ancestors, all of it in ``rest``: `Problem.whole` has it together.
-    propagate : bool, default=True
-        Whether impossible states are struck out.  Without it, variables and shapes of the factors depend on which
-        variables are observed or asked for and not on what was observed.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ImpossibleEvidenceError
-        If the evidence is found to have probability zero.  Not all such evidence is found here.
-
-    Examples
-    --------
-    >>> from doxa.models import Dag
-    >>> dag = Dag.from_edges([("rain", "wet"), ("wet", "slippery")])
-    >>> yes_no = dict.fromkeys(dag.names, ["no", "yes"])
-    >>> tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]], "slippery": [[1.0, 0.0], [0.5, 0.5]]}
-    >>> problem = prepare(CategoricalNetwork(dag, tables, yes_no), Evidence({1: 1}, {}), [0])
-    >>> problem.variables, problem.fixed, problem.barren
-    ((0,), {1: 1}, (2,))
-    >>> np.exp(problem.factors[0].log_values)
-    array([0.08, 0.2 ])
+    ``query`` are variables asked for; all when left out, so that none is barren.  With ``()`` and directed networks,
+    what is left is the evidence and its ancestors, all of it in ``rest``: `Problem.whole` has it together.  Without
+    ``propagate`` impossible states are not struck out, and variables and shapes of the factors depend on which
+    variables are observed or asked for and not on what was observed.
     """
     given = evidence if evidence is not None else Evidence({}, {})
     sizes = tuple(map(len, network.states))
@@ -306,10 +213,7 @@ def _is_possible(network: DiscreteNetwork, evidence: Evidence) -> bool:
 def _reduce(
     network: DiscreteNetwork, evidence: Evidence, relevant: list[int], propagate: bool
 ) -> tuple[list[Factor], dict[int, Positions], dict[int, int], float] | None:
-    """Factors in the network's numbers, states left of the free variables, fixed variables, log constant (nats).
-
-    None where nothing is possible.
-    """
+    """Factors in the network's numbers, states left of the free variables, fixed variables, log constant; or None."""
     factors, log_constant = _observed(network, evidence, relevant)
     states = {v: np.arange(len(network.states[v])) for v in relevant if v not in evidence.hard}
     gone = {v: np.zeros(1, dtype=np.intp) for v, kept in states.items() if len(kept) == 1}

@@ -1,14 +1,13 @@
-"""What the zeros of factors say: states that are impossible, and variables that others determine.
+"""What the zeros of factors say: impossible states, variables that others determine, evidence of probability zero.
 
 A state is *supported* by a factor when the factor is positive somewhere in it.  States without support are struck out,
 which may take the support from others, until nothing changes (arc consistency).  No possible state is ever struck out;
 impossible ones may remain, where several factors forbid them only together.
 
-Evidence of probability zero: the error, and the search for a small set of observations that conflict.
-
-A set is *minimal* when it conflicts and no part of it does.  Deleting one observation after another, each for good if
-the others still conflict, always ends in such a set; smaller ones may exist, and where there are few to try they are
-tried.  What is possible says an oracle, which must be monotone: what is impossible stays so with more evidence.
+A set of observations that conflicts is *minimal* when no part of it does.  Deleting one observation after another, each
+for good if the others still conflict, always ends in such a set; smaller ones may exist, and where there are few to try
+they are tried.  What is possible says an oracle, which must be monotone: what is impossible stays so with more
+evidence.
 """
 
 from __future__ import annotations
@@ -52,29 +51,10 @@ class ImpossibleEvidenceError(ArgumentError):
 def impossible(
     network: DiscreteNetwork, evidence: Evidence, is_possible: Callable[[Evidence], bool]
 ) -> ImpossibleEvidenceError:
-    """Make the error that says which observations conflict.
+    """The error that says which observations conflict.
 
-    Parameters
-    ----------
-    network : DiscreteNetwork
-    evidence : Evidence
-        Of probability zero, as far as ``is_possible`` can tell.
-    is_possible : callable
-        False where evidence, a part of the one above, is known to have probability zero: by propagation, or by a log
-        evidence of -inf.
-
-    Returns
-    -------
-    ImpossibleEvidenceError
-        To be raised.
-
-    Examples
-    --------
-    >>> from doxa.models.markov import MarkovNetwork
-    >>> network = MarkovNetwork({"a": ["0", "1"], "b": ["0", "1"]}, [])
-    >>> evidence = Evidence({0: 1, 1: 0}, {})
-    >>> print(impossible(network, evidence, lambda part: len(part.hard) < 2))
-    given says that 'a' is '1' and 'b' is '0', which have probability 0 together; leave out one of them
+    ``is_possible`` is False where evidence, a part of the one given, is known to have probability zero: by propagation,
+    or by a log evidence of -inf.
     """
     found = minimal_conflict(evidence.variables, lambda part: is_possible(evidence.only(part)))
     names = tuple(network.names[v] for v in found)
@@ -88,25 +68,7 @@ def impossible(
 
 
 def minimal_conflict(items: Iterable[int], is_possible: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """Find a set of items that is not possible though each of its parts is; of the least size where few need trying.
-
-    Parameters
-    ----------
-    items : iterable of int
-        Not possible together.
-    is_possible : callable
-        Of a tuple of items, in the order of ``items``; monotone.
-
-    Returns
-    -------
-    tuple of int
-        In the order of ``items``.
-
-    Examples
-    --------
-    >>> minimal_conflict(range(6), lambda part: not {1, 4} <= set(part))
-    (1, 4)
-    """
+    """A set of items that is not possible though each of its parts is; of the least size where few need trying."""
     every = tuple(items)
     found = every
     for item in every:
@@ -150,25 +112,9 @@ class Determined(NamedTuple):
 def supported_states(factors: Sequence[Factor]) -> dict[int, Positions] | None:
     """Strike out states without support until nothing changes.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-
-    Returns
-    -------
-    dict of int to ndarray of int, or None
-        For variables that lose states, those that are left, increasing; None where a variable loses all.
-
-    Notes
-    -----
-    A factor is looked at again when a variable of it has lost states: with every look at least one state goes, so the
-    work is at most the sum over factors of size times number of states; most factors are looked at once or twice.
-
-    Examples
-    --------
-    >>> same = np.log([[1.0, 0.0], [0.0, 1.0]], where=[[True, False], [False, True]], out=np.full((2, 2), -np.inf))
-    >>> supported_states([Factor((0, 1), same), Factor((1,), np.array([0.0, -np.inf]))])
-    {1: array([0]), 0: array([0])}
+    For variables that lose states, those that are left, increasing; None where a variable loses all.  A factor is
+    looked at again when a variable of it has lost states: with every look at least one state goes, so the work is at
+    most the sum over factors of size times number of states; most factors are looked at once or twice.
     """
     supports: dict[int, NDArray[np.bool_]] = {}
     touching: dict[int, list[tuple[int, int]]] = {}
@@ -200,27 +146,11 @@ def supported_states(factors: Sequence[Factor]) -> dict[int, Positions] | None:
 
 
 def determined(factors: Sequence[Factor]) -> tuple[Determined, ...]:
-    """Find variables that a factor's zeros make functions of its other variables.
+    """Find variables that a factor's zeros make functions of its other variables, by factor.
 
     In a directed network, a node whose table holds only zeros and ones is such a function of its parents; evidence on
     a child can make parents functions of each other.  A sampler that changes one variable at a time cannot move such a
     variable, nor, as a rule, the others: they belong in one block.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-        Of a network or of a prepared `Problem`.
-
-    Returns
-    -------
-    tuple of Determined
-        By factor, then in the order of its variables.
-
-    Examples
-    --------
-    >>> xor = np.array([[[0.0, -np.inf], [-np.inf, 0.0]], [[-np.inf, 0.0], [0.0, -np.inf]]])
-    >>> [(d.variable, d.others) for d in determined([Factor((4, 7, 9), xor)])]
-    [(4, (7, 9)), (7, (4, 9)), (9, (4, 7))]
     """
     found = []
     for f, (variables, log_values) in enumerate(factors):

@@ -1,23 +1,17 @@
-r"""Exact draws of a path's target, by whatever way is cheap enough: what proven upper bounds begin with.
+"""Exact draws of a path's target, by whatever way is cheap enough: what proven upper bounds begin with.
 
-Exact draws of narrow networks: sum variables out one by one, then draw them in the opposite order.
+*Elimination*, of narrow networks: summing a variable out multiplies the tables that it is in.  The product is kept:
+given the variables eliminated later, it is the variable's conditional distribution, from which it is drawn on the way
+back.  Where tables grow too wide the draw is refused before anything is summed.
 
-Eliminating a variable multiplies the tables that it is in and sums over it.  The product is kept: given the variables
-eliminated later, it is the variable's conditional distribution.  Where tables grow too wide the draw is refused before
-anything is summed.
-
-Exact draws of attractive Ising models: coupling from the past (Propp & Wilson 1996).
-
-Where no coupling is negative, a heat bath that uses one random number for all states keeps their order: a state that
-was above another (has all its up spins up) stays above it.  So the chain that began everywhere at time -T has one state
-at time 0 if those that began all up and all down have met; that state does not depend on T any more, and is a draw of
-the model.  Starts are moved to the past, T = 16, 32, 64, ..., and *the same random numbers are used again* at the same
-times; with fresh ones, or when the run is stopped as soon as the two meet, states that meet quickly are favoured.
-
-Couplings may be negative where turning over some of the spins makes all positive: antiferromagnets on bipartite
-graphs, any signs on a tree.  Fields may have any sign.  Cold models meet late: their log Z is bounded otherwise.
-
-Loops of `doxa.inference.annealing.exact_draws`: the highest and the lowest states of 512 monotone couplings.
+*Coupling from the past* (Propp & Wilson 1996), of attractive Ising models.  Where no coupling is negative, a heat bath
+that uses one random number for all states keeps their order: a state that was above another (has all its up spins up)
+stays above it.  So the chain that began everywhere at time -T has one state at time 0 if those that began all up and
+all down have met; that state does not depend on T any more, and is a draw of the model.  Starts are moved to the past,
+T = 16, 32, 64, ..., and *the same random numbers are used again* at the same times; with fresh ones, or when the run is
+stopped as soon as the two meet, states that meet quickly are favoured.  Couplings may be negative where turning over
+some of the spins makes all positive: antiferromagnets on bipartite graphs, any signs on a tree.  Fields may have any
+sign.  Cold models meet late: their log Z is bounded otherwise.
 """
 
 from __future__ import annotations
@@ -73,7 +67,7 @@ SPARE = MASKS + N_WORDS * 64  # in the work space: where the masks of the highes
 def couple_spins(
     spins: Any, thresholds: Any, n_sweeps: int, high: Any, low: Any, streams: Any, more: Any, work: Any
 ) -> None:
-    """Sweep both states with the same random numbers.
+    """Sweep the highest and the lowest states of 512 couplings with the same random numbers.
 
     What is drawn from ``streams`` depends on the number of sites and sweeps alone: a run that begins earlier, in other
     states, must do with the same numbers the same thing from here on.  Digits beyond the twelfth come from a stream

@@ -1,21 +1,15 @@
-r"""Annealed importance sampling along a path of distributions (Neal 2001), forward and in reverse.
+r"""Annealing along a path of distributions: importance sampling, bounds on log Z, and the most probable states.
 
-With :math:`0 = \beta_0 < \dots < \beta_K = 1`, a particle is drawn from :math:`f_{\beta_0}`, gets the factor
-:math:`f_{\beta_k}(x) / f_{\beta_{k-1}}(x)` at every step, and is moved between steps by a kernel that leaves
-:math:`f_{\beta_k}` invariant.  Its weight, times :math:`Z_0`, has mean Z, whatever the schedule and however slowly the
-kernels mix.  *In reverse* (Burda, Grosse & Salakhutdinov 2015) a particle is drawn from the target itself and goes the
-same way back, moved by the reversals of the kernels; the mean of its *inverse* weight is 1/Z, or less where parts of
-the base lead to weights of 0.
+*Annealed importance sampling* (Neal 2001).  With :math:`0 = \beta_0 < \dots < \beta_K = 1`, a particle is drawn from
+:math:`f_{\beta_0}`, gets the factor :math:`f_{\beta_k}(x) / f_{\beta_{k-1}}(x)` at every step, and is moved between
+steps by a kernel that leaves :math:`f_{\beta_k}` invariant.  Its weight, times :math:`Z_0`, has mean Z, whatever the
+schedule and however slowly the kernels mix.  *In reverse* (Burda, Grosse & Salakhutdinov 2015) a particle is drawn from
+the target itself and goes the same way back, moved by the reversals of the kernels; the mean of its *inverse* weight is
+1/Z, or less where parts of the base lead to weights of 0.
 
-Simulated annealing: the most probable states, by chains that grow cold (Kirkpatrick, Gelatt & Vecchi 1983).
-
-The best of many restarts is returned.  It is a lower bound: nothing here says that no state is better.  Where a
-network is narrow, `doxa.inference.exact` finds the best state and knows it.
-
-Bounds on log Z from weights of known mean: Markov's inequality, sharpened by groups.
-
-Forward weights w are not negative, independent, and have mean Z.  So has the mean of any group of them, m, and
-Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of g groups are independent, so
+*Bounds*, by Markov's inequality, sharpened by groups.  Forward weights w are not negative, independent, and have mean
+Z.  So has the mean of any group of them, m, and Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of
+g groups are independent, so
 
 .. math:: P(\min_j m_j \ge c Z) \le c^{-g}, \qquad
           P \Big( \ln \min_j m_j + \frac{1}{g} \ln \alpha \ge \ln Z \Big) \le \alpha,
@@ -23,12 +17,14 @@ Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of g groups
 taking :math:`c = \alpha^{-1/g}`: a lower bound that fails with probability alpha at most, whatever the variance of the
 weights and however few they are.  Inverse weights r of reverse runs that begin at exact draws have mean 1/Z or less,
 and the same argument gives :math:`-\ln \min_j r_j - \frac{1}{g} \ln \alpha` as an upper bound.  Both together fail with
-probability 2 alpha at most.
+probability 2 alpha at most.  One group is the usual form (Grosse, Ghahramani & Adams 2015): the log of the mean weight
+itself exceeds log Z in about half the runs, so ln 0.025 = -3.7 nats are added.  With g groups it is -3.7 / g, and what
+the smallest of g means lies below the mean of all: more groups are better until they are too small.  Their number is to
+be chosen before the weights are seen.
 
-One group is the usual form (Grosse, Ghahramani & Adams 2015): the log of the mean weight itself exceeds log Z in about
-half the runs, so ln 0.025 = -3.7 nats are added.  With g groups it is -3.7 / g, and what the smallest of g means lies
-below the mean of all: more groups are better until they are too small.  Their number is to be chosen before the weights
-are seen.
+*Simulated annealing* (Kirkpatrick, Gelatt & Vecchi 1983): the best of many chains that grow cold.  It is a lower bound:
+nothing here says that no state is better.  Where a network is narrow, `doxa.inference.exact` finds the best state and
+knows it.
 """
 
 from __future__ import annotations
@@ -276,8 +272,7 @@ def anneal_back(
     Returns
     -------
     Reversed
-        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.exact_draws` and
-        `doxa.inference.annealing.exact_draws` make such.
+        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.exact_draws` makes such.
 
     Examples
     --------

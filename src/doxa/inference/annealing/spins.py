@@ -5,14 +5,11 @@ r"""`SpinPath`: Ising models at rising inverse temperatures, 512 chains at a tim
 At beta = 0 spins are independent with fields b (those of the model itself unless others are given); at beta = 1 it is
 the model.  The same form on tables of any shape is `doxa.inference.annealing.tables`.
 
-Compiled loops of `doxa.inference.annealing.spins`: 512 Ising chains anneal together, bit l of word w is chain 64 w
-+ l.
-
-A spin is up where 64 random binary digits, read as a number, lie below the threshold of its class
-(`doxa.inference.spins.graph`).  Threshold and number are compared digit by digit for all chains at once: the
-threshold's digit is the union of the classes whose digit is 1, and where the two differ a chain is decided.  Each digit
-decides half of those left, so about eleven are looked at.  Thresholds are made anew at every temperature, once for the
-512.
+Bit l of word w is chain 64 w + l.  A spin is up where 64 random binary digits, read as a number, lie below the
+threshold of its class (`doxa.inference.spins.graph`).  Threshold and number are compared digit by digit for all chains
+at once: the threshold's digit is the union of the classes whose digit is 1, and where the two differ a chain is
+decided.  Each digit decides half of those left, so about eleven are looked at.  Thresholds are made anew at every
+temperature, once for the 512.
 """
 
 from __future__ import annotations
@@ -470,13 +467,6 @@ def pack_spins(states: NDArray[np.generic]) -> NDArray[np.uint64]:
 
 
 def unpack_spins(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Undo `pack_spins`.
-
-    Examples
-    --------
-    >>> states = np.random.default_rng(1).integers(0, 2, (512, 3))
-    >>> bool((unpack_spins(pack_spins(states)) == states).all())
-    True
-    """
+    """Undo `pack_spins`."""
     rows = np.ascontiguousarray(words.reshape(-1, N_WORDS).astype("<u8")).view(np.uint8)
     return np.ascontiguousarray(np.unpackbits(rows, axis=1, bitorder="little").T)

@@ -4,22 +4,11 @@ The path of distributions, for 0 <= beta < 1, is
 
 .. math:: f_\beta(x) = f_0(x)^{1 - \beta} \prod_f \tilde\ell_f(x_f)^\beta,
 
-with a base :math:`f_0` that can be drawn from, and factors softened: :math:`\tilde\ell_f` is the factor where that is
-not 0, and small where it is (`doxa.inference.annealing.tables`).  At beta = 1 it is the network itself,
-:math:`f_1(x) = \prod_f \ell_f(x_f)`, zeros and all: a particle that ends at a zero has weight 0.  The base is uniform,
-independent, or a directed network over the same variables, whose own zeros are softened too.
-
-Softened tables: zeros replaced by small numbers, so that chains at high temperature can go anywhere.
-
-The zeros of a factor become :math:`e^{-d}` times its smallest other entry; other entries stay.  So a softened
-distribution is proportional to the exact one wherever that is not 0, and the exact one is the softened one given that
-no zero is met: weights and chains become exact by one look at the zeros, at the end.
-
-Draws of distributions that an annealing path can begin with.
-
-Tables end to end in memory, and the links from variables to them.
-
-Compiled loops of `doxa.inference.annealing.tables`: heat bath on tables at any inverse temperature.
+with a base :math:`f_0` that can be drawn from, and factors *softened*, so that chains at high temperature can go
+anywhere: the zeros of a factor become :math:`e^{-d}` times its smallest other entry; other entries stay.  At beta = 1
+it is the network itself, :math:`f_1(x) = \prod_f \ell_f(x_f)`, zeros and all: a softened distribution is proportional
+to the exact one wherever that is not 0, so weights and chains become exact by one look at the zeros, at the end.  The
+base is uniform, independent, or a directed network over the same variables, whose own zeros are softened too.
 
 The log density of a state is a sum over tables of ``low[cell] + beta * rise[cell]``.  A *link* joins a variable to a
 table that it is in: the cell of state s is ``at + s * stride`` plus the strides of the table's other variables.
@@ -200,7 +189,7 @@ class Part(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the kernels of `doxa.inference.annealing.tables` read."""
+    """What the compiled loops read."""
 
     n_states: Integers  # (n,)
     low: Floats  # all cells
@@ -219,15 +208,7 @@ class Tables(NamedTuple):
 
 
 def lay_out(n_states: Sequence[int], parts: Sequence[Part]) -> Tables:
-    """Put tables into arrays; those over no variables are left out.
-
-    Examples
-    --------
-    >>> part = Part((1, 0), np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, 2), dtype=bool))
-    >>> tables = lay_out((2, 3), [part])
-    >>> tables.scopes, tables.scope_strides, tables.strides, tables.others
-    (array([1, 0]), array([2, 1]), array([1, 2]), array([1, 0]))
-    """
+    """Put tables into arrays; those over no variables are left out."""
     parts = [part for part in parts if part.variables]
     sizes = [part.low.size for part in parts]
     first = starts_of(sizes)[:-1]
@@ -277,28 +258,13 @@ def read_independent(base: Sequence[ArrayLike], n_states: Sequence[int]) -> list
 
 
 def draw_independent(n: int, probabilities: Sequence[Floats], rng: np.random.Generator) -> States:
-    """Rows of states (n, n_variables).
-
-    Examples
-    --------
-    >>> draw_independent(4, [np.array([0.5, 0.5]), np.array([1e-9, 1 - 1e-9])], np.random.default_rng(0)).tolist()
-    [[1, 1], [0, 1], [0, 1], [0, 1]]
-    """
+    """Rows of states (n, n_variables)."""
     columns = [_pick(np.broadcast_to(p, (n, len(p))), rng) for p in probabilities]
     return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int32))
 
 
 def draw_directed(n: int, n_variables: int, conditionals: Sequence[Conditional], rng: np.random.Generator) -> States:
-    """Rows of states, every variable given its parents; the order of the conditionals does not matter.
-
-    Examples
-    --------
-    >>> same = np.log([[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12]])
-    >>> coin = np.log([0.5, 0.5])
-    >>> rows = draw_directed(4, 2, [(1, (0, 1), same), (0, (0,), coin)], np.random.default_rng(0))
-    >>> bool((rows[:, 0] == rows[:, 1]).all())
-    True
-    """
+    """Rows of states, every variable given its parents; the order of the conditionals does not matter."""
     states = np.zeros((n, n_variables), dtype=np.int32)
     waiting = {child: (variables, log_p) for child, variables, log_p in conditionals}
     while waiting:
@@ -324,25 +290,13 @@ _SHARE = 0.01  # of the softened distribution that meets a zero, if a zero costs
 
 
 def default_depth(factors: Sequence[Factor]) -> float:
-    """Depth d (nats) at which, roughly, one state in a hundred meets a zero: ln(100 zeros), at least 3.
-
-    Examples
-    --------
-    >>> round(default_depth([Factor((0,), np.array([0.0, -np.inf]))] * 20), 2)
-    7.6
-    """
+    """Depth d (nats) at which, roughly, one state in a hundred meets a zero: ln(100 zeros), at least 3."""
     zeros = sum(int(np.isneginf(factor.log_values).sum()) for factor in factors)
     return max(3.0, math.log(max(zeros, 1) / _SHARE))
 
 
 def soften(log_values: NDArray[np.float64], depth: float) -> NDArray[np.float64]:
-    """Return a factor's table without -inf.
-
-    Examples
-    --------
-    >>> soften(np.array([0.5, -1.0, -np.inf]), 3.0)
-    array([ 0.5, -1. , -4. ])
-    """
+    """Return a factor's table without -inf."""
     zero = np.isneginf(log_values)
     if zero.all():
         raise ArgumentError("a factor is -inf everywhere; no state is possible")
@@ -350,15 +304,7 @@ def soften(log_values: NDArray[np.float64], depth: float) -> NDArray[np.float64]
 
 
 def soften_conditional(log_values: NDArray[np.float64], axis: int, depth: float) -> NDArray[np.float64]:
-    """Return a table of conditional distributions along ``axis``, where it has zeros mixed with the uniform one.
-
-    The result sums to 1 along ``axis``, as the table must.
-
-    Examples
-    --------
-    >>> np.exp(soften_conditional(np.array([0.0, -np.inf]), 0, 3.0)).round(3)
-    array([0.975, 0.025])
-    """
+    """A table of conditional distributions along ``axis``, mixed with the uniform one where it has zeros."""
     if not np.isneginf(log_values).any():
         return log_values
     share = math.exp(-depth)
@@ -380,7 +326,7 @@ class TablePath:
         variables.  A mapping, of positions in ``factors`` to variables: those factors are conditional distributions of
         these variables, one for each, and together a directed network.
     depth : float, optional
-        How deep zeros are softened, in nats; see `doxa.inference.annealing.tables.default_depth`.
+        How deep zeros are softened, in nats; when left out ln(100 zeros), at least 3.
     constant : float, default=0.0
         Nats, in the log of every weight.
 

@@ -10,15 +10,11 @@ other their states, even and odd pairs in turn, and accept with probability
 rung 0 refusing states that are impossible.  That keeps the product of all distributions, so the first rung's draws are
 of the network however coarse the ladder or the softening; these decide only how often it is led elsewhere.
 
-Compiled loop of `doxa.inference.annealing.tempering`: rungs sweep, then neighbours offer each other their states.
-
-Schedules of inverse temperatures: how to get from 0 to 1 in so many steps.
-
-A good schedule goes slowly where weights spread.  Let V be the variance of the log weights along a pilot run.  Where
-steps are small it grows by :math:`\zeta(\beta) / \rho(\beta)` per unit of beta, with :math:`\rho` steps per unit and
-:math:`\zeta` a friction of the path and its kernels: the variance of :math:`\partial \ln f_\beta / \partial \beta`
-times twice its autocorrelation time in sweeps.  Minimising :math:`\int \zeta / \rho` for :math:`K = \int \rho` steps
-gives :math:`\rho \propto \sqrt\zeta` and the variance
+*Schedules* of inverse temperatures go slowly where weights spread.  Let V be the variance of the log weights along a
+pilot run.  Where steps are small it grows by :math:`\zeta(\beta) / \rho(\beta)` per unit of beta, with :math:`\rho`
+steps per unit and :math:`\zeta` a friction of the path and its kernels: the variance of
+:math:`\partial \ln f_\beta / \partial \beta` times twice its autocorrelation time in sweeps.  Minimising
+:math:`\int \zeta / \rho` for :math:`K = \int \rho` steps gives :math:`\rho \propto \sqrt\zeta` and the variance
 
 .. math:: V = \Lambda^2 / K, \qquad \Lambda = \int_0^1 \sqrt{\zeta(\beta)} \, d\beta,
 

@@ -1,13 +1,11 @@
-r"""Nodes of conjugate networks: Gaussians with linear means, gamma and categorical nodes, mixtures of Gaussians.
+r"""Nodes of conjugate networks, Gaussians with linear means, gamma and categorical nodes, mixtures; the factors of q.
 
 The log density of a node given its parents is linear in the statistics of each variable when the others are held.
 Its expectation under q is therefore ``expected_log``, and its derivative by the expected statistics of one variable
 is the node's ``message`` to it: natural parameters that are added up (`ConjugateProblem.updated`).
 
-The factors of q: exponential families, with natural parameters, expected statistics and entropy.
-
-A family is :math:`q(z) = h(z) \exp(\eta^T T(z) - A(\eta))` (the lecture notes' formula 23).  Natural parameters are
-flat arrays, so that messages from the neighbours of a node are added as they are:
+A factor is of a family :math:`q(z) = h(z) \exp(\eta^T T(z) - A(\eta))` (the lecture notes' formula 23).  Natural
+parameters are flat arrays, so that messages from the neighbours of a node are added as they are:
 
 ========================  ==========================================================  =====================
 family                    statistics T                                                natural parameters

@@ -1,23 +1,19 @@
-r"""`connectivity`: can a Gibbs sampler with these blocks get from every possible state to every other?
+"""`connectivity`: can a Gibbs sampler with these blocks get from every possible state to every other?
 
 Where p(x) > 0 for all x it can.  Zeros can cut the possible states into classes that no redraw of a block leaves; a
 chain then gives the answer of its class, whatever its length, and no diagnostic of one chain shows it.  The question is
 one of zeros alone: a way that is open but never taken (probability 1e-12) is open.
 
-What is here is a proof or no answer: exchangeable states are struck out (`doxa.inference.gibbs.connectivity`), what
-remains falls into parts that zeros hold together, and a part is connected if and only if its configurations are, by the
-moves of the blocks within it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
+What is here is a proof or no answer: exchangeable states are struck out (`fold`), what remains falls into parts that
+zeros hold together, and a part is connected if and only if its configurations are, by the moves of the blocks within
+it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
 
-`fold`: strike out states that can always be exchanged for another, without changing what is connected.
-
-Let S be the configurations that no factor forbids, and let a and c be states of a variable such that every
+Folding: let S be the configurations that no factor forbids, and let a and c be states of a variable such that every
 configuration of S with a stays in S when a becomes c.  Exchanging them, r: S -> S, is a move of that variable alone, so
 every configuration is connected to its image; and two that differ within a block have images that differ within it.  So
 S is connected by moves within the blocks if and only if r(S), the configurations without a, is.  Repeated until nothing
 changes this often leaves one configuration, or small parts that can be listed.  (Neighbourhood substitutability:
 Freuder 1991; dismantling: Brightwell & Winkler 2000, for connectivity by single moves.)
-
-Blocks that connect all possible states, from blocks that do not.
 """
 
 from __future__ import annotations
@@ -78,14 +74,7 @@ class Folded(NamedTuple):
 
 
 def fold(supports: Supports) -> Folded:
-    """Strike out states as long as there are any to be exchanged.
-
-    Examples
-    --------
-    >>> chain = Support((0, 1), np.array([[True, True, False], [False, True, True], [False, False, True]]))
-    >>> [left.tolist() for left in fold(Supports([3, 3], [chain])).left]
-    [[1], [1]]
-    """
+    """Strike out states as long as there are any to be exchanged."""
     left = [np.arange(size) for size in supports.n_states]
     tables = [support.table for support in supports.supports]
     exchanges: list[tuple[int, int, int]] = []
@@ -115,10 +104,7 @@ def fold(supports: Supports) -> Folded:
 
 
 def _targets(v: int, supports: Supports, tables: list[NDArray[np.bool_]], size: int) -> NDArray[np.intp]:
-    """For each state of ``v``, one that is kept and that it can always be exchanged for: itself where it is kept.
-
-    -1 where a state is impossible, so that no configuration has it.
-    """
+    """For each state of ``v``, one that is kept and that it can always be exchanged for; -1 where it is impossible."""
     can = np.ones((size, size), dtype=bool)
     possible = np.ones(size, dtype=bool)
     for f in supports.touching[v]:

@@ -1,12 +1,9 @@
-r"""`TableGibbs`: Gibbs sampling in a discrete network, of single variables or of blocks.
-
-`Layout`: the tables of all blocks in flat arrays, as the kernel reads them.
-
-Where a Gibbs sampler forgets its past (Mykland, Tierney & Yu 1995; de Freitas et al. 2001, section 4.4.2).
+"""`TableGibbs`: Gibbs sampling in a discrete network, of single variables or of blocks; and where it forgets its past.
 
 A sweep redraws the first of its blocks given all other variables, and never looks at what that block held.  So all
 states in which the other variables have certain values lead to the same distribution of the next state: in discrete
-spaces they are a proper atom, and the step after a visit to it begins a tour, independent of all before.
+spaces they are a proper atom, and the step after a visit to it begins a tour, independent of all before (Mykland,
+Tierney & Yu 1995; de Freitas et al. 2001, section 4.4.2).
 """
 
 from __future__ import annotations

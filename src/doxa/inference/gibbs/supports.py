@@ -1,9 +1,4 @@
-"""`Supports`: where factors are positive, and which configurations of a few variables they leave possible.
-
-Numbers of states and factors, checked, and blocks of variables.
-
-Which configurations moves within blocks connect: all of a list, or those around one.
-"""
+"""`Supports`: where factors are positive, which configurations they leave possible, and what moves connect these."""
 
 from __future__ import annotations
 
@@ -37,15 +32,7 @@ _MOST_STATES = 2**15 - 1  # kept states are 16 bits wide
 
 
 def check_n_states(n_states: Iterable[int]) -> tuple[int, ...]:
-    """Return numbers of states, at least one each, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_n_states([2, 0])
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: n_states[1] is 0; it must be at least 1
-    """
+    """Return numbers of states, at least one each, as a tuple of at least one."""
     sizes = tuple(check_whole(f"n_states[{v}]", size, 1) for v, size in enumerate(n_states))
     if not sizes:
         raise ArgumentError("n_states is empty; there must be a variable to draw")
@@ -78,15 +65,7 @@ def check_factors(factors: Iterable[Factor], n_states: Sequence[int]) -> tuple[F
 
 
 def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
-    """Return a block, different variables in the order given, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_block([2, 2], "blocks[0]", 3)
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: blocks[0] has the variable 2 twice; the variables of a block differ
-    """
+    """Return a block, different variables in the order given, as a tuple of at least one."""
     if isinstance(block, (int, np.integer)):
         raise ArgumentTypeError(f"{name} is {block}; a block is a sequence of variables: ({block},)")
     members = tuple(check_whole(f"{name}[{j}]", v, 0) for j, v in enumerate(block))
@@ -119,15 +98,7 @@ class Support(NamedTuple):
 
 
 class Supports:
-    """The factors that have zeros, by variable.
-
-    Parameters
-    ----------
-    n_states : sequence of int
-        Number of states of each variable.
-    supports : iterable of Support
-        Those without a zero are left out.
-    """
+    """The factors that have zeros, by variable."""
 
     def __init__(self, n_states: Sequence[int], supports: Iterable[Support]) -> None:
         self.n_states = tuple(n_states)
@@ -154,25 +125,9 @@ class Supports:
         return found
 
     def configurations(self, variables: Sequence[int], most: int) -> Codes | None:
-        """List the configurations of some variables that no single factor forbids.
+        """Configurations of some variables that no single factor forbids, rows (n, n_variables) in lexicographic order.
 
-        Parameters
-        ----------
-        variables : sequence of int
-            All different.
-        most : int
-            Largest number to list.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_variables), or None
-            Rows in lexicographic order; None where there are more than ``most``, or while they are put together.
-
-        Examples
-        --------
-        >>> differ = Support((0, 1), ~np.eye(3, dtype=bool))
-        >>> Supports([3, 3], [differ]).configurations([1, 0], 10).tolist()
-        [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+        None where there are more than ``most``, or while they are put together.
         """
         left = self.among(variables)
         placed: list[int] = []
@@ -220,13 +175,7 @@ _MOST_TRIED = 2**25  # such numbers in all: a fraction of a second
 
 
 def number_rows(rows: Codes) -> Codes:
-    """Give equal rows equal numbers.
-
-    Examples
-    --------
-    >>> number_rows(np.array([[1, 0], [0, 5], [1, 0]])).tolist()
-    [1, 0, 1]
-    """
+    """Give equal rows equal numbers."""
     numbers = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
         _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
@@ -234,24 +183,7 @@ def number_rows(rows: Codes) -> Codes:
 
 
 def classes(rows: Codes, blocks: Iterable[Block]) -> Codes:
-    """Number the classes of configurations that moves within blocks of columns connect.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (n, n_variables)
-        All configurations that are possible, each once.
-    blocks : iterable of tuple of int
-        Columns that a move can change.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-
-    Examples
-    --------
-    >>> classes(np.array([[0, 0], [1, 1], [1, 2]]), [(0,), (1,)]).tolist()
-    [0, 1, 1]
-    """
+    """Number the classes of configurations, rows, that moves within blocks of columns connect; shape (n,)."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -271,19 +203,10 @@ def classes(rows: Codes, blocks: Iterable[Block]) -> Codes:
 def reached(
     start: Codes, variables: Sequence[int], supports: Supports, blocks: Iterable[Block], most: int
 ) -> set[bytes] | None:
-    """All configurations that moves from ``start`` lead to, as bytes; None if they are too many to follow.
+    """All configurations that moves within blocks of columns lead to from a possible one, as bytes.
 
-    Parameters
-    ----------
-    start : ndarray of int, shape (n_variables,)
-        A possible configuration.
-    variables : sequence of int
-        Variables of its columns; supports do not join them to others.
-    supports : Supports
-    blocks : iterable of tuple of int
-        Columns that a move can change.
-    most : int
-        Largest number of configurations reached, and of a block.
+    The columns are ``variables``, which supports do not join to others.  None where more than ``most`` are reached, or
+    a block has more.
     """
     place = {v: j for j, v in enumerate(variables)}
     moves: list[tuple[list[int], Codes, list[tuple[list[int], NDArray[np.bool_]]]]] = []

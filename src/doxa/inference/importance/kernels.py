@@ -1,18 +1,13 @@
-r"""Compiled loops of network importance sampling: a batch of draws at a time, one variable after another.
+r"""Network importance sampling in compiled loops: a proposal as flat arrays, a batch of draws at a time, tallies.
 
 Step by step over a batch the loops are short, without branches, and run in vector registers; draw by draw they take
-several times as long.
-
-`Tally`: sums of powers of weights by cell, of any number of draws, and the largest weights.
+several times as long.  Rows of codes hold a state, or the number of a configuration of parents, for each draw of a
+batch.  Every step fills rows from rows above; what is counted is a row.  A barren variable is counted by the
+configurations of its parents, where there are not too many: given these its probabilities are known, and need no draw
+(Rao & Blackwell).
 
 Weights are summed relative to a reference, :math:`w' = \exp(\ln w - r)`, so that nothing over- or underflows whatever
 the evidence.  Tallies of different draws add up; added in the same order they give the same numbers.
-
-`Program`: a proposal as the flat arrays that compiled loops read.
-
-Rows of codes hold a state, or the number of a configuration of parents, for each draw of a batch.  Every step fills
-rows from rows above; what is counted is a row.  A barren variable is counted by the configurations of its parents,
-where there are not too many: given these its probabilities are known, and need no draw (Rao & Blackwell).
 """
 
 from __future__ import annotations
@@ -216,12 +211,6 @@ def thresholds(q: Floats) -> Floats:
     """Sums of probabilities up to each state but the last, shape (n, n_states - 1).
 
     At and after the last state that is possible they are infinite: rounding must not let a uniform number get beyond.
-
-    Examples
-    --------
-    >>> thresholds(np.array([[0.25, 0.5, 0.25], [0.0, 1.0, 0.0]]))
-    array([[0.25, 0.75],
-           [0.  ,  inf]])
     """
     sums = np.cumsum(q, axis=-1)[:, :-1]
     later = np.cumsum(q[:, ::-1], axis=-1)[:, ::-1][:, 1:]
@@ -420,7 +409,7 @@ class Tally(NamedTuple):
 
 
 def block_tally(log_weights: Floats, reference: float, sums: Floats) -> Tally:
-    """Tally of a block of draws, from what `doxa.inference.importance.kernels.draw_block` made of it."""
+    """Tally of a block of draws, from what `draw_block` made of it."""
     met = log_weights[log_weights > -np.inf]
     weights = np.exp(met - reference)  # summed without BLAS, whose rounding depends on the number of threads
     squares = weights * weights
@@ -429,15 +418,7 @@ def block_tally(log_weights: Floats, reference: float, sums: Floats) -> Tally:
 
 
 def add_tallies(a: Tally, b: Tally) -> Tally:
-    """Tally of the draws of both.
-
-    Examples
-    --------
-    >>> one = block_tally(np.zeros(2), 0.0, np.full((1, 3, 4), 2.0))
-    >>> both = add_tallies(one, block_tally(np.full(2, np.log(2.0)), np.log(2.0), np.full((1, 3, 4), 1.0)))
-    >>> (both.cells[0] * np.exp(both.reference * np.arange(1, 5))).round(12)  # 2 + 2^j
-    array([ 4.,  6., 10., 18.])
-    """
+    """Tally of the draws of both."""
     n, n_zero = a.n + b.n, a.n_zero + b.n_zero
     if b.reference == -math.inf:
         return a._replace(n=n, n_zero=n_zero)

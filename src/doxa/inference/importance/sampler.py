@@ -1,17 +1,14 @@
-r"""`NetworkSampler`: draws from a proposal, in blocks that each have their own random numbers.
+"""`NetworkSampler`: draws from a proposal, in blocks that each have their own random numbers; proposals that learn.
 
-The largest weight that a proposal can give: what draws that were not met could do at most.
+*The largest weight* that a proposal can give says what draws that were not met could do at most.  The log weight is a
+sum of tables, so its maximum is found by eliminating one variable after another.  Where a table would become too large
+the tables of a variable are split, and each part takes its maximum for itself (mini-buckets; Dechter & Rish 2003): the
+result is then a bound from above.
 
-The log weight is a sum of tables, so its maximum is found by eliminating one variable after another.  Where a table
-would become too large the tables of a variable are split, and each part takes its maximum for itself (mini-buckets;
-Dechter & Rish 2003): the result is then a bound from above.
-
-Proposals that learn from their own draws: adaptive importance sampling (AIS-BN, Cheng & Druzdzel 2000).
-
-In each stage rows are drawn from the proposal as it stands, and its tables are moved to the weighted frequencies of
-these draws.  Where few draws carry the weight, powers of the weights below 1 are used, so that a stage learns from many
-draws and the next comes closer.  Draws of the learning phase are not kept: estimates are made from draws of one fixed
-proposal, which are independent, so that their errors are right.
+*Learning* (AIS-BN, Cheng & Druzdzel 2000): in each stage rows are drawn from the proposal as it stands, and its tables
+are moved to the weighted frequencies of these draws.  Where few draws carry the weight, powers of the weights below 1
+are used, so that a stage learns from many draws and the next comes closer.  Draws of the learning phase are not kept:
+estimates are made from draws of one fixed proposal, which are independent, so that their errors are right.
 """
 
 from __future__ import annotations
@@ -58,20 +55,7 @@ MOST_CELLS = 2**16  # of a table: a tenth of a millisecond
 
 
 def largest_log_weight(proposal: NetworkProposal, most_cells: int = MOST_CELLS) -> float:
-    """Bound from above of the log weights (nats) of all draws that the proposal can make; -inf where all are 0.
-
-    Examples
-    --------
-    >>> from doxa.inference.importance import lay_out, likelihood_weighting
-    >>> from doxa.models import Dag
-    >>> from doxa.models.categorical import CategoricalNetwork
-    >>> from doxa.models.evidence import Evidence
-    >>> tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]]}
-    >>> states = dict.fromkeys(tables, ["no", "yes"])
-    >>> network = CategoricalNetwork(Dag.from_edges([("rain", "wet")]), tables, states)
-    >>> round(largest_log_weight(likelihood_weighting(lay_out(network, Evidence({1: 0}, {})))), 3)  # log .9
-    -0.105
-    """
+    """Bound from above of the log weights (nats) of all draws that the proposal can make; -inf where all are 0."""
     layout = proposal.layout
     with np.errstate(divide="ignore"):
         findings = [Table(finding.variables, np.log(finding.values)) for finding in layout.findings.values()]
@@ -87,8 +71,6 @@ def largest_log_weight(proposal: NetworkProposal, most_cells: int = MOST_CELLS) 
 def largest_sum(tables: Sequence[Table], n_states: Sequence[int], most_cells: int) -> float:
     """Bound from above of the sum of tables, over all states of their variables; the maximum where none is split.
 
-    Notes
-    -----
     The variable whose tables have the fewest cells together is eliminated next.
     """
     left = dict(enumerate(tables))
@@ -305,24 +287,7 @@ def learned(proposal: NetworkProposal, *, seed: int, stages: int = 8, draws: int
 def tempered_weights(log_weights: Floats, least_share: float) -> Floats:
     """Weights to the largest power, at most 1, at which their ess is a share of the draws of positive weight.
 
-    Parameters
-    ----------
-    log_weights : ndarray, shape (n,)
-        Nats.
-    least_share : float
-        1 for the weights as they are.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        The largest is 1; all 0 where no draw has positive weight.
-
-    Examples
-    --------
-    >>> tempered_weights(np.log([1.0, 4.0, 4.0]), 0.5)
-    array([0.25, 1.  , 1.  ])
-    >>> tempered_weights(np.array([0.0, -800.0, -800.0]), 0.9).round(1)
-    array([1. , 0.5, 0.5])
+    The largest is 1; all are 0 where no draw has positive weight.
     """
     met = log_weights > -np.inf
     if not met.any():

@@ -20,13 +20,7 @@ CHUNK = 32  # blocks between looks at the clock
 
 
 def looks(max_draws: int | None) -> Iterator[int]:
-    """Numbers of draws at which to look: doubled from one to the next, in whole blocks.
-
-    Examples
-    --------
-    >>> list(looks(100_000))
-    [16384, 32768, 65536, 114688]
-    """
+    """Numbers of draws at which to look: doubled from one to the next, in whole blocks."""
     limit = -(-(MOST_DRAWS if max_draws is None else max_draws) // BLOCK)
     n = 1
     while n < limit:

@@ -9,8 +9,6 @@ tables, in closed form from the expected counts.  Where q keeps a joint table of
 bound is the likelihood and this is EM; with less, it is the bound that never falls, and the likelihood may (the notes'
 variational E-step).  These are point estimates: posteriors of tables are not here.
 
-Rows of a table that miss cells, as `doxa.inference.mean_field.em` reads them: by the cells they miss.
-
 Hidden nodes without an observed descendant sum out: they and their tables are left out of a row's bound, which they
 would only loosen.  Rows that miss the same cells share a `Layout`; each has its own q and its own places in the tables.
 """
@@ -32,7 +30,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import ancestral, connected_parts, strides_of
 from doxa.inference.mean_field.layout import Layout, Scope, Scratch, add_counts, bounds, lay_out, scratch, sweep_rows
 from doxa.inference.mean_field.problem import begin_at
-from doxa.inference.mean_field.support import ImpossibleError, survey
+from doxa.inference.mean_field.support import Ground, ImpossibleError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import read_array
 
@@ -54,18 +52,12 @@ class Rows:
     work: Scratch
 
     def place(self, values: _Floats, rng: np.random.Generator) -> None:
-        """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to.
-
-        Raises
-        ------
-        ArgumentError
-            If a row has probability 0.
-        """
+        """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to."""
         sizes = np.diff(self.layout.block_start)
         self.q[:] = np.repeat(1.0 / sizes, sizes)
         for k in np.flatnonzero(np.isneginf(self.bounds(values))):
             try:
-                ground = survey(self.layout, values, self.base[k])
+                ground = Ground(self.layout, values, self.base[k])
                 if self.q.shape[1]:
                     self.q[k] = begin_at(self.layout, values, self.base[k], ground, "tempered", rng)
             except ImpossibleError:

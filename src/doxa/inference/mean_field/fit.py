@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.problem import Kind, MeanFieldProblem, begin_around, begin_at, kinds, mean_field_problem
-from doxa.inference.mean_field.support import Ground, survey
+from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
@@ -198,7 +198,7 @@ def mean_field(
     problem = mean_field_problem(n_states, kept, blocks, max_block_states=max_block_states)
     n_starts = check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
-    ground = survey(problem.layout, problem.values, problem.base)
+    ground = Ground(problem.layout, problem.values, problem.base)
     begins: list[tuple[Kind, _Floats]] = []
     if start is not None:
         begins.append(("given", begin_around(problem, ground, _check_start(start, problem, kept))))

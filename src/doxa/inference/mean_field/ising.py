@@ -7,8 +7,6 @@ With spins -1 and +1 and means m, the update is :math:`m_i = \tanh(h_i + \sum_j 
 With variables 0 and 1 and means :math:`\mu` it is :math:`\mu_i = \sigma(m_i + \sum_j m_{ij} \mu_j)`, which is the same
 update: :math:`m = 2 \mu - 1`, with the couplings and fields of `doxa.models.ising.ising`.  Sites are updated one after
 another, each with the others' latest means; all at once, the bound can fall and the means go round in circles.
-
-Compiled sweeps and bounds of mean field for Ising models, in both codings of the spins.
 """
 
 from __future__ import annotations
@@ -158,25 +156,9 @@ def spin_problem(network: IsingNetwork) -> SpinProblem:
 
 
 def sweep_units(edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike, mu: ArrayLike) -> tuple[_Floats, float]:
-    """One sweep in the notes' form, for variables 0 and 1.
+    """One sweep in the notes' form, for variables 0 and 1: the new mu, P(x_i = 1), and the largest change.
 
-    Parameters
-    ----------
-    edges : array_like of int, shape (n_edges, 2)
-    couplings, fields : array_like
-        The notes' m_ij, shape (n_edges,), and m_i, shape (n,); nats.
-    mu : array_like, shape (n,)
-        P(x_i = 1); not modified.
-
-    Returns
-    -------
-    ndarray, float
-        The new mu, and the largest change.
-
-    Examples
-    --------
-    >>> sweep_units([[0, 1]], [2.0], [-1.0, -1.0], [0.9, 0.9])[0].round(3)
-    array([0.69 , 0.594])
+    ``couplings`` are the notes' m_ij, ``fields`` their m_i, nats; ``mu`` is not modified.
     """
     own, new = np.asarray(fields, dtype=np.float64), np.array(mu, dtype=np.float64)
     near = _neighbours(

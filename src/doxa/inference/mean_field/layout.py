@@ -1,11 +1,9 @@
-r"""`Layout`: factors and blocks as flat arrays, the form in which the compiled loops read them.
+r"""`Layout`: factors and blocks as flat arrays, and the compiled loops over them: messages, sweeps, bound, counts.
 
 q holds the tables of all blocks one behind the other, each over the joint states of its variables, the last varying
 fastest.  Where a factor meets a block there is a *slot*: the marginal of the block over the variables that they share.
 A factor's entries are its configurations in the order of its slots, and say where in a flat array of values each one
 is found; rows of data that miss the same cells share a layout and differ in where their values begin.
-
-Compiled loops over a `Layout`: what a block expects of the others, sweeps, the bound, expected counts.
 
 With q the product of the blocks' tables, and the others fixed, the best table of block B is
 
@@ -84,14 +82,7 @@ class Layout(NamedTuple):
 
 
 def check_blocks(n_states: Sequence[int], blocks: Iterable[Iterable[int]], most_states: int) -> list[tuple[int, ...]]:
-    """Return disjoint blocks of all variables: those given, then every other variable by itself.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a block is empty, names a variable that is not there or already in a block, or has more joint states than
-        ``most_states``.
-    """
+    """Disjoint blocks of all variables, checked: those given, then every other variable by itself."""
     found: list[tuple[int, ...]] = []
     owner: dict[int, int] = {}
     for k, block in enumerate(blocks):
@@ -123,20 +114,7 @@ def check_blocks(n_states: Sequence[int], blocks: Iterable[Iterable[int]], most_
 
 
 def lay_out(n_states: Sequence[int], scopes: Sequence[Scope], blocks: Sequence[tuple[int, ...]]) -> Layout:
-    """Lay out factors over blocks that hold every variable once.
-
-    Parameters
-    ----------
-    n_states : sequence of int
-        Number of states of each variable.
-    scopes : sequence of Scope
-        An empty one is a constant.
-    blocks : sequence of tuple of int
-
-    Returns
-    -------
-    Layout
-    """
+    """Lay out factors over blocks that hold every variable once; an empty scope is a constant."""
     owner = {v: (b, place) for b, block in enumerate(blocks) for place, v in enumerate(block)}
     by_block: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in blocks]
     orders, entries = [], []

@@ -1,15 +1,14 @@
-r"""`MeanFieldProblem`: the bound that mean field maximises, its updates and its gradient.
+r"""`MeanFieldProblem`: the bound that mean field maximises, its updates and its gradient; where ascent begins.
 
 .. math:: \log Z \ge L(q) = \sum_f E_q [\ell_f] + \sum_B H(q_B), \quad q = \prod_B q_B,
 
 and :math:`\log Z - L(q) = KL(q \| p)` (the notes' I-projection, for tables in place of exponential families).  q is
 one flat array: the tables of the blocks, one behind the other.
 
-Where coordinate ascent begins: the uniform q, one led up from a high temperature, random ones, a configuration.
-
 The bound has many maxima where variables depend on each other strongly, and coordinate ascent ends at one near its
-start.  The tempered start follows the maximum of a flat bound as the log potentials grow from 0 to what they are, and
-is pushed a little at every level: symmetric networks have a saddle at the uniform q.
+start: the uniform q, one led up from a high temperature, random ones, a configuration.  The tempered start follows the
+maximum of a flat bound as the log potentials grow from 0 to what they are, and is pushed a little at every level:
+symmetric networks have a saddle at the uniform q.
 """
 
 from __future__ import annotations
@@ -244,13 +243,7 @@ def kinds(n: int) -> list[Kind]:
 def begin_at(
     layout: Layout, values: _Floats, base: NDArray[np.int64], ground: Ground, kind: Kind, rng: np.random.Generator
 ) -> _Floats:
-    """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``.
-
-    Raises
-    ------
-    SearchStoppedError, ImpossibleError
-        If no possible configuration was found, or there is none.
-    """
+    """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``."""
     if kind == "tempered":
         guess = _tempered(layout, values, base, ground, rng)
     elif kind == "random":

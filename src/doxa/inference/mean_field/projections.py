@@ -48,23 +48,12 @@ _SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projection:
-    """An M-projection; made by `m_projection`.
-
-    Attributes
-    ----------
-    n_states : tuple of int
-    factors : tuple of Factor
-        Whose sum is log q, normalised: marginals of blocks, or of roots and of nodes given their parents.
-    blocks : tuple of tuple of int
-        Independent parts of a product; () for forests.
-    edges : tuple of (int, int)
-        Of the forest, from parent to child; () for products.
-    """
+    """An M-projection; made by `m_projection`."""
 
     n_states: tuple[int, ...]
-    factors: tuple[Factor, ...]
-    blocks: tuple[tuple[int, ...], ...]
-    edges: tuple[tuple[int, int], ...]
+    factors: tuple[Factor, ...]  # sum to log q, normalised: marginals of blocks, or of roots and of nodes given parents
+    blocks: tuple[tuple[int, ...], ...]  # independent parts of a product; () for forests
+    edges: tuple[tuple[int, int], ...]  # of the forest, from parent to child; () for products
 
     def log_probability(self, rows: ArrayLike) -> _Floats:
         """Log q of complete rows of positions of states, shape (n, n_variables); nats."""

@@ -5,8 +5,6 @@ Hard constraints between blocks often leave only small products, at worst single
 the four): the bound is then the log of the largest such part of Z at most.  Coordinate ascent never leaves out a state
 that is possible given the others' support, so a start with a possible product is all it needs.  Finding one is as hard
 as finding a possible configuration at all; it is sought by propagation and backtracking.
-
-Compiled search over the zeros of factors: states without support, a possible configuration, a product of states.
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ __all__ = [
     "cut_down",
     "find",
     "propagate",
-    "survey",
 ]
 
 IMPOSSIBLE, FOUND, STOPPED = 0, 1, -1
@@ -271,16 +268,7 @@ class SearchStoppedError(ArgumentError):
 
 
 class Ground:
-    """Zeros of the factors over a layout; made by `survey`.
-
-    Attributes
-    ----------
-    possible : ndarray of bool, shape (n_q,)
-        States of the blocks that no single factor rules out, nor several one after the other.
-    has_zeros : ndarray of bool, shape (n_factors,)
-    is_free : bool
-        Whether every product of possible states is possible.
-    """
+    """Zeros of the factors over a layout."""
 
     def __init__(self, layout: Layout, values: _Floats, base: NDArray[np.int64]) -> None:
         self.layout, self.values, self.base = layout, values, base
@@ -294,22 +282,13 @@ class Ground:
             else np.zeros(len(base), dtype=bool)
         )
         left = self._begin()
-        self.possible = left.alive.astype(bool)
+        self.possible = left.alive.astype(bool)  # (n_q,): not ruled out by a factor, nor by one after another
         coupled = np.diff(layout.factor_start) > 1
+        # whether every product of possible states is possible
         self.is_free = not (self.has_zeros & coupled).any()
 
     def product(self, preference: _Floats) -> NDArray[np.bool_]:
-        """A product of sets of states without a forbidden configuration, shape (n_q,).
-
-        Parameters
-        ----------
-        preference : ndarray, shape (n_q,)
-            Tables of the blocks, positive: states with more are kept rather.
-
-        Raises
-        ------
-        SearchStoppedError, ImpossibleError
-        """
+        """A product of sets of states, (n_q,), without a forbidden configuration; of larger ``preference`` rather."""
         if self.is_free:
             return self.possible
         return self.around(self.configuration(preference), preference)
@@ -343,17 +322,6 @@ class Ground:
         if not propagate(self.layout, self.values, self.base, left):
             raise ImpossibleError("factors give every configuration the probability 0; there is nothing to approximate")
         return left
-
-
-def survey(layout: Layout, values: _Floats, base: NDArray[np.int64]) -> Ground:
-    """Look at the zeros of factors with flat log ``values``, those of factor f beginning at ``base[f]``.
-
-    Raises
-    ------
-    ImpossibleError
-        If it is plain that no configuration is possible.
-    """
-    return Ground(layout, values, base)
 
 
 def _pairs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
