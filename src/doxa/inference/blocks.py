@@ -20,7 +20,7 @@ from doxa.inference.gibbs.supports import Supports
 from doxa.inference.problem import Problem
 from doxa.models.factors import DiscreteNetwork
 
-__all__ = ["SCANS", "ChosenBy", "Plan", "connected_by", "read_plan", "scan_of"]
+__all__ = ["ChosenBy"]
 
 SCANS = ("in_order", "reversed", "random")
 _MOST_CONFIGURATIONS = 4096  # of a block, as `TableGibbs` allows

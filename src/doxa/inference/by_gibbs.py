@@ -36,8 +36,6 @@ from doxa.inference.propagation import determined
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 
-__all__ = ["answer_by_gibbs", "answer_by_tempering", "estimates_of", "gibbs_sampler"]
-
 _THIN = 10  # sweeps behind each kept draw, so that draws are correlated little
 _KEPT_PER_SWEEP = 20  # states asked for that one more sweep between kept draws makes up for
 

@@ -25,8 +25,6 @@ from doxa.inference.problem import Problem, prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
-__all__ = ["answer_by_importance", "cross_checked", "weighted_starts"]
-
 _START_DRAWS = 8192
 _STARTS = 256
 _CHECK_DRAWS = 2**15

@@ -23,8 +23,6 @@ from doxa.models.evidence import Evidence
 from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork
 
-__all__ = ["answer_by_spins", "certain_spin", "condition_potts"]
-
 _THIN = 50  # sweeps behind each kept draw: what a grid's marginals cost is paid once a draw
 _SITES_PER_BLOCK = 10**9  # updates between two commits: a second or less
 _LANES_THIN = 4  # of 64 chains at a time: draws that are averages of so many vary little, however correlated they are

@@ -23,8 +23,6 @@ from doxa.estimates.verdict import Verdict
 from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.runner import Sampler
 
-__all__ = ["ChainRun", "Running", "run_to_accuracy"]
-
 R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
 R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
 LEAST_ESS = 100.0

@@ -27,7 +27,7 @@ from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.sampling.driver import fresh_entropy
 
-__all__ = ["Explanation", "JointTable", "answer_exactly", "joint", "most_probable", "positions"]
+__all__ = ["Explanation", "JointTable", "joint", "most_probable"]
 
 
 class JointTable(NamedTuple):

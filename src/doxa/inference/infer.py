@@ -28,7 +28,7 @@ from doxa.sampling.driver import fresh_entropy, plan_length
 if TYPE_CHECKING:
     from doxa.inference.blocks import ChosenBy, Plan
 
-__all__ = ["METHODS", "infer"]
+__all__ = ["infer"]
 
 
 class Question(NamedTuple):

@@ -22,8 +22,6 @@ from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
 from doxa.sampling.importance import ImportanceSample
 
-__all__ = ["HOPELESS", "Around", "Begun", "Population", "looking", "spread", "vouched"]
-
 Floats = NDArray[np.float64]
 
 _ADVICE = "Use method='tempering'."

@@ -28,7 +28,7 @@ from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor
 
-__all__ = ["Problem", "merged", "parents_first", "prepare"]
+__all__ = ["prepare"]
 
 
 def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from doxa.errors import ArgumentError
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor
 
-__all__ = ["Determined", "ImpossibleEvidenceError", "determined", "impossible", "minimal_conflict", "supported_states"]
+__all__ = ["ImpossibleEvidenceError"]
 
 _MOST_TRIES = 500  # subsets tried for a smaller conflict: about what 30 pieces of evidence have of one and two
 

@@ -46,11 +46,9 @@ from doxa.inference.spins.words import (
 from doxa.models.factors import Factor
 
 __all__ = [
-    "SPARE",
     "ExactDraws",
     "NotCoupledError",
     "TooWideError",
-    "couple_spins",
     "draw_by_coupling",
     "draw_by_elimination",
     "draw_exactly",

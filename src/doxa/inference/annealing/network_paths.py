@@ -23,7 +23,7 @@ from doxa.models.factors import DiscreteNetwork, Factor
 from doxa.models.ising import IsingNetwork
 from doxa.models.markov import MarkovNetwork
 
-__all__ = ["Coldest", "NetworkPath", "coldest", "condition_spins", "directed_path", "spin_path", "spins_or_tables"]
+__all__ = ["NetworkPath", "coldest", "condition_spins", "directed_path", "spin_path", "spins_or_tables"]
 
 
 class NetworkPath(NamedTuple):

@@ -51,11 +51,9 @@ __all__ = [
     "anneal",
     "anneal_back",
     "best_groups",
-    "check_betas",
     "cool",
     "inverse_mean",
     "lower_bound",
-    "run_blocks",
     "upper_bound",
 ]
 

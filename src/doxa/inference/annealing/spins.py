@@ -42,20 +42,7 @@ from doxa.inference.spins.words import (
     word,
 )
 
-__all__ = [
-    "N_CHAINS",
-    "SpinArrays",
-    "SpinPath",
-    "anneal_spins",
-    "any_bit",
-    "draw_base",
-    "pack_spins",
-    "set_thresholds",
-    "spin_arrays",
-    "sweep_spins",
-    "unpack_spins",
-    "write_masks",
-]
+__all__ = ["SpinPath"]
 
 N_CHAINS = 64 * N_WORDS
 

@@ -32,24 +32,7 @@ from doxa.inference.spins.words import fresh_streams, uniform
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = [
-    "Part",
-    "TablePath",
-    "Tables",
-    "anneal_tables",
-    "cool_tables",
-    "default_depth",
-    "draw_directed",
-    "draw_independent",
-    "lay_out",
-    "log_densities",
-    "log_parts",
-    "read_independent",
-    "soften",
-    "soften_conditional",
-    "stay_tables",
-    "sweep_tables",
-]
+__all__ = ["TablePath"]
 
 
 @hot

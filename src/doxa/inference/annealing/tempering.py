@@ -41,8 +41,6 @@ from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = [
-    "FROM_COLD",
-    "FROM_HOT",
     "Ladder",
     "ParallelTempering",
     "Schedule",
@@ -50,8 +48,6 @@ __all__ = [
     "adapted",
     "geometric",
     "linear",
-    "offer_states",
-    "temper",
     "tune_ladder",
     "tune_schedule",
 ]

@@ -36,7 +36,6 @@ from doxa.sampling.gaussian import Gaussian
 __all__ = [
     "Categorical",
     "CategoricalFactor",
-    "Factors",
     "Gamma",
     "GammaFactor",
     "GaussianFactor",
@@ -44,7 +43,6 @@ __all__ = [
     "Mixture",
     "Node",
     "Normal",
-    "positive_numbers",
 ]
 
 _Floats = NDArray[np.float64]

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 
-__all__ = ["LIFT", "Room", "load", "prepare", "run_logs", "run_products", "settle"]
-
 # columns of an instruction
 _TARGET, _SIZE, _X, _Y = 0, 1, 2, 3  # where the target starts, its entries, where x and y start
 _TARGET_TABLE, _X_TABLE, _Y_TABLE = 4, 5, 6  # numbers of tables

@@ -25,19 +25,7 @@ from doxa.inference.exact.tree import ContractionTree, Scope, TooWideError, grow
 from doxa.models.factors import Factor
 from doxa.sampling.workers import single_threaded_products
 
-__all__ = [
-    "ContractionPlan",
-    "ExactResult",
-    "Joint",
-    "MostProbable",
-    "Run",
-    "check_factors",
-    "check_scopes",
-    "execute",
-    "execute_logs",
-    "plan_contraction",
-    "trace_back",
-]
+__all__ = ["ContractionPlan", "ExactResult", "Joint", "MostProbable", "plan_contraction"]
 
 
 class Run(NamedTuple):

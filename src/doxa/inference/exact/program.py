@@ -29,17 +29,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.exact.tree import ContractionTree, Scope, Step
 
-__all__ = [
-    "Budget",
-    "BudgetError",
-    "Cost",
-    "MatrixProduct",
-    "Places",
-    "Program",
-    "Purpose",
-    "as_matrix_product",
-    "write_program",
-]
+__all__ = ["Budget", "BudgetError", "Cost"]
 
 
 class Cost(NamedTuple):

@@ -23,8 +23,6 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-__all__ = ["ContractionTree", "Step", "TooWideError", "candidates", "eliminate", "grow_tree"]
-
 Score = Callable[[int, int], float]  # of a variable and its weight; least first
 
 _TEMPERATURE = 0.3  # of the random changes, in bits; 0.1 to 0.6 do as well

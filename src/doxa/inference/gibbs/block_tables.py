@@ -37,18 +37,7 @@ from doxa.inference.flat import connected_parts
 from doxa.inference.gibbs.supports import Block, Supports, check_block, check_covered, check_factors, check_n_states
 from doxa.models.factors import Factor
 
-__all__ = [
-    "LOGARITHMS",
-    "LOOK_UP",
-    "PRODUCTS",
-    "BlockTable",
-    "DeterministicBlocks",
-    "Group",
-    "Relation",
-    "deterministic_blocks",
-    "scope_blocks",
-    "tabulate",
-]
+__all__ = ["DeterministicBlocks", "deterministic_blocks", "scope_blocks"]
 
 Relation = tuple[int, tuple[int, ...], int]  # a variable, those that determine it, the factor that says so
 

@@ -43,18 +43,7 @@ from doxa.inference.gibbs.supports import (
 )
 from doxa.models.factors import Factor
 
-__all__ = [
-    "MOST_LISTED",
-    "ConnectingBlocks",
-    "Connectivity",
-    "Folded",
-    "Part",
-    "connecting_blocks",
-    "connectivity",
-    "fold",
-    "inner_blocks",
-    "listed_part",
-]
+__all__ = ["ConnectingBlocks", "Connectivity", "Part", "connecting_blocks", "connectivity"]
 
 
 class Folded(NamedTuple):

@@ -18,8 +18,6 @@ from doxa._jit import hot, inlined
 from doxa.inference.gibbs.block_tables import LOGARITHMS, LOOK_UP
 from doxa.inference.spins.words import uniform
 
-__all__ = ["Plan", "Work", "advance", "redraw"]
-
 
 class Plan(NamedTuple):
     """What a chain is of: made by `TableGibbs`."""

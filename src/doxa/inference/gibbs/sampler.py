@@ -28,7 +28,7 @@ from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 
-__all__ = ["FlatFactors", "GibbsState", "Layout", "TableGibbs", "flat_factors", "lay_out", "regenerations"]
+__all__ = ["GibbsState", "TableGibbs", "regenerations"]
 
 _SHARE = 10  # one draw in so many chooses the atom, and begins no tour
 

@@ -20,7 +20,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.inference.gibbs.supports import any_over
 from doxa.models.factors import Factor
 
-__all__ = ["NoStartError", "check_states", "find_state", "log_density_at", "pick_state"]
+__all__ = ["NoStartError", "find_state"]
 
 States = NDArray[np.int64]
 

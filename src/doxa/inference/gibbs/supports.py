@@ -12,19 +12,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
 
-__all__ = [
-    "Block",
-    "Support",
-    "Supports",
-    "any_over",
-    "check_block",
-    "check_covered",
-    "check_factors",
-    "check_n_states",
-    "classes",
-    "number_rows",
-    "reached",
-]
+__all__ = ["Supports"]
 
 Block = tuple[int, ...]
 

@@ -24,26 +24,6 @@ from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.spins.words import next_words, store
 from doxa.sampling.importance_weights import pareto_k
 
-__all__ = [
-    "BATCH",
-    "FINDINGS",
-    "N_LANES",
-    "N_POWERS",
-    "OWN",
-    "PLAIN",
-    "Compiled",
-    "OutOfCore",
-    "Program",
-    "Tally",
-    "add_tallies",
-    "block_tally",
-    "compile_proposal",
-    "draw_block",
-    "tail_shape",
-    "thresholds",
-    "work_space",
-]
-
 MOST_CONFIGURATIONS = 1024  # of parents, to count a variable by them
 SCRATCH = 0  # the row of configurations that nothing counts
 FINDINGS, OWN, PLAIN = 0, 1, 2  # sums that a step's ratios belong to: p(e | x), p / q, p / plain

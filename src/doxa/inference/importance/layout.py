@@ -20,7 +20,7 @@ from doxa.inference.flat import ancestral, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
-__all__ = ["Layout", "Table", "lay_out"]
+__all__ = ["Layout", "lay_out"]
 
 Floats = NDArray[np.float64]
 

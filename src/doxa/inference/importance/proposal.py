@@ -28,17 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_whole
 from doxa.inference.importance.layout import Layout, Table
 
-__all__ = [
-    "DEFENCE",
-    "Messages",
-    "NetworkProposal",
-    "likelihood_weighting",
-    "mixed",
-    "normalised",
-    "plain_table",
-    "propagate",
-    "propagated",
-]
+__all__ = ["NetworkProposal", "likelihood_weighting", "propagated"]
 
 ENOUGH = 1e-4  # change of a message, of sum 1, below which another round is not worth its time
 

@@ -37,16 +37,7 @@ from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
 from doxa.sampling.importance_estimate import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
 
-__all__ = [
-    "CellSums",
-    "EvidenceInterval",
-    "MeanInterval",
-    "NetworkSample",
-    "estimate_evidence",
-    "estimate_mean",
-    "law_of_sums",
-    "sample_network",
-]
+__all__ = ["NetworkSample", "sample_network"]
 
 EQUAL = 1e-10  # relative variance of weights that are equal but for rounding
 NEARLY_EQUAL = 1e-6  # below it rounding leaves nothing of their fourth moment, and the mean of so many is normal

@@ -41,15 +41,7 @@ from doxa.inference.importance.proposal import DEFENCE, NetworkProposal, mixed
 from doxa.inference.spins.words import fresh_streams
 from doxa.sampling.workers import run_in_parallel
 
-__all__ = [
-    "BLOCK",
-    "NetworkSampler",
-    "WeightedRows",
-    "largest_log_weight",
-    "largest_sum",
-    "learned",
-    "tempered_weights",
-]
+__all__ = ["NetworkSampler", "WeightedRows", "learned"]
 
 MOST_CELLS = 2**16  # of a table: a tenth of a millisecond
 

@@ -13,7 +13,7 @@ from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sample import NetworkSample, sample_network
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
 
-__all__ = ["MOST_DRAWS", "looks", "sample_until", "shortfall"]
+__all__ = ["sample_until", "shortfall"]
 
 MOST_DRAWS = 2**24  # unless max_draws says otherwise: seconds to a minute
 CHUNK = 32  # blocks between looks at the clock

@@ -22,7 +22,7 @@ from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = ["Climb", "MeanField", "Start", "best_climb", "best_of", "climb", "mean_field"]
+__all__ = ["Climb", "MeanField", "Start", "best_of", "climb", "mean_field"]
 
 _Floats = NDArray[np.float64]
 _ROUNDING = 1e-12  # of the sum of the sizes of the bound's terms

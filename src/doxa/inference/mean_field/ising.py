@@ -24,16 +24,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.fit import MeanField, best_climb, check_search
 from doxa.models.ising import IsingNetwork
 
-__all__ = [
-    "IsingMeanField",
-    "SpinProblem",
-    "ising_mean_field",
-    "spin_bound",
-    "spin_problem",
-    "spin_sweep",
-    "sweep_units",
-    "unit_sweep",
-]
+__all__ = ["IsingMeanField", "ising_mean_field"]
 
 
 @hot

@@ -26,21 +26,6 @@ from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import joined, starts_of
 
-__all__ = [
-    "Layout",
-    "Scope",
-    "Scratch",
-    "add_counts",
-    "block_logits",
-    "bounds",
-    "check_blocks",
-    "fill_slots",
-    "lay_out",
-    "scratch",
-    "sweep_rows",
-    "update_block",
-]
-
 Positions = NDArray[np.int64]
 
 

@@ -40,7 +40,7 @@ from doxa.inference.mean_field.layout import (
 from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 
-__all__ = ["Kind", "MeanFieldProblem", "begin_around", "begin_at", "kinds", "mean_field_problem"]
+__all__ = ["MeanFieldProblem", "mean_field_problem"]
 
 _Floats = NDArray[np.float64]
 

@@ -18,19 +18,7 @@ from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
 from doxa.inference.mean_field.layout import Layout, fill_slots, next_entry, scratch
 
-__all__ = [
-    "FOUND",
-    "IMPOSSIBLE",
-    "STOPPED",
-    "Ground",
-    "ImpossibleError",
-    "Left",
-    "SearchStoppedError",
-    "begin",
-    "cut_down",
-    "find",
-    "propagate",
-]
+__all__ = ["ImpossibleError", "SearchStoppedError"]
 
 IMPOSSIBLE, FOUND, STOPPED = 0, 1, -1
 

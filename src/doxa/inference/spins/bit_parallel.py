@@ -43,7 +43,7 @@ from doxa.inference.spins.words import (
     uniform,
 )
 
-__all__ = ["BitParallelState", "IsingBitParallel", "advance_bit_parallel", "unpack_lanes"]
+__all__ = ["BitParallelState", "IsingBitParallel", "unpack_lanes"]
 
 N_GROUPS = 8  # chains whose conditional probabilities are summed together: one byte of the word
 LANES_PER_GROUP = N_LANES // N_GROUPS

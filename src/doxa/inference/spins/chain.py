@@ -29,7 +29,7 @@ from doxa.inference.spins.graph import LocalClasses, SpinGraph
 from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState, Sweeping
 from doxa.inference.spins.words import TO_UNIT, next_word, uniform
 
-__all__ = ["IsingGibbs", "Sites", "SwendsenWang", "advance_chain", "sites_of"]
+__all__ = ["IsingGibbs", "SwendsenWang"]
 
 
 class Sites(NamedTuple):

@@ -30,20 +30,7 @@ from doxa._jit import hot
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.spins.words import N_WORDS, aligned
 
-__all__ = [
-    "MOST_CLASSES",
-    "N_PLANES",
-    "Batches",
-    "LocalClasses",
-    "SpinGraph",
-    "as_fields",
-    "batches_of",
-    "colour_sites",
-    "local_classes",
-    "same_rows",
-    "spin_graph",
-    "thresholds_of",
-]
+__all__ = ["SpinGraph", "as_fields", "local_classes", "spin_graph", "thresholds_of"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

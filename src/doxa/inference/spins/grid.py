@@ -44,21 +44,7 @@ from doxa.inference.spins.words import (
     store,
 )
 
-__all__ = [
-    "ABOVE",
-    "BELOW",
-    "LEFT",
-    "N_COUNTERS",
-    "RIGHT",
-    "GridLayout",
-    "GridTables",
-    "IsingGrid",
-    "advance_grid",
-    "directed_couplings",
-    "grid_layout",
-    "grid_tables",
-    "pack_lanes",
-]
+__all__ = ["IsingGrid"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

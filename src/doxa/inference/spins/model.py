@@ -23,16 +23,7 @@ from doxa.inference.spins.graph import (
 )
 from doxa.inference.spins.words import fresh_streams
 
-__all__ = [
-    "BaseSampler",
-    "Draws",
-    "IsingBase",
-    "IsingModel",
-    "PottsModel",
-    "Run",
-    "SpinState",
-    "Sweeping",
-]
+__all__ = ["IsingModel", "PottsModel", "Run", "SpinState"]
 
 SCANS = ("coloured", "cyclic", "random")
 

@@ -13,7 +13,7 @@ from doxa._jit import hot
 from doxa.inference.spins.model import Draws, PottsModel, Run, Sweeping
 from doxa.inference.spins.words import fresh_streams, uniform
 
-__all__ = ["PottsGibbs", "PottsState", "advance_potts"]
+__all__ = ["PottsGibbs", "PottsState"]
 
 
 @hot

@@ -46,13 +46,7 @@ from doxa.inference.spins.words import (
     writes,
 )
 
-__all__ = [
-    "PottsBitParallel",
-    "PottsBitParallelState",
-    "advance_potts_bit_parallel",
-    "random_bit_parallel",
-    "unpack_potts_lanes",
-]
+__all__ = ["PottsBitParallel", "PottsBitParallelState", "unpack_potts_lanes"]
 
 _NUMBER = ir.DoubleType()
 _VECTOR = ir.VectorType(_NUMBER, N_LANES)

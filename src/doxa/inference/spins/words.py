@@ -30,32 +30,21 @@ from numpy.typing import NDArray
 from doxa._jit import inlined
 
 __all__ = [
-    "EIGHT_WORDS",
     "MASKS",
     "N_WORDS",
     "WORK_SIZE",
-    "VectorType",
     "add_neighbour",
     "aligned",
     "aligned_zeros",
-    "as_vector",
     "begin_masks",
     "chosen",
-    "class_of",
-    "copies",
     "fresh_streams",
     "load",
-    "next_word",
     "next_words",
-    "reads",
-    "rotated",
     "same",
-    "shifted_left",
-    "shifted_right",
     "store",
     "uniform",
     "word",
-    "writes",
 ]
 
 _LINE = 64  # bytes
