@@ -36,10 +36,6 @@ def answer_by_spins(network: PairNetwork, evidence: Evidence, query: Sequence[in
     if isinstance(network, PottsNetwork):
         return _answer_potts(network, evidence, query, running)
     assert isinstance(network, IsingNetwork)
-    return _answer_ising(network, evidence, query, running)
-
-
-def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
     left, free = condition_spins(network, evidence)
     place = {v: i for i, v in enumerate(free)}
     known = {v: certain_spin(v, evidence) for v in query if v not in place}

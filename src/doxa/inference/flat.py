@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ancestral", "connected_parts", "end_to_end", "joined", "over", "starts_of", "strides_of"]
+from doxa.errors import ArgumentError
+
+__all__ = ["ancestral", "check_positions", "connected_parts", "end_to_end", "joined", "over", "starts_of", "strides_of"]
 
 Integers = NDArray[np.int64]
 
@@ -48,6 +50,15 @@ def ancestral(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int
         new = [p for p in parents[waiting.pop()] if p not in found]
         found.update(new)
         waiting += new
+    return found
+
+
+def check_positions(argument: str, variables: Iterable[int], n: int) -> set[int]:
+    """Positions of variables, all of a network with ``n`` of them."""
+    found = set(variables)
+    for v in found:
+        if not 0 <= v < n:
+            raise ArgumentError(f"{argument} has the position {v}; those of the network are 0 to {n - 1}")
     return found
 
 

@@ -21,8 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.errors import ArgumentError
-from doxa.inference.flat import ancestral, connected_parts, over
+from doxa.inference.flat import ancestral, check_positions, connected_parts, over
 from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
@@ -169,7 +168,7 @@ def prepare(
     """
     given = evidence if evidence is not None else Evidence({}, {})
     sizes = tuple(map(len, network.states))
-    asked = set(range(len(sizes))) if query is None else _check_query(query, len(sizes))
+    asked = set(range(len(sizes))) if query is None else check_positions("query", query, len(sizes))
     relevant, barren = _relevant(network, given, asked)
     reduced = _reduce(network, given, relevant, propagate)
     if reduced is None:
@@ -186,14 +185,6 @@ def prepare(
         sides.append(_numbered(own, states, mine))
     rest = Problem(*sides[1], fixed, 0.0, barren, None, sizes) if sides[1][0] else None
     return Problem(*sides[0], fixed, log_constant, barren, rest, sizes)
-
-
-def _check_query(query: Iterable[int], n: int) -> set[int]:
-    asked = set(query)
-    for variable in asked:
-        if not 0 <= variable < n:
-            raise ArgumentError(f"query has the position {variable}; those of the network are 0 to {n - 1}")
-    return asked
 
 
 def _relevant(network: DiscreteNetwork, evidence: Evidence, asked: set[int]) -> tuple[list[int], tuple[int, ...]]:

@@ -30,7 +30,7 @@ knows it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -242,7 +242,7 @@ def anneal(
     """
     schedule, sweeps = check_betas(betas), check_whole("sweeps", sweeps, 1)
     n_blocks = -(-check_whole("n", n, 2) // path.block)
-    parts = run_blocks(_forward, (path, schedule, sweeps), [()] * n_blocks, rng, workers)
+    parts = run_blocks(path, "forward", schedule, [()] * n_blocks, rng, workers, sweeps)
     mean = np.mean([variances for _, _, variances in parts], axis=0)
     log_weights, states = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Annealed(log_weights, states, schedule, mean)
@@ -290,7 +290,7 @@ def anneal_back(
     n_blocks = -(-len(states) // path.block)
     starts = np.arange(n_blocks * path.block) % len(states)
     blocks = [(states[own],) for own in np.split(starts, n_blocks)]
-    parts = run_blocks(_reverse, (path, schedule, sweeps), blocks, rng, workers)
+    parts = run_blocks(path, "reverse", schedule, blocks, rng, workers, sweeps)
     log_weights = np.concatenate([part[0] for part in parts])
     lowest = log_weights.min()
     inverse = np.bincount(starts, weights=np.exp(lowest - log_weights)) / np.bincount(starts)
@@ -304,30 +304,27 @@ def inverse_mean(log_weights: ArrayLike) -> float:
 
 
 def run_blocks(
-    task: Callable[[Any, Any, int], Any],
-    common: Any,
+    path: Path,
+    way: str,
+    betas: Floats,
     blocks: Sequence[tuple[Any, ...]],
     rng: np.random.Generator,
     workers: int | None,
+    *options: int,
 ) -> list[Any]:
-    """``task(common, (seed, *block), 0)`` of every block, on threads; seeds depend on ``rng`` and the number alone."""
+    """Send every block along the path on threads; seeds depend on ``rng`` and the block's number alone."""
     root = np.random.SeedSequence(int(rng.integers(2**63)))
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in root.spawn(len(blocks))]
-    tasks = [(seed, *block) for seed, block in zip(seeds, blocks, strict=True)]
+    common, tasks = (getattr(path, way), betas, options), list(zip(seeds, blocks, strict=True))
     if len(tasks) == 1:
-        return [task(common, tasks[0], 0)]
-    with run_in_parallel(task, len(tasks), workers) as run_all:
+        return [_run_block(common, tasks[0], 0)]
+    with run_in_parallel(_run_block, len(tasks), workers) as run_all:
         return run_all(common, tasks, 0)
 
 
-def _forward(common: Any, block: Any, _: int) -> Any:
-    path, betas, sweeps = common
-    return path.forward(betas, np.random.default_rng(block[0]), sweeps)
-
-
-def _reverse(common: Any, block: Any, _: int) -> Any:
-    path, betas, sweeps = common
-    return path.reverse(betas, block[1], np.random.default_rng(block[0]), sweeps)
+def _run_block(common: Any, task: Any, _: int) -> Any:
+    (go, betas, options), (seed, states) = common, task
+    return go(betas, *states, np.random.default_rng(seed), *options)
 
 
 _HOTTEST, _COLDEST = 0.05, 8.0  # inverse temperatures, in units of the network's own
@@ -382,12 +379,7 @@ def cool(
     if plan.shape != (n_sweeps,) or not np.isfinite(plan).all() or (plan < 0).any():
         raise ArgumentError(f"betas has shape {plan.shape}; it must hold {n_sweeps} numbers, none negative")
     n_blocks = -(-check_whole("restarts", restarts, 1) // path.block)
-    states = np.concatenate(run_blocks(_cool, (path, plan), [()] * n_blocks, rng, workers))
+    states = np.concatenate(run_blocks(path, "cool", plan, [()] * n_blocks, rng, workers))
     log_values = path.log_value(states)
     best = int(log_values.argmax())
     return Cooled(states[best].astype(np.int64), float(log_values[best]), log_values)
-
-
-def _cool(common: Any, block: Any, _: int) -> Any:
-    path, betas = common
-    return path.cool(betas, np.random.default_rng(block[0]))

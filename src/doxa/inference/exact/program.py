@@ -362,7 +362,9 @@ def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops
         own_loops = loops[line.loops[0] : sum(line.loops)]
         terms = math.prod([loop[0] for loop in own_loops])
         operations += terms
-        product = _matrix_product(line, own_loops) if terms >= _WORTH_A_LOOK else None
+        target, left, right = line.columns
+        axes = [(loop[0], loop[target], loop[left], loop[right]) for loop in own_loops]
+        product = as_matrix_product(axes) if terms >= _WORTH_A_LOOK else None
         if product is not None:
             products[at] = product
             extra = max(extra, product.n_extra)
@@ -377,9 +379,3 @@ def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops
         cost, places.end, leaf_numbers, leaf_numbers, instructions, loops, one + 1, tuple(place[:n]),
         leaf_numbers + 1, products,
     )  # fmt: skip
-
-
-def _matrix_product(line: _Line, loops: Loops) -> MatrixProduct | None:
-    """The instruction as a matrix product, where it is worth that."""
-    target, x, y = line.columns
-    return as_matrix_product([(loop[0], loop[target], loop[x], loop[y]) for loop in loops])

@@ -144,7 +144,8 @@ def grow_tree(n_states: Sequence[int], scopes: Sequence[Scope], keep: Sequence[i
     steps, tables = _depth_first(len(leaves), steps, tables, n_states)
     variables = _elimination_order(steps, tables, keep)
     position = {variable: at for at, variable in enumerate(variables)}
-    axes = [_axes([position.get(variable, -1) for variable in scope]) for scope in scopes]
+    places = [[position.get(variable, -1) for variable in scope] for scope in scopes]
+    axes = [tuple(sorted(range(len(own)), key=own.__getitem__)) for own in places]
     return ContractionTree(
         operations,
         len(leaves),
@@ -154,10 +155,6 @@ def grow_tree(n_states: Sequence[int], scopes: Sequence[Scope], keep: Sequence[i
         tuple([n_states[variable] for variable in variables]),
         tuple(axes),
     )
-
-
-def _axes(positions: list[int]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(positions)), key=positions.__getitem__))
 
 
 def _cheapest(

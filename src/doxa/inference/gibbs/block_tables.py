@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.flat import connected_parts
-from doxa.inference.gibbs.supports import Block, Supports, check_block, check_covered, check_factors, check_n_states
+from doxa.inference.gibbs.supports import Block, Supports, check_factors, check_n_states, read_blocks
 from doxa.models.factors import Factor
 
 __all__ = ["DeterministicBlocks", "deterministic_blocks", "scope_blocks"]
@@ -172,9 +172,7 @@ def scope_blocks(
     sizes = check_n_states(n_states)
     given = check_factors(factors, sizes)
     most = check_whole("most_configurations", most_configurations, 1)
-    every = [(v,) for v in range(len(sizes))] if blocks is None else blocks
-    base = [check_block(block, f"blocks[{b}]", len(sizes)) for b, block in enumerate(every)]
-    check_covered(base, sizes)
+    base = read_blocks(blocks, sizes)
     supports = Supports.of(sizes, given)
     having: list[list[int]] = [[] for _ in sizes]
     for b, block in enumerate(base):

@@ -33,13 +33,12 @@ from doxa.inference.gibbs.supports import (
     Block,
     Support,
     Supports,
-    check_block,
-    check_covered,
     check_factors,
     check_n_states,
     classes,
     number_rows,
     reached,
+    read_blocks,
 )
 from doxa.models.factors import Factor
 
@@ -176,9 +175,7 @@ def connectivity(
     """
     sizes = check_n_states(n_states)
     given = check_factors(factors, sizes)
-    every = [(v,) for v in range(len(sizes))] if blocks is None else blocks
-    read = [check_block(block, f"blocks[{b}]", len(sizes)) for b, block in enumerate(every)]
-    check_covered(read, sizes)
+    read = read_blocks(blocks, sizes)
     most = check_whole("most_configurations", most_configurations, 1)
     begun = None if starts is None else check_states(np.asarray(starts), "starts", sizes)
     for i, row in enumerate([] if begun is None else begun):
@@ -199,13 +196,6 @@ def inner_blocks(variables: Block, blocks: Iterable[Block]) -> list[Block]:
     place = {v: j for j, v in enumerate(variables)}
     inner = list(dict.fromkeys(tuple(sorted(place[v] for v in block if v in place)) for block in blocks))
     return [own for own in inner if own and not any(set(own) < set(other) for other in inner)]
-
-
-def listed_part(part: Part, supports: Supports) -> Codes | None:
-    """The configurations of a part, folded; None where they were too many."""
-    if part.n_configurations is None:
-        return None
-    return fold(supports).supports.configurations(part.variables, MOST_LISTED)
 
 
 def _parts(folded: Folded) -> list[Block]:
@@ -351,9 +341,10 @@ def connecting_blocks(
 
 def _union(part: Part, supports: Supports, blocks: list[Block], most: int) -> Block | None:
     """The union of blocks that leaves the fewest classes; None if none helps or is small enough."""
-    rows = listed_part(part, supports)
-    if rows is None:
+    if part.n_configurations is None:
         return None
+    rows = fold(supports).supports.configurations(part.variables, MOST_LISTED)
+    assert rows is not None, "they have been listed before"
     own = [block for block in blocks if not set(block).isdisjoint(part.variables)]
     scopes = [set(support.variables) for support in supports.among(part.variables)]
     pairs = [pair for pair in combinations(own, 2) if any(all(scope & set(b) for b in pair) for scope in scopes)]

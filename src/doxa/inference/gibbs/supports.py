@@ -67,6 +67,14 @@ def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
     return members
 
 
+def read_blocks(blocks: Iterable[Sequence[int]] | None, n_states: Sequence[int]) -> list[Block]:
+    """Blocks that cover all variables, checked; each variable alone where there are none."""
+    every = [(v,) for v in range(len(n_states))] if blocks is None else blocks
+    read = [check_block(block, f"blocks[{b}]", len(n_states)) for b, block in enumerate(every)]
+    check_covered(read, n_states)
+    return read
+
+
 def check_covered(blocks: Iterable[Block], n_states: Sequence[int]) -> None:
     """Raise unless every variable of two states or more is in a block."""
     covered = {v for block in blocks for v in block}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.flat import ancestral, over
+from doxa.inference.flat import ancestral, check_positions, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
@@ -121,8 +121,8 @@ def lay_out(
         )
     given = evidence if evidence is not None else Evidence({}, {})
     n = len(network.names)
-    asked = set(range(n)) if query is None else _positions("query", query, n)
-    _positions("evidence", given.variables, n)
+    asked = set(range(n)) if query is None else check_positions("query", query, n)
+    check_positions("evidence", given.variables, n)
     position = {name: v for v, name in enumerate(network.names)}
     order = [position[name] for name in network.dag.topological_order()]
     above = ancestral(network.parents, given.variables)
@@ -154,14 +154,6 @@ def lay_out(
     return Layout(network, given, informed, barren, kept, conditionals, findings, local, log_constant)
 
 
-def _positions(argument: str, variables: Iterable[int], n: int) -> set[int]:
-    found = set(variables)
-    for v in found:
-        if not 0 <= v < n:
-            raise ArgumentError(f"{argument} has the position {v}; those of the network are 0 to {n - 1}")
-    return found
-
-
 def _cut(network: CategoricalNetwork, evidence: Evidence, v: int) -> Table:
     """P(v | parents) with the observed parents in their states; v stays, observed or not."""
     parents = network.parents[v]
@@ -173,7 +165,7 @@ def _cut(network: CategoricalNetwork, evidence: Evidence, v: int) -> Table:
 def _masks(
     network: CategoricalNetwork, supported: Mapping[int, Any], informed: tuple[int, ...]
 ) -> dict[int, NDArray[np.float64]]:
-    _positions("supported", supported, len(network.names))
+    check_positions("supported", supported, len(network.names))
     masks = {v: np.ones(network.n_states[v]) for v in informed}
     for v, mask in supported.items():
         states = np.asarray(mask)

@@ -53,8 +53,7 @@ class Rows:
 
     def place(self, values: _Floats, rng: np.random.Generator) -> None:
         """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to."""
-        sizes = np.diff(self.layout.block_start)
-        self.q[:] = np.repeat(1.0 / sizes, sizes)
+        self.q[:] = self.layout.uniform()
         for k in np.flatnonzero(np.isneginf(self.bounds(values))):
             try:
                 ground = Ground(self.layout, values, self.base[k])

@@ -22,7 +22,7 @@ from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = ["Climb", "MeanField", "Start", "best_of", "climb", "mean_field"]
+__all__ = ["Climb", "MeanField", "Start", "best_climb", "check_search", "climb", "mean_field"]
 
 _Floats = NDArray[np.float64]
 _ROUNDING = 1e-12  # of the sum of the sizes of the bound's terms
@@ -127,7 +127,7 @@ def best_climb(
 ) -> tuple[Climb, dict[str, Any]]:
     """The best of the climbs from several starts, and what a `MeanField` says of the search."""
     climbs = [(kind, climb(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]
-    best = climbs[best_of([found.bounds[-1] for _, found in climbs])][1]
+    best = climbs[int(np.argmax([found.bounds[-1] for _, found in climbs]))][1]  # the first of equals
     starts = tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs)
     bound = float(best.bounds[-1])
     return best, {"log_z_bound": bound, "bounds": best.bounds, "converged": best.converged, "starts": starts}
@@ -218,11 +218,6 @@ def mean_field(
         excluded=_excluded(problem, ground, best.q),
         **search,
     )
-
-
-def best_of(bounds: Sequence[float]) -> int:
-    """Position of the largest bound, the first of equals."""
-    return int(np.argmax(bounds))
 
 
 def check_search(tolerance: float, max_sweeps: int) -> None:

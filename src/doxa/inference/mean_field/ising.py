@@ -43,25 +43,6 @@ def spin_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, scale:
 
 
 @hot
-def unit_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, mu: Any) -> float:
-    """mu_i = 1 / (1 + exp(-m_i - sum_j m_ij mu_j)), the notes' form; in place, the largest change of a probability.
-
-    The Gibbs update has the neighbours' values where this has their means; in print its denominator lacks the node's
-    own m_i.
-    """
-    change = 0.0
-    for i in range(fields.size):
-        logit = fields[i]
-        for k in range(starts[i], starts[i + 1]):
-            logit += couplings[k] * mu[neighbours[k]]
-        e = math.exp(-abs(logit))
-        new = 1.0 / (1.0 + e) if logit >= 0.0 else e / (1.0 + e)
-        change = max(change, abs(new - mu[i]))
-        mu[i] = new
-    return change
-
-
-@hot
 def spin_bound(starts: Any, neighbours: Any, couplings: Any, fields: Any, m: Any) -> tuple[float, float, float]:
     """Bound (nats), sum of the sizes of its terms, entropy; sums are compensated, for many equal terms round alike."""
     bound, lost, size, entropy = 0.0, 0.0, 0.0, 0.0
@@ -144,18 +125,6 @@ def spin_problem(network: IsingNetwork) -> SpinProblem:
             f"or use mean_field for others"
         )
     return SpinProblem(network, _neighbours(network.edges, network.couplings, len(network.fields)))
-
-
-def sweep_units(edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike, mu: ArrayLike) -> tuple[_Floats, float]:
-    """One sweep in the notes' form, for variables 0 and 1: the new mu, P(x_i = 1), and the largest change.
-
-    ``couplings`` are the notes' m_ij, ``fields`` their m_i, nats; ``mu`` is not modified.
-    """
-    own, new = np.asarray(fields, dtype=np.float64), np.array(mu, dtype=np.float64)
-    near = _neighbours(
-        np.asarray(edges, dtype=np.int64).reshape(-1, 2), np.asarray(couplings, dtype=np.float64), own.size
-    )
-    return new, unit_sweep(*near, own, new)
 
 
 def ising_mean_field(

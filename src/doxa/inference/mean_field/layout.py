@@ -60,6 +60,11 @@ class Layout(NamedTuple):
         """Number of entries of q."""
         return int(self.block_start[-1])
 
+    def uniform(self) -> _Floats:
+        """The q of independent uniform states."""
+        sizes = np.diff(self.block_start)
+        return np.repeat(1.0 / sizes, sizes)
+
     @property
     def is_coupled(self) -> bool:
         """Whether a factor meets two blocks."""

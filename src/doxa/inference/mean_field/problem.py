@@ -62,8 +62,7 @@ class MeanFieldProblem:
 
     def uniform(self) -> _Floats:
         """The q of independent uniform states."""
-        sizes = np.diff(self.layout.block_start)
-        return np.repeat(1.0 / sizes, sizes)
+        return self.layout.uniform()
 
     def elbo(self, q: _Floats) -> float:
         """The bound at q, nats; -inf where q meets a forbidden configuration."""
@@ -252,7 +251,7 @@ def begin_at(
         guess = _normalised(layout, ground.possible.astype(np.float64))
     preference = guess if kind != "uniform" else guess * (1 + 0.1 * rng.random(guess.size))
     kept = ground.product(np.maximum(preference, 1e-300))
-    return _normalised(layout, (guess + _SPREAD * _uniform(layout)) * kept)
+    return _normalised(layout, (guess + _SPREAD * layout.uniform()) * kept)
 
 
 def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.int64]) -> _Floats:
@@ -264,7 +263,7 @@ def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.in
         ],
         dtype=np.int64,
     )
-    guess = 0.1 * _uniform(problem.layout)
+    guess = 0.1 * problem.layout.uniform()
     guess[problem.layout.block_start[:-1] + at] += 0.9
     kept = ground.possible if ground.is_free else ground.around(at, guess)
     return _normalised(problem.layout, guess * kept)
@@ -284,11 +283,6 @@ def _tempered(
     sums = np.add.reduceat(found, layout.block_start[:-1])
     empty = np.repeat(sums == 0, np.diff(layout.block_start))
     return _normalised(layout, np.where(empty, ground.possible, found))
-
-
-def _uniform(layout: Layout) -> _Floats:
-    sizes = np.diff(layout.block_start)
-    return np.repeat(1.0 / sizes, sizes)
 
 
 def _normalised(layout: Layout, q: _Floats) -> _Floats:
