@@ -17,7 +17,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Inference", "certain", "certain_answer"]
+__all__ = ["Inference"]
 
 
 class Answer(NamedTuple):

@@ -20,7 +20,7 @@ from doxa.inference.gibbs.supports import Supports
 from doxa.inference.problem import Problem
 from doxa.models.factors import DiscreteNetwork
 
-__all__ = ["SCANS", "ChosenBy", "Plan", "connected_by", "read_plan", "scan_of"]
+__all__ = ["ChosenBy"]
 
 SCANS = ("in_order", "reversed", "random")
 _MOST_CONFIGURATIONS = 4096  # of a block, as `TableGibbs` allows
@@ -66,13 +66,7 @@ class Plan(NamedTuple):
 
 
 def read_plan(network: DiscreteNetwork, blocks: Any, scan: Any) -> Plan | None:
-    """Check blocks and scan; None where neither is given.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a name, label, block or weight is not valid.
-    """
+    """Blocks and scan, checked; None where neither is given."""
     if blocks is None and scan is None:
         return None
     entries = None
@@ -94,18 +88,7 @@ def read_plan(network: DiscreteNetwork, blocks: Any, scan: Any) -> Plan | None:
 def scan_of(plan: Plan, network: DiscreteNetwork, problem: Problem, default: Sequence[Block]) -> Scan:
     """The scan over the free variables of a problem: what was observed is left out of blocks, choices are made by it.
 
-    Parameters
-    ----------
-    plan : Plan
-    network : DiscreteNetwork
-    problem : Problem
-    default : sequence of blocks
-        Where the plan has none; numbered as the problem's variables are.
-
-    Raises
-    ------
-    ArgumentError
-        If a free variable is in no block, a block has too many configurations, or what chooses is left out.
+    ``default`` are blocks for a plan that has none, numbered as the problem's variables are.
     """
     entries: list[tuple[Entry, float]] = [(block, 1.0) for block in default]
     if plan.entries is not None:

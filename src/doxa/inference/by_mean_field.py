@@ -18,8 +18,6 @@ from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
 
-__all__ = ["answer_by_mean_field"]
-
 
 def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], seed: int) -> Answer:
     """Marginals without errors, and a lower bound on the log evidence among the numbers."""

@@ -23,8 +23,6 @@ from doxa.estimates.verdict import Verdict
 from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.runner import Sampler
 
-__all__ = ["ChainRun", "Running", "run_to_accuracy"]
-
 R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
 R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
 LEAST_ESS = 100.0
@@ -62,18 +60,8 @@ def run_to_accuracy(
 ) -> ChainRun:
     """Run chains until every marginal is as accurate as asked, by `Until.mcse`.
 
-    Parameters
-    ----------
-    sampler : Sampler
-    running : Running
-    n_quantities : int
-        Width of the draws named ``probability``.
-    name_of : callable
-        What each of them is called.
-    scalar, probability : str
-        Names of draws.
-    steps_per_block : int, optional
-        Steps between two commits, for samplers whose steps are long.
+    ``probability`` and ``scalar`` name the draws, of which the first are ``n_quantities`` wide and called by
+    ``name_of``; ``steps_per_block`` are the steps between two commits, for samplers whose steps are long.
     """
     schedule, until = running.schedule, running.until
     allowed = max(4, _MOST_BYTES // (8 * max(n_quantities, 1) * schedule.chains))

@@ -28,7 +28,7 @@ from doxa.sampling.driver import fresh_entropy, plan_length
 if TYPE_CHECKING:
     from doxa.inference.blocks import ChosenBy, Plan
 
-__all__ = ["METHODS", "infer"]
+__all__ = ["infer"]
 
 
 class Question(NamedTuple):
@@ -192,8 +192,8 @@ def _gibbs(question: Question) -> Answer:
 
 
 def _tempering(question: Question) -> Answer:
+    from doxa.inference.by_gibbs import answer_by_tempering
     from doxa.inference.by_importance import cross_checked
-    from doxa.inference.by_tempering import answer_by_tempering
 
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     found = answer_by_tempering(network, evidence, query, running)

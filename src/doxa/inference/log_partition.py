@@ -50,7 +50,7 @@ from doxa.sampling.driver import fresh_entropy
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict
 
-__all__ = ["LogPartition", "NoWeightError", "log_partition"]
+__all__ = ["LogPartition", "log_partition"]
 
 _METHODS = ("auto", "exact", "annealed")
 _PARTICLES = 512

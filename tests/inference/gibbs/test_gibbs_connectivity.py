@@ -17,9 +17,8 @@ from doxa.inference.gibbs import (
     scope_blocks,
     single_sites,
 )
-from doxa.inference.gibbs.reach import classes
 from doxa.inference.gibbs.starts import log_density_at
-from doxa.inference.gibbs.supports import Supports
+from doxa.inference.gibbs.supports import Supports, classes
 from doxa.models.factors import Factor
 from support.checks import SEED
 

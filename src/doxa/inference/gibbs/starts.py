@@ -20,7 +20,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.inference.gibbs.supports import any_over
 from doxa.models.factors import Factor
 
-__all__ = ["NoStartError", "check_states", "find_state", "log_density_at", "pick_state"]
+__all__ = ["NoStartError", "find_state"]
 
 States = NDArray[np.int64]
 
@@ -32,13 +32,7 @@ class NoStartError(DoxaError, RuntimeError):
 
 
 def log_density_at(factors: Iterable[Factor], states: ArrayLike) -> float:
-    """Sum of the log factors at one state, nats.
-
-    Examples
-    --------
-    >>> log_density_at([Factor((1,), np.array([0.0, 2.0])), Factor((0, 1), np.array([[1.0, -np.inf]]))], [0, 0])
-    1.0
-    """
+    """Sum of the log factors at one state, nats."""
     x = np.asarray(states)
     return float(sum(log_values[tuple(x[list(variables)])] for variables, log_values in factors))
 
@@ -49,13 +43,7 @@ def pick_state(
     n_states: Sequence[int],
     rng: np.random.Generator,
 ) -> States:
-    """One of the given states by its weight, or what the function returns.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If states are not whole numbers, or not those of the variables, or weights do not fit.
-    """
+    """One of the given states by its weight, or what the function returns; checked."""
     if callable(starts):
         if weights is not None:
             raise ArgumentError("start_weights belong to an array of starts, and starts is a function; leave them out")

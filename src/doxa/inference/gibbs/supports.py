@@ -1,7 +1,4 @@
-"""`Supports`: where factors are positive, and which configurations of a few variables they leave possible.
-
-Numbers of states and factors, checked, and blocks of variables.
-"""
+"""`Supports`: where factors are positive, which configurations they leave possible, and what moves connect these."""
 
 from __future__ import annotations
 
@@ -15,16 +12,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
 
-__all__ = [
-    "Block",
-    "Support",
-    "Supports",
-    "any_over",
-    "check_block",
-    "check_covered",
-    "check_factors",
-    "check_n_states",
-]
+__all__ = ["Supports"]
 
 Block = tuple[int, ...]
 
@@ -32,15 +20,7 @@ _MOST_STATES = 2**15 - 1  # kept states are 16 bits wide
 
 
 def check_n_states(n_states: Iterable[int]) -> tuple[int, ...]:
-    """Return numbers of states, at least one each, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_n_states([2, 0])
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: n_states[1] is 0; it must be at least 1
-    """
+    """Return numbers of states, at least one each, as a tuple of at least one."""
     sizes = tuple(check_whole(f"n_states[{v}]", size, 1) for v, size in enumerate(n_states))
     if not sizes:
         raise ArgumentError("n_states is empty; there must be a variable to draw")
@@ -73,15 +53,7 @@ def check_factors(factors: Iterable[Factor], n_states: Sequence[int]) -> tuple[F
 
 
 def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
-    """Return a block, different variables in the order given, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_block([2, 2], "blocks[0]", 3)
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: blocks[0] has the variable 2 twice; the variables of a block differ
-    """
+    """Return a block, different variables in the order given, as a tuple of at least one."""
     if isinstance(block, (int, np.integer)):
         raise ArgumentTypeError(f"{name} is {block}; a block is a sequence of variables: ({block},)")
     members = tuple(check_whole(f"{name}[{j}]", v, 0) for j, v in enumerate(block))
@@ -93,6 +65,14 @@ def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
         if members.count(v) > 1:
             raise ArgumentError(f"{name} has the variable {v} twice; the variables of a block differ")
     return members
+
+
+def read_blocks(blocks: Iterable[Sequence[int]] | None, n_states: Sequence[int]) -> list[Block]:
+    """Blocks that cover all variables, checked; each variable alone where there are none."""
+    every = [(v,) for v in range(len(n_states))] if blocks is None else blocks
+    read = [check_block(block, f"blocks[{b}]", len(n_states)) for b, block in enumerate(every)]
+    check_covered(read, n_states)
+    return read
 
 
 def check_covered(blocks: Iterable[Block], n_states: Sequence[int]) -> None:
@@ -114,15 +94,7 @@ class Support(NamedTuple):
 
 
 class Supports:
-    """The factors that have zeros, by variable.
-
-    Parameters
-    ----------
-    n_states : sequence of int
-        Number of states of each variable.
-    supports : iterable of Support
-        Those without a zero are left out.
-    """
+    """The factors that have zeros, by variable."""
 
     def __init__(self, n_states: Sequence[int], supports: Iterable[Support]) -> None:
         self.n_states = tuple(n_states)
@@ -149,25 +121,9 @@ class Supports:
         return found
 
     def configurations(self, variables: Sequence[int], most: int) -> Codes | None:
-        """List the configurations of some variables that no single factor forbids.
+        """Configurations of some variables that no single factor forbids, rows (n, n_variables) in lexicographic order.
 
-        Parameters
-        ----------
-        variables : sequence of int
-            All different.
-        most : int
-            Largest number to list.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_variables), or None
-            Rows in lexicographic order; None where there are more than ``most``, or while they are put together.
-
-        Examples
-        --------
-        >>> differ = Support((0, 1), ~np.eye(3, dtype=bool))
-        >>> Supports([3, 3], [differ]).configurations([1, 0], 10).tolist()
-        [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+        None where there are more than ``most``, or while they are put together.
         """
         left = self.among(variables)
         placed: list[int] = []
@@ -208,3 +164,72 @@ class Supports:
 def any_over(table: NDArray[np.bool_], axes: Iterable[int]) -> NDArray[np.bool_]:
     """Where there is a True along these axes, which go."""
     return np.asarray(np.logical_or.reduce(table, axis=tuple(axes)))
+
+
+_MOST_AT_A_TIME = 2**22  # numbers in the table of candidates
+_MOST_TRIED = 2**25  # such numbers in all: a fraction of a second
+
+
+def number_rows(rows: Codes) -> Codes:
+    """Give equal rows equal numbers."""
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return numbers.reshape(-1)
+
+
+def classes(rows: Codes, blocks: Iterable[Block]) -> Codes:
+    """Number the classes of configurations, rows, that moves within blocks of columns connect; shape (n,)."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(rows)
+    ends, n_nodes = [np.zeros(0, dtype=np.int64)], n
+    for block in blocks:  # rows that agree outside of a block are joined to a node of their own
+        groups = number_rows(np.delete(rows, list(block), axis=1))
+        ends.append(n_nodes + groups)
+        n_nodes += int(groups.max(initial=-1)) + 1
+    there = np.concatenate(ends)
+    here = np.tile(np.arange(n), len(ends) - 1)
+    links = coo_matrix((np.ones(len(there), dtype=np.int8), (here, there)), shape=(n_nodes, n_nodes))
+    _, numbers = connected_components(links, directed=False)
+    return np.unique(numbers[:n], return_inverse=True)[1].reshape(-1)
+
+
+def reached(
+    start: Codes, variables: Sequence[int], supports: Supports, blocks: Iterable[Block], most: int
+) -> set[bytes] | None:
+    """All configurations that moves within blocks of columns lead to from a possible one, as bytes.
+
+    The columns are ``variables``, which supports do not join to others.  None where more than ``most`` are reached, or
+    a block has more.
+    """
+    place = {v: j for j, v in enumerate(variables)}
+    moves: list[tuple[list[int], Codes, list[tuple[list[int], NDArray[np.bool_]]]]] = []
+    for block in blocks:
+        own = [variables[j] for j in block]
+        codes = supports.configurations(own, most)
+        if codes is None:
+            return None
+        tests = [supports.supports[f] for f in sorted({f for v in own for f in supports.touching[v]})]
+        moves.append((list(block), codes, [([place.get(v, -1) for v in scope], table) for scope, table in tests]))
+    seen = {start.tobytes()}
+    frontier, n_left = start[None], _MOST_TRIED
+    while len(frontier):
+        new: list[Codes] = []
+        for columns, codes, own_tests in moves:
+            for part in np.array_split(frontier, 1 + frontier.size * len(codes) // _MOST_AT_A_TIME):
+                wider = np.repeat(part, len(codes), axis=0)
+                wider[:, columns] = np.tile(codes, (len(part), 1))
+                n_left -= wider.size
+                for places, table in own_tests:
+                    wider = wider[table[tuple(wider[:, j] if j >= 0 else 0 for j in places)]]
+                for row in wider:
+                    key = row.tobytes()
+                    if key not in seen:
+                        seen.add(key)
+                        new.append(row)
+                if len(seen) > most or n_left < 0:
+                    return None
+        frontier = np.array(new, dtype=np.int64).reshape(-1, len(variables))
+    return seen

@@ -1,12 +1,12 @@
-from doxa.inference.spins.base_samplers import SpinState as SpinState
 from doxa.inference.spins.bit_parallel import BitParallelState as BitParallelState
 from doxa.inference.spins.bit_parallel import IsingBitParallel as IsingBitParallel
 from doxa.inference.spins.bit_parallel import unpack_lanes as unpack_lanes
 from doxa.inference.spins.chain import IsingGibbs as IsingGibbs
-from doxa.inference.spins.clusters import SwendsenWang as SwendsenWang
+from doxa.inference.spins.chain import SwendsenWang as SwendsenWang
 from doxa.inference.spins.grid import IsingGrid as IsingGrid
 from doxa.inference.spins.model import IsingModel as IsingModel
 from doxa.inference.spins.model import PottsModel as PottsModel
+from doxa.inference.spins.model import SpinState as SpinState
 from doxa.inference.spins.potts import PottsGibbs as PottsGibbs
 from doxa.inference.spins.potts import PottsState as PottsState
 from doxa.inference.spins.potts_bit_parallel import PottsBitParallel as PottsBitParallel

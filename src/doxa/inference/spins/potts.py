@@ -1,46 +1,30 @@
-"""`PottsGibbs`: heat bath of one Potts chain on any graph, one site after another.
-
-Compiled loops of `doxa.inference.spins.potts`.
-"""
+"""`PottsGibbs`: heat bath of one Potts chain on any graph, one site after another."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.inference.spins.base_samplers import BaseSampler, Draws, check_scan, scan_order
-from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.model import Draws, PottsModel, Run, Sweeping
 from doxa.inference.spins.words import fresh_streams, uniform
 
-__all__ = ["PottsGibbs", "PottsState", "advance_potts"]
+__all__ = ["PottsGibbs", "PottsState"]
 
 
 @hot
 def advance_potts(
-    graph: Any,
-    fields: Any,
-    weights: Any,
-    is_tame: bool,
-    original: Any,
-    states: Any,
-    streams: Any,
-    work: Any,
-    sums: Any,
-    is_random: bool,
-    n_steps: int,
-    thin: int,
-    draws: Any,
+    graph: Any, fields: Any, weights: Any, is_tame: bool, original: Any, run: Any, work: Any, is_random: bool
 ) -> None:
-    """Sweep ``n_steps`` times, in order or at random; ``sums`` is empty without marginals, ``work`` has q entries."""
-    energy, shares, probability, kept_states = draws
+    """Sweep, in order or at random; ``work`` has q entries."""
+    energy, shares, probability, kept_states = run.draws
+    states, streams, sums = run.state, run.streams, run.sums
     n, q = fields.shape
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         for t in range(n):
             i = int(uniform(streams, t & 7) * n) if is_random else t
             total = _weigh(graph, weights, is_tame, states, i, work)
@@ -53,14 +37,14 @@ def advance_potts(
                 total = _weigh(graph, weights, is_tame, states, i, work)
                 for a in range(q):
                     sums[i, a] += work[a] / total
-        if step % thin == 0:
-            kept = step // thin - 1
+        if step % run.thin == 0:
+            kept = step // run.thin - 1
             energy[kept] = _energy(graph, fields, states)
             for i in range(n):
                 shares[kept, states[i]] += 1.0 / n
             for i in range(sums.shape[0]):
                 for a in range(q):
-                    probability[kept, original[i], a] = sums[i, a] / thin
+                    probability[kept, original[i], a] = sums[i, a] / run.thin
                     sums[i, a] = 0.0
             for i in range(kept_states.shape[1]):
                 kept_states[kept, original[i]] = states[i]
@@ -125,7 +109,7 @@ class PottsState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PottsGibbs(BaseSampler[PottsState]):
+class PottsGibbs(Sweeping[PottsState]):
     """One Potts chain, site by site.
 
     Parameters
@@ -166,23 +150,6 @@ class PottsGibbs(BaseSampler[PottsState]):
     keep_states: bool = False
     state_type: ClassVar[type[PottsState]] = PottsState
 
-    def __post_init__(self) -> None:
-        """Refuse an unknown scan and a bad ``thin``."""
-        check_scan(self.scan)
-        super().__post_init__()
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """The sites in the order of a sweep, shape (n_sites,); of a random scan, as numbered."""
-        return scan_order(self.scan, self.model.graph)
-
-    @cached_property
-    def _numbered(self) -> tuple[NDArray[np.int64], PottsModel, bool]:
-        """The order, the model with its sites numbered so, and whether weights can be multiplied as they are."""
-        order = self.order
-        model = self.model if self.scan != "coloured" else self.model.renumbered(order)
-        return order, model, bool(model.is_tame.all())
-
     def init(self, rng: np.random.Generator) -> PottsState:
         """All possible states equally probable, at every site."""
         return PottsState(self.model.random_states(rng)[0], fresh_streams(rng))
@@ -192,10 +159,9 @@ class PottsGibbs(BaseSampler[PottsState]):
         return PottsState(states.astype(np.int16), fresh_streams(rng))
 
     def _advance(self, state: PottsState, n_steps: int) -> tuple[PottsState, Draws, dict[str, int]]:
-        order, model, is_tame = self._numbered
+        order, model = self._numbered
         (n, q), n_kept = model.fields.shape, n_steps // self.thin
-        states, streams = state.states[order], state.streams.copy()
-        own = model.own_logs
+        states, own, is_tame = state.states[order], model.own_logs, bool(model.is_tame.all())
         draws: dict[str, NDArray[Any]] = {
             "energy": np.empty(n_kept),
             "shares": np.zeros((n_kept, q)),
@@ -203,11 +169,9 @@ class PottsGibbs(BaseSampler[PottsState]):
             "states": np.empty((n_kept, n if self.keep_states else 0), dtype=np.int16),
         }
         weights = (np.exp(own), np.exp(model.graph.strengths)) if is_tame else (own, model.graph.strengths)
-        advance_potts(
-            model.graph, model.fields, weights, is_tame, order, states, streams, np.zeros(q),
-            np.zeros((n if self.marginals else 0, q)), self.scan == "random", n_steps, self.thin,
-            tuple(draws.values()),
-        )  # fmt: skip
+        sums = np.zeros((n if self.marginals else 0, q))
+        run = Run(states, state.streams.copy(), sums, n_steps, self.thin, tuple(draws.values()))
+        advance_potts(model.graph, model.fields, weights, is_tame, order, run, np.zeros(q), self.scan == "random")
         after = np.empty_like(states)
         after[order] = states
-        return PottsState(after, streams), draws, {"updates": n * n_steps}
+        return PottsState(after, run.streams), draws, {"updates": n * n_steps}
