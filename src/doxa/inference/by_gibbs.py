@@ -81,7 +81,7 @@ def answer_by_gibbs(
         if v not in problem.fixed and problem.position[v] in alone:  # redrawn from its marginal
             estimates[v] = certain(estimate.value for estimate in estimates[v])
     if len(alone) == len(asked):
-        exactly = Verdict(True, "Exact: every block that was asked for is summed over, and nothing else bears on it.")
+        exactly = Verdict(True, "Exact", "every block that was asked for is summed over, and nothing else bears on it.")
         return Answer("gibbs", estimates, None, exactly, run.numbers)
     return Answer("gibbs", estimates, None, _with_connectivity(run.judgement, connected), run.numbers)
 
@@ -155,10 +155,9 @@ def _with_connectivity(found: Verdict, connected: Connectivity) -> Verdict:
     """The verdict on chains, knowing whether their blocks connect all possible states."""
     if connected.answer is False:
         advice = "Use method='importance' or 'tempering'."
-        return Verdict(False, f"Not converged: {connected.reason}. {advice}", advice)
+        return Verdict.of_chains(False, f"{connected.reason}.", advice=advice)
     if connected.answer is None and found.converged:
-        text = found.text.replace("Converged", "Cannot tell", 1)
-        return Verdict(None, f"{text} Zeros may keep states apart: {connected.reason}.")
+        return Verdict.of_chains(None, found.reason, f"Zeros may keep states apart: {connected.reason}.")
     return found
 
 
@@ -201,7 +200,7 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
     estimates = dict(estimates_of(problem, query, range(len(problem.variables)), run)) | known
     found = run.judgement
     if found.converged:
-        found = found._replace(text=f"{found.text} {_CAVEAT}")
+        found = found._replace(reason=f"{found.reason} {_CAVEAT}")
     return Answer("tempering", estimates, None, found, numbers)
 
 

@@ -50,11 +50,11 @@ def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], 
         stopped = ""
     else:
         sample, report = sample_until(proposal, running.until, seed=running.seed)
-        stopped = f" {report.text}" if report.text else ""
+        stopped = report.text
     estimates = {v: certain(problem.expand(v)) if v in problem.fixed else [*sample.marginal(v)] for v in query}
     numbers = {"draws": float(sample.n), "ess": sample.ess, "pareto_k": sample.pareto_k}
     weights = sample.verdict
-    found = Verdict(weights.reliable, f"{weights.text}{stopped}", weights.advice)
+    found = Verdict(weights.reliable, weights.status, f"{weights.reason}. {stopped}".rstrip(), weights.advice)
     return Answer("importance", estimates, sample.log_evidence(), found, numbers)
 
 
@@ -82,11 +82,11 @@ def cross_checked(
     if worst <= _DISAGREE:
         return answer
     advice = "Use method='importance'."
-    text = (
-        f"Not converged: the chains agree, but their {where} is {worst:.0f} standard errors from that of weighted "
-        f"draws: they miss a mode. {advice}"
+    reason = (
+        f"the chains agree, but their {where} is {worst:.0f} standard errors from that of weighted draws: they miss a "
+        "mode."
     )
-    return answer._replace(judgement=Verdict(False, text, advice))
+    return answer._replace(judgement=Verdict.of_chains(False, reason, advice=advice))
 
 
 def weighted_starts(

@@ -137,16 +137,11 @@ def _judge(
     name_of: Callable[[int], str],
 ) -> Verdict:
     converged, reason = _reason(marginals, where, trace, name_of)
-    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
-    parts = [f"{word}: {reason}."]
-    if stop.text and (converged or stop.reason != "reached"):  # what gives up, or never moved, has not been accurate
-        parts.append(stop.text)
+    accurate = converged or stop.reason != "reached"  # what gives up, or never moved, has not been accurate
     advice = "Run longer (draws=), or try method='tempering'." if converged is False else ""
     if converged is None and trace.n_chains > 1:
         advice = "Try method='tempering', or an exact method."
-    if advice:
-        parts.append(advice)
-    return Verdict(converged, " ".join(parts), advice)
+    return Verdict.of_chains(converged, f"{reason}.", stop.text if accurate else "", advice=advice)
 
 
 def _reason(

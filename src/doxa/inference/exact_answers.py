@@ -66,7 +66,7 @@ def answer_exactly(
         known = variable in problem.fixed
         marginal = None if known else result.marginals[problem.position[variable]]
         estimates[variable] = certain(problem.expand(variable, marginal))
-    return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact: summed over all states."))
+    return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact", "summed over all states."))
 
 
 def joint(

@@ -195,12 +195,10 @@ def vouched(
     p = float(closer.probabilities(columns[k : k + 1], values[k : k + 1])[0])
     found = f"their P({name_of(k)}) is {run.marginals.value[k]:.3g}, and {p:.3g} by annealed particles"
     if closer.is_reliable:
-        text = (
-            f"Not converged: the chains agree, but {found}, {z:.0f} standard errors apart: they miss a mode. {_ADVICE}"
-        )
-        return run._replace(judgement=Verdict(False, text, _ADVICE))
-    text = f"Cannot tell: the chains agree, but {found}, whose weights are not reliable. {_ADVICE}"
-    return run._replace(judgement=Verdict(None, text, _ADVICE))
+        reason = f"the chains agree, but {found}, {z:.0f} standard errors apart: they miss a mode."
+        return run._replace(judgement=Verdict.of_chains(False, reason, advice=_ADVICE))
+    reason = f"the chains agree, but {found}, whose weights are not reliable."
+    return run._replace(judgement=Verdict.of_chains(None, reason, advice=_ADVICE))
 
 
 def _limit(share: float, n: int) -> float:

@@ -188,12 +188,12 @@ class ExactStructurePosterior(StructurePosterior):
         error = math.exp(self.exact.log_relative_error)
         cells = "" if isinstance(self.exact, ExactPosterior) else f" and all {len(self.exact.cells)} completions"
         text = (
-            f"Exact: a sum over all graphs within the limits{cells}, with an error below "
+            f"a sum over all graphs within the limits{cells}, with an error below "
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
             f"over {self.n_edges.size} independent draws."
         )
         wide = wide_families(self)
-        return Verdict(True, f"{text} {wide}" if wide else text)
+        return Verdict(True, "Exact", f"{text} {wide}".rstrip())
 
 
 def worth_it(options: RunOptions) -> bool:
