@@ -1,5 +1,5 @@
 from doxa.inference.answers import Inference as Inference
-from doxa.inference.blocks import ChosenBy as ChosenBy
+from doxa.inference.by_gibbs import ChosenBy as ChosenBy
 from doxa.inference.exact import Budget as Budget
 from doxa.inference.exact import BudgetError as BudgetError
 from doxa.inference.exact_answers import Explanation as Explanation

@@ -26,7 +26,7 @@ from doxa.progress import following, tell
 from doxa.sampling.driver import fresh_entropy, plan_length
 
 if TYPE_CHECKING:
-    from doxa.inference.blocks import ChosenBy, Plan
+    from doxa.inference.by_gibbs import ChosenBy, Plan
 
 __all__ = ["infer"]
 
@@ -142,7 +142,7 @@ def _read_plan(
     """Blocks and order of a Gibbs sampler as the user gave them; None if neither was given."""
     if blocks is None and scan is None:
         return None
-    from doxa.inference.blocks import read_plan
+    from doxa.inference.by_gibbs import read_plan
 
     return read_plan(network, blocks, scan)
 

@@ -131,10 +131,6 @@ def log_partition(
     seed : int, optional
         Whole number; taken from the system when left out.
 
-    Returns
-    -------
-    LogPartition
-
     Raises
     ------
     ArgumentError

@@ -19,7 +19,7 @@ from doxa.inference.gibbs import (
     single_sites,
 )
 from doxa.inference.gibbs.block_tables import PRODUCTS
-from doxa.inference.gibbs.starts import log_density_at
+from doxa.inference.gibbs.supports import log_density_at
 from doxa.models.factors import Factor
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED

@@ -13,7 +13,7 @@ from scipy.special import softmax, stdtrit
 
 from doxa.errors import ArgumentError
 from doxa.inference.spins import PottsGibbs, PottsModel
-from doxa.inference.spins.potts import _pick, _weigh
+from doxa.inference.spins.chain import _pick, _weigh
 from doxa.sampling.driver import Schedule, sample
 from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit

@@ -229,10 +229,6 @@ def anneal(
     workers : int, optional
         Threads; they do not change the result.
 
-    Returns
-    -------
-    Annealed
-
     Examples
     --------
     >>> from doxa.inference.annealing import SpinPath, linear
@@ -362,10 +358,6 @@ def cool(
         Inverse temperatures of the sweeps, not negative; from 0.05 to 8, geometrically, when left out.
     workers : int, optional
         Threads; they do not change the result.
-
-    Returns
-    -------
-    Cooled
 
     Examples
     --------

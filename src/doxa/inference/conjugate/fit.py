@@ -101,10 +101,6 @@ def conjugate_problem(nodes: Mapping[str, Node], given: Mapping[str, ArrayLike])
     given : mapping of str to array_like
         What was observed, by node: all elements of it.  The others are hidden.
 
-    Returns
-    -------
-    ConjugateProblem
-
     Raises
     ------
     ArgumentError, ArgumentTypeError
@@ -203,10 +199,6 @@ def conjugate_mean_field(
         A start has converged when no mean changed by more in a sweep, relative to 1 + its size.
     max_sweeps : int, default=1000
         Most sweeps of a start.
-
-    Returns
-    -------
-    ConjugateMeanField
 
     Raises
     ------

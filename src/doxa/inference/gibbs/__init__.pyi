@@ -17,5 +17,5 @@ from doxa.inference.gibbs.scans import in_turn as in_turn
 from doxa.inference.gibbs.scans import random_blocks as random_blocks
 from doxa.inference.gibbs.scans import random_lists as random_lists
 from doxa.inference.gibbs.scans import single_sites as single_sites
-from doxa.inference.gibbs.starts import NoStartError as NoStartError
-from doxa.inference.gibbs.starts import find_state as find_state
+from doxa.inference.gibbs.supports import NoStartError as NoStartError
+from doxa.inference.gibbs.supports import find_state as find_state

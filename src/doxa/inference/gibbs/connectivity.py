@@ -28,14 +28,17 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.flat import connected_parts
-from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
 from doxa.inference.gibbs.supports import (
     Block,
+    NoStartError,
     Support,
     Supports,
     check_factors,
     check_n_states,
+    check_states,
     classes,
+    find_state,
+    log_density_at,
     number_rows,
     reached,
     read_blocks,

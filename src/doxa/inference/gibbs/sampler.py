@@ -22,8 +22,15 @@ from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
 from doxa.inference.gibbs.block_tables import BlockTable, tabulate
 from doxa.inference.gibbs.kernels import Plan, Work, advance
 from doxa.inference.gibbs.scans import Scan, cyclic, single_sites
-from doxa.inference.gibbs.starts import find_state, log_density_at, pick_state
-from doxa.inference.gibbs.supports import Supports, check_covered, check_factors, check_n_states
+from doxa.inference.gibbs.supports import (
+    Supports,
+    check_covered,
+    check_factors,
+    check_n_states,
+    find_state,
+    log_density_at,
+    pick_state,
+)
 from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor

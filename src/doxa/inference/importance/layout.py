@@ -104,10 +104,6 @@ def lay_out(
     supported : mapping of int to array_like of bool, optional
         By variable, which states are possible given the evidence; shape (n_states,).  Proposals leave the others out.
 
-    Returns
-    -------
-    Layout
-
     Raises
     ------
     ArgumentError, ArgumentTypeError

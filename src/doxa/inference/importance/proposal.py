@@ -195,10 +195,6 @@ def likelihood_weighting(layout: Layout) -> NetworkProposal:
     layout : Layout
         Soft evidence and struck-out states are part of the tables drawn from.
 
-    Returns
-    -------
-    NetworkProposal
-
     Examples
     --------
     >>> from doxa.inference.importance import lay_out

@@ -132,12 +132,7 @@ class WeightedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NetworkSampler:
-    """Draws of a proposal; block k of a seed is the same whoever draws it, and whatever was drawn before.
-
-    Parameters
-    ----------
-    proposal : NetworkProposal
-    """
+    """Draws of a proposal; block k of a seed is the same whoever draws it, and whatever was drawn before."""
 
     proposal: NetworkProposal
 

@@ -169,10 +169,6 @@ def mean_field(
     max_block_states : int, default=65536
         Most joint states of a block.
 
-    Returns
-    -------
-    MeanField
-
     Raises
     ------
     ArgumentError, ArgumentTypeError

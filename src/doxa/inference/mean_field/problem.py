@@ -172,10 +172,6 @@ def mean_field_problem(
     max_block_states : int, default=65536
         Most joint states of a block.
 
-    Returns
-    -------
-    MeanFieldProblem
-
     Raises
     ------
     ArgumentError, ArgumentTypeError

@@ -2,13 +2,13 @@ from doxa.inference.spins.bit_parallel import BitParallelState as BitParallelSta
 from doxa.inference.spins.bit_parallel import IsingBitParallel as IsingBitParallel
 from doxa.inference.spins.bit_parallel import unpack_lanes as unpack_lanes
 from doxa.inference.spins.chain import IsingGibbs as IsingGibbs
+from doxa.inference.spins.chain import PottsGibbs as PottsGibbs
+from doxa.inference.spins.chain import PottsState as PottsState
 from doxa.inference.spins.chain import SwendsenWang as SwendsenWang
 from doxa.inference.spins.grid import IsingGrid as IsingGrid
 from doxa.inference.spins.model import IsingModel as IsingModel
 from doxa.inference.spins.model import PottsModel as PottsModel
 from doxa.inference.spins.model import SpinState as SpinState
-from doxa.inference.spins.potts import PottsGibbs as PottsGibbs
-from doxa.inference.spins.potts import PottsState as PottsState
 from doxa.inference.spins.potts_bit_parallel import PottsBitParallel as PottsBitParallel
 from doxa.inference.spins.potts_bit_parallel import PottsBitParallelState as PottsBitParallelState
 from doxa.inference.spins.potts_bit_parallel import unpack_potts_lanes as unpack_potts_lanes

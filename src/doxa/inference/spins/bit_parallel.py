@@ -216,13 +216,9 @@ class IsingBitParallel(BaseSampler[BitParallelState]):
     ----------
     model : IsingModel
         Edges, couplings and fields.
-    thin : int, default=1
-        Sweeps between kept draws; a step is a sweep.
-    marginals : bool, default=True
-        Keep each site's mean probability of being up given the others; costs a tenth to a third, and
-        more where ``thin`` is small.
-    keep_spins : bool, default=False
-        Keep the spins of every kept draw, eight bytes a site.
+    thin, marginals, keep_spins
+        As of `doxa.inference.spins.IsingGibbs`.  Marginals cost a tenth to a third, and more where ``thin`` is small;
+        spins take eight bytes a site.
 
     Raises
     ------

@@ -5,7 +5,7 @@ word (j, a) is set where chain l has site j in state a, and says where to multip
 whether couplings are equal; truth tables of binary digits, as Ising spins have, would need up to q^4 classes on a
 square lattice, not two to 16.
 
-Weights, their sums and the random numbers are those of `doxa.inference.spins.potts`, and what is drawn is exact
+Weights, their sums and the random numbers are those of `doxa.inference.spins.chain`, and what is drawn is exact
 in the same sense.  A state is drawn where u total first lies below the sum of the weights up to its own; as u is at
 most 1 - 2^-53, the last sum, which is the total, is always above it, and a state of weight 0 never is the first.
 
@@ -270,13 +270,9 @@ class PottsBitParallel(Sweeping[PottsBitParallelState]):
     ----------
     model : PottsModel
         Edges, couplings and fields.
-    thin : int, default=1
-        Sweeps between kept draws; a step is a sweep.
-    marginals : bool, default=True
-        Keep the mean probability of each site's states given the others; costs a quarter to a half, and more where
-        ``thin`` is small.
-    keep_states : bool, default=False
-        Keep the states of every kept draw, eight bytes a site and state.
+    thin, marginals, keep_states
+        As of `doxa.inference.spins.PottsGibbs`.  Marginals cost a quarter to a half, and more where ``thin`` is small;
+        states take eight bytes a site and state.
 
     Raises
     ------
