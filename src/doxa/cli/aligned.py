@@ -11,13 +11,6 @@ def aligned(rows: Sequence[Sequence[str]], n_left: int) -> str:
     """Lines of a table: the first ``n_left`` columns to the left, the others to the right.
 
     Columns are as wide as their widest cell, whatever the terminal: a cut name or number is worse than a long line.
-
-    Examples
-    --------
-    >>> print(aligned([("node", "mean"), ("a", "-0.5"), ("beta", "12")], n_left=1))
-    node  mean
-    a     -0.5
-    beta    12
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

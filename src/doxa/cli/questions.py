@@ -26,13 +26,7 @@ class Questions(NamedTuple):
 
     @classmethod
     def parse(cls, query: list[str] | None, given: list[str] | None, do: list[str] | None) -> Questions:
-        """Check the words of the three options.
-
-        Raises
-        ------
-        typer.BadParameter
-            If conditions are given and nothing is asked, or a word is malformed.
-        """
+        """Check the words of the three options; conditions need a question."""
         if not query and (given or do):
             option = "--given" if given else "--do"
             raise typer.BadParameter("it needs a question: --query party=republican", param_hint=option)

@@ -18,28 +18,7 @@ _LARGEST_KEY = 2**62
 
 
 def group_rows(columns: Sequence[NDArray[np.int16]], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group the rows of a table given by its columns of codes.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray of int16, each of shape (n_rows,)
-        Codes from -1 (missing) upwards.
-    n_rows : int
-        Number of rows.
-
-    Returns
-    -------
-    first : ndarray of intp, shape (n_distinct,)
-        Where each distinct row occurs first, increasing.
-    row_index : ndarray of intp, shape (n_rows,)
-        The group of every row: row ``i`` equals row ``first[row_index[i]]``.
-
-    Examples
-    --------
-    >>> first, row_index = group_rows([np.array([1, -1, 1], dtype=np.int16)], 3)
-    >>> first.tolist(), row_index.tolist()
-    ([0, 1], [0, 1, 0])
-    """
+    """Group equal rows of columns of codes: where each first occurs, increasing, and the group of every row."""
     keys = np.zeros(n_rows, dtype=np.int64)
     n_keys = 1
     for codes in columns:

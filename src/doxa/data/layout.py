@@ -257,10 +257,9 @@ def _record(text: io.TextIOWrapper) -> str:
 
 
 def _cells(record: str, delimiter: str) -> list[str]:
-    """Split one record; a quote inside an unquoted cell is an ordinary character.
+    """Split one record; what follows a closing quote is left away here, as `scan` refuses it.
 
     The csv module would do, but for its limit on the length of a cell, which belongs to the whole process.
-    What follows a closing quote is left away here: `scan` refuses it.
     """
     cell = re.compile(rf'"((?:[^"]++|"")*+)"?[^{re.escape(delimiter)}\r\n]*|([^{re.escape(delimiter)}\r\n]*)')
     cells, place = [], 0

@@ -107,13 +107,7 @@ def read_table(
 
 
 def read_without_empty(source: Any, allowed: Collection[str] | None = None, **options: Any) -> Table:
-    """`read_table`, which leaves out columns without a value instead of refusing them; those allowed, if it is given.
-
-    Raises
-    ------
-    TableError
-        As `read_table`; also if no column is left.
-    """
+    """`read_table`, which leaves out columns without a value (those allowed) instead of refusing them."""
     return without_empty(partial(read_table, source), allowed, options)
 
 

@@ -22,37 +22,13 @@ __all__ = ["autocovariance", "initial_sequence", "pooled_autocovariance"]
 
 
 def initial_sequence(gamma: NDArray[np.float64], window: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    r"""Sum of autocovariances up to Geyer's cut.
+    r"""Sum of autocovariances ``gamma``, shape (n_lags, ...), up to Geyer's cut, and how many are added (even, at least
+    2).
 
-    Parameters
-    ----------
-    gamma : ndarray of float, shape (n_lags, ...)
-        Autocovariances from lag 0, at least two; the trailing axes are the quantities'.
-    window : {"initial-positive", "initial-monotone", "initial-convex"}
-        Which of the three properties to impose; each includes those before it.
-
-    Returns
-    -------
-    long_run : ndarray of float, shape (...)
-        :math:`-\hat\gamma_0 + 2 \sum_k \hat\Gamma_k`; not above the one of the property before it.
-    n_lags : ndarray of int, shape (...)
-        Autocovariances added, an even number, lag 0 included; at least 2.
-
-    Notes
-    -----
-    Geyer (1992), sec. 3.3.  Positive: :math:`\hat\Gamma_k` up to the first that is not positive.  Monotone: the running
-    minimum of these.  Convex: the greatest convex minorant of the monotone ones followed by a 0, which is what the cut
-    says of the next one.  Overestimates the variance in the limit, if anything, when the chain is reversible; for
-    others (systematic scans, non-reversible cycles) the cut is a rule of thumb.
-
-    Examples
-    --------
-    >>> gamma = np.array([4.0, 1.0, 1.5, 0.5, 2.0, 0.5, -1.0, 0.5])  # pairs 5, 2, 2.5, -0.5
-    >>> for window in ("initial-positive", "initial-monotone", "initial-convex"):
-    ...     print(initial_sequence(gamma, window))
-    (array(15.), array(6))
-    (array(14.), array(6))
-    (array(12.), array(6))
+    Geyer (1992), sec. 3.3.  Positive: pairs :math:`\hat\Gamma_k` up to the first that is not positive.  Monotone: the
+    running minimum of these.  Convex: the greatest convex minorant of the monotone ones followed by a 0, which is what
+    the cut says of the next one.  Each imposes those before it, and none is above the one before it.  Overestimates the
+    variance in the limit, if anything, when the chain is reversible; for others the cut is a rule of thumb.
     """
     n_pairs = gamma.shape[0] // 2
     pairs = gamma[0 : 2 * n_pairs : 2] + gamma[1 : 2 * n_pairs : 2]
@@ -132,23 +108,7 @@ def autocovariance(draws: ArrayLike, max_lag: int | None = None, *, published: b
 
 
 def pooled_autocovariance(chains: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average over the chains of `autocovariance` at every lag.
-
-    Parameters
-    ----------
-    chains : ndarray of float, shape (n_chains, n_draws, ...)
-        Checked draws.
-
-    Returns
-    -------
-    ndarray of float, shape (n_draws, ...)
-        By lag.
-
-    Examples
-    --------
-    >>> pooled_autocovariance(np.array([[0.0, 0.0], [2.0, 2.0]]))
-    array([1. , 0.5])
-    """
+    """Average of `autocovariance` over chains (n_chains, n_draws, ...), at every lag: shape (n_draws, ...)."""
     n_chains, n = chains.shape[:2]
     mean = chains.mean(axis=(0, 1))
     total: NDArray[np.float64] = np.zeros(chains.shape[1:])

@@ -52,9 +52,8 @@ class AverageDiagnostics(NamedTuple):
     def estimate(self, k: int) -> Estimate:
         """One of them, with an error that allows for what the chains never met.
 
-        Averages of conditional probabilities vary little where the chains have been, and say nothing of a mode of
-        probability q in which they have not: there the conditional probability may be anything.  How large q can be
-        says the number of effective draws of the slowest quantity, as for a state that was not seen.
+        Averages of conditional probabilities say nothing of a mode of probability q that the chains have not met: how
+        large q can be says the number of effective draws of the slowest quantity, as for a state that was not seen.
         """
         value = float(np.clip(self.value[k], 0.0, 1.0))
         worth = self.slowest
@@ -70,30 +69,12 @@ class AverageDiagnostics(NamedTuple):
 
 
 def diagnose_averages(draws: ArrayLike) -> AverageDiagnostics:
-    r"""Diagnose draws of many quantities in [0, 1].
+    r"""Diagnose draws of many quantities in [0, 1], shape (n_chains, n_draws, n_quantities), at least 4 draws a chain.
 
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_chains, n_draws, n_quantities)
-        At least 4 draws a chain.  Not modified.
-
-    Raises
-    ------
-    ArgumentError
-        If the shape is another.
-
-    Notes
-    -----
     With lag-one autocorrelation :math:`\rho`, pooled over chains, the short-range variance of the mean of n draws is
     :math:`\frac{\sigma^2}{n} \frac{1 + \rho}{1 - \rho}`, exact for an autoregression of order one and a start for
     others; long batches and the scatter between chains raise it (`doxa.estimates.batches.long_range_dispersion`).  Keep
     averages over several steps as draws, so that they are correlated little.
-
-    Examples
-    --------
-    >>> found = diagnose_averages(np.random.default_rng(1).random((4, 500, 2)))
-    >>> print(found.estimate(0))
-    0.498 +/- 0.006
     """
     chains = np.asarray(draws, dtype=np.float64)
     if chains.ndim != 3 or chains.shape[1] < 4:

@@ -21,19 +21,7 @@ __all__ = ["GelmanRubin", "are_stuck", "array_stats", "gelman_rubin", "rank_r_ha
 
 
 def array_stats() -> Any:
-    """Array interface of arviz-stats, which is untyped.
-
-    Returns
-    -------
-    object
-        With methods ``rhat``, ``ess`` and ``mcse``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(array_stats().ess(np.random.default_rng(0).normal(size=(4, 1000)), chain_axis=0, draw_axis=1)) > 3000
-    True
-    """
+    """Array interface of arviz-stats, which is untyped: ``rhat``, ``ess`` and ``mcse``."""
     from arviz_stats import base
 
     return base.array_stats  # type: ignore[attr-defined, unused-ignore]
@@ -145,8 +133,6 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
 def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether no half of a chain moved, shape (...): what is within is 0, or what rounding of ranks leaves of it.
 
-    Examples
-    --------
     >>> bool(are_stuck(np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)))
     True
     """

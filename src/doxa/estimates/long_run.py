@@ -208,35 +208,9 @@ def _long_run(chains: NDArray[np.float64], window: Window, bandwidth: float | No
 def bandwidth_of(
     gamma: NDArray[np.float64], window: Window, bandwidth: float | None, n_chains: int
 ) -> NDArray[np.float64]:
-    """The bandwidth asked for, checked, or the default one of every quantity.
+    """The bandwidth asked for, from 1 to ``n_draws``, or the default one of every quantity, in draws.
 
-    Parameters
-    ----------
-    gamma : ndarray of float, shape (n_draws, ...)
-        Pooled autocovariances at lags 0 to ``n_draws - 1``.
-    window : {"bartlett", "parzen", "tukey-hanning"}
-        Shape of the window.
-    bandwidth : float or None
-        Lag from which on the window is 0, from 1 to ``n_draws``; None for `default_bandwidth`, with the
-        autocovariances up to Geyer's cut as pilot.
-    n_chains : int
-        Chains over which the autocovariances are pooled.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        In draws.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If the bandwidth is not a number from 1 to ``n_draws``.
-
-    Examples
-    --------
-    >>> gamma = 0.5 ** np.arange(100)
-    >>> [float(bandwidth_of(gamma, "parzen", width, n_chains=4)) for width in (None, 20)]
-    [25.0, 20.0]
+    ``gamma`` are autocovariances of shape (n_draws, ...), pooled over ``n_chains``.
     """
     n = gamma.shape[0]
     if bandwidth is None:

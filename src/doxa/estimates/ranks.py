@@ -11,29 +11,8 @@ __all__ = ["rank_shares"]
 def rank_shares(draws: NDArray[np.float64], bins: int = 20) -> NDArray[np.float64]:
     """Share of each chain's draws in each bin of ranks over all chains, times the number of bins: 1 if chains agree.
 
-    Parameters
-    ----------
-    draws : ndarray of float, shape (n_chains, n_draws)
-    bins : int, default=20
-
-    Returns
-    -------
-    ndarray of float, shape (n_chains, bins)
-        Rows have the mean 1.
-
-    Notes
-    -----
     Rank plots: Vehtari et al. (2021).  Draws that tie share the ranks that they take up together evenly, so that a
-    quantity of few values makes no comb.
-
-    Examples
-    --------
-    >>> rank_shares(np.array([[1.0, 2.0], [3.0, 4.0]]), bins=2)
-    array([[2., 0.],
-           [0., 2.]])
-    >>> rank_shares(np.zeros((2, 10)), bins=2)
-    array([[1., 1.],
-           [1., 1.]])
+    quantity of few values makes no comb.  From (n_chains, n_draws) to (n_chains, bins).
     """
     n_chains, n_draws = draws.shape
     _, kind, size = np.unique(draws.ravel(), return_inverse=True, return_counts=True)

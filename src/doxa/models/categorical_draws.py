@@ -20,32 +20,9 @@ def draw_records(
     tables: Sequence[NDArray[np.float64]],
     rng: np.random.Generator,
 ) -> NDArray[np.int16]:
-    """Draw complete records, one uniform a cell, node after node.
+    """Draw n complete records of positions of states, shape (n, n_nodes), one uniform a cell, node after node.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    order : sequence of int
-        Nodes, parents before children.
-    parents : sequence of sequence of int
-        Parents of each node, in the order of its table's axes.
-    tables : sequence of ndarray
-        P(node | parents) by node, the node on the last axis.
-    rng : numpy.random.Generator
-        Advanced.
-
-    Returns
-    -------
-    ndarray of int16, shape (n, n_nodes)
-        Positions of states, in columns by node; a state of probability 0 is never drawn.
-
-    Examples
-    --------
-    >>> coin = np.array([0.5, 0.5])
-    >>> same = np.eye(2)
-    >>> draw_records(4, [0, 1], [(), (0,)], [coin, same], np.random.default_rng(0)).tolist()
-    [[1, 1], [0, 0], [0, 0], [0, 0]]
+    Nodes are in ``order``, and the last axis of a node's table is its own; a state of probability 0 is never drawn.
     """
     codes = np.zeros((n, len(tables)), dtype=np.int16, order="F")
     for node in order:

@@ -58,13 +58,7 @@ def ordered_regression(factor: LogisticFactor, codes: Bits, prior: GaussianPrior
 def complete_regression(
     factor: LogisticFactor, family: Sequence[str], table: Table, prior: GaussianPrior
 ) -> LogisticRegressionProblem:
-    """The regression of a child on its parents in all rows; ``family`` are the names of the factor's scope.
-
-    Raises
-    ------
-    TableError
-        If a cell of the family is missing.
-    """
+    """The regression of a child on its parents in all rows, all complete; ``family`` is the factor's scope."""
     codes = binary_codes(table, family)
     cells = {name: int(table.counts[codes[:, k] < 0].sum()) for k, name in enumerate(family)}
     lacking = {name: count for name, count in cells.items() if count}

@@ -361,12 +361,6 @@ def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.floa
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message: quoted, with commas, the first few of many.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c"], 2)
-    "'a', 'b', ... 1 more"
-    """
+    """Names for a message: quoted, with commas, the first few of many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")

@@ -17,22 +17,10 @@ _Floats = NDArray[np.float64]
 
 
 class NetworkPrior:
-    """Means, covariances and learned scales of all nodes with parents.
+    """Means, covariances and learned scales of all nodes with parents; the last four as `doxa.LogisticNetwork` takes
+    them.
 
-    Parameters
-    ----------
-    families : mapping of str to tuple of str
-        Parents of each node that has some.
-    coefficients : mapping of str to tuple of str
-        Labels of its coefficients.
-    roots : sequence of str
-    mean, scale, covariance
-        As `doxa.LogisticNetwork` takes them.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If one of them breaks its rule.
+    ``families`` are the parents of each such node, ``coefficients`` the labels of its coefficients.
     """
 
     def __init__(

@@ -40,11 +40,9 @@ CheckThetas = Callable[[Mapping[str, ArrayLike]], tuple[dict[str, NDArray[np.flo
 def binary_codes(table: Table, names: Sequence[str]) -> Bits:
     """Codes 0, 1 and -1 (missing) of the named columns, shape (n_distinct, n_names); absent columns are missing.
 
-    The second of a column's two states is 1.  A column of one state is 1 if its label is one of 1, +1,
-    1.0, yes, true (in any case), else 0.
+    The second of a column's two states is 1.  A column of one state is 1 if its label is one of 1, +1, 1.0, yes, true
+    (in any case), else 0.
 
-    Examples
-    --------
     >>> table = Table.from_codes(["a", "b"], [["no", "yes"], ["Yes"]], [[1, 0], [0, -1]])
     >>> binary_codes(table, ["b", "c", "a"]).tolist()
     [[1, -1, 1], [-1, -1, 0]]
@@ -79,14 +77,7 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
 
 
 def distinct_rows(bits: Bits) -> tuple[Bits, NDArray[np.int32]]:
-    """Distinct rows of a matrix of 0 and 1, and for every row the distinct one it equals.
-
-    Examples
-    --------
-    >>> distinct, index = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.int8))
-    >>> distinct.tolist(), index.tolist()
-    ([[0, 1], [1, 0]], [1, 0, 1])
-    """
+    """Distinct rows of a matrix of 0 and 1, and for every row the distinct one it equals."""
     n_rows, n_bits = bits.shape
     if n_bits > _DENSE_BITS:
         first, index = group_rows([bits[:, j].astype(np.int16) for j in range(n_bits)], n_rows)
@@ -179,14 +170,8 @@ class _Component:
 class LogisticLikelihood:
     """The likelihood of one table under a `LogisticNetwork`, ready for many evaluations.
 
-    Made by `LogisticNetwork.likelihood`.  Missing cells and nodes without a column are summed out
-    exactly, component by component.
-
-    Attributes
-    ----------
-    n_configurations : int
-        Hidden configurations summed over in one evaluation, times the distinct observed neighbourhoods
-        they stand in; 0 for a complete table.
+    Missing cells and nodes without a column are summed out exactly, component by component; ``n_configurations`` counts
+    the hidden configurations in one evaluation, times the distinct observed neighbourhoods they stand in.
     """
 
     def __init__(self, names: Sequence[str], factors: Sequence[Factor], check: CheckThetas, table: Table) -> None:
@@ -240,22 +225,10 @@ class LogisticLikelihood:
     def value_and_gradient(
         self, thetas: Mapping[str, ArrayLike]
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Log likelihood (nats) of a batch of parameters, and its slope in each node's.
+        """Log likelihood (nats) of a batch of parameters, shape (n_batch,), and its slope in each node's.
 
-        Parameters
-        ----------
-        thetas : mapping of str to array, shape (n_batch, n_coefficients)
-
-        Returns
-        -------
-        value : ndarray, shape (n_batch,)
-        gradient : dict of str to ndarray, shape (n_batch, n_coefficients)
-            For a learned root, in the logit of its probability.
-
-        Notes
-        -----
-        The slope of a log sum over hidden configurations is the expected slope under their posterior (Fisher's
-        identity).
+        Each node has (n_batch, n_coefficients); a learned root's slope is in the logit of its probability.  The slope
+        of a log sum over hidden configurations is the expected slope under their posterior (Fisher's identity).
         """
         checked, n_batch = self._check_thetas(thetas)
         total, shares = self._expected_cases(checked, n_batch or 1)
@@ -287,16 +260,10 @@ class LogisticLikelihood:
     ) -> NDArray[np.float64]:
         """How far (nats) the log likelihood may lie above its tangent plane near ``thetas``, shape (n_batch,).
 
-        Parameters
-        ----------
-        thetas : mapping of str to ndarray, shape (n_batch, n_coefficients)
-        axes : mapping of str to ndarray, shape (n_coefficients, n_coefficients)
-            Directions of each node's coefficients (of the logit of a learned root), in columns.
-        reach : mapping of str to ndarray, shape (n_batch, n_coefficients)
-            How far at most one goes from ``thetas`` along each, either way.
-
-        The log probability of a completion is concave, hence below its tangent X, and log E exp X <= E X +
-        min(w^2 / 8, w) where all X lie in an interval of width w (Hoeffding's lemma).
+        ``axes`` are directions of each node's coefficients (the logit of a learned root), in columns, and ``reach``,
+        shape (n_batch, n_coefficients), how far at most one goes along each, either way.  The log probability of a
+        completion is concave, hence below its tangent X, and log E exp X <= E X + min(w^2 / 8, w) where all X lie in an
+        interval of width w (Hoeffding's lemma).
         """
         checked, n_batch = self._check_thetas(thetas)
         total = np.zeros(n_batch or 1)

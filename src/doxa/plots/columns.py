@@ -32,32 +32,12 @@ class Column(NamedTuple):
 
 
 def read_column(source: Any, which: Which = None) -> Column:
-    """Read one quantity.
+    """Read one quantity of a posterior, a trace, a mapping of arrays, or an array (chain, draw) or (chain, draw,
+    coefficient).
 
-    Parameters
-    ----------
-    source : ParameterPosterior, StructurePosterior, Trace, mapping of str to array_like, or array_like
-        Arrays are (chain, draw), or (chain, draw, coefficient).
-    which : str, int, tuple or None
-        ``("node", "coefficient")`` or ``"node: coefficient"`` of a fit; ``"log_score"`` or ``"n_edges"`` of a structure
-        posterior; a name of a trace or a mapping, or a tuple of it and indices; the number of a coefficient of an array
-        with three axes.
-
-    Returns
-    -------
-    Column
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If there is no such quantity, or its draws are not (chain, draw) of finite numbers.
-
-    Examples
-    --------
-    >>> read_column({"x": [[1.0, 2.0]]}, "x")
-    Column(label='x', draws=array([[1., 2.]]), thin=1, n_warmup=0)
-    >>> read_column(np.arange(6.0).reshape(1, 2, 3), 2).draws
-    array([[2., 5.]])
+    ``which`` is ``("node", "coefficient")`` or ``"node: coefficient"`` of a fit; ``"log_score"`` or ``"n_edges"`` of a
+    structure posterior; a name of a trace or a mapping, or a tuple of it and indices; the number of a coefficient of an
+    array with three axes.
     """
     fit = as_fit(source)
     if fit is not None:

@@ -63,15 +63,7 @@ class Progress(NamedTuple):
 
 
 def progress_text(progress: Progress, path: Path, now: float | None = None) -> str:
-    """One or two sentences; ``now`` is the time in seconds since 1970.
-
-    Examples
-    --------
-    >>> print(progress_text(Progress("running", chains=4, draws=1200, planned=4000, since=0.0), Path("r.doxa"), 35.0))
-    Running: 1200 draws of 4000 of each of 4 chains, 35 s so far, not finished.
-    >>> print(progress_text(Progress("warm-up", since=0.0), Path("r.doxa"), now=150.0))
-    In the warm-up or before it, 2 min 30 s so far; no draws are kept yet. The page comes with the first that are.
-    """
+    """One or two sentences; ``now`` is the time in seconds since 1970."""
     now = time.time() if now is None else now
     sofar = "" if progress.since is None else f", {_time_text(max(0.0, now - progress.since))} so far"
     of_plan = "" if progress.planned is None else f" of {progress.planned}"
@@ -105,8 +97,6 @@ def gone_text(path: Path) -> str:
 def _time_text(seconds: float) -> str:
     """Seconds, minutes or hours.
 
-    Examples
-    --------
     >>> _time_text(59.4), _time_text(3599.0), _time_text(7300.0)
     ('59 s', '59 min 59 s', '2 h 1 min')
     """
@@ -119,18 +109,9 @@ def _time_text(seconds: float) -> str:
 
 
 def live_page(report: str, number: int, draws: int, gone: str) -> str:
-    """A report with the bar.
+    """A report with the bar: page ``number`` (a larger one is newer), which shows so many ``draws`` of each chain.
 
-    Parameters
-    ----------
-    report : str
-        As `doxa.report.writing.page_text` makes it.
-    number : int
-        Of the page, from 1: a page with a larger number is newer.
-    draws : int
-        Of each chain, that the page shows.
-    gone : str
-        What to say when nobody answers any more.
+    ``gone`` is what to say when nobody answers any more.
     """
     script, style = own_text("live.js"), own_text("live.css")
     page = _once(report, "default-src 'none'; ", "default-src 'none'; connect-src 'self'; ")
@@ -197,13 +178,7 @@ class Writer(NamedTuple):
 
 
 def writer_of(path: Path) -> Writer:
-    """The process that writes a run file, by the sidecar of its lease (`doxa.estimates.store.lease`).
-
-    Examples
-    --------
-    >>> writer_of(Path("no such run.doxa"))
-    Writer(alive=False, since=None)
-    """
+    """The process that writes a run file, by the sidecar of its lease (`doxa.estimates.store.lease`)."""
     real = path.resolve()
     sidecar = real.with_name(real.name + ".lock")
     try:
@@ -243,16 +218,9 @@ class LiveStatus(NamedTuple):
 
 
 class LiveRun:
-    """A run file that may be growing.
+    """A run file that may be growing, or not be there yet; its ``table``, if it has moved.
 
-    Parameters
-    ----------
-    path : path
-        It need not exist yet.
-    table : path, optional
-        The table of a run over graphs, if it has moved.
-    share : float, default=0.04
-        Most of the processor time of the run that may go into pages, the first one apart.
+    ``share`` is the most of the processor time of the run that may go into pages, the first one apart.
     """
 
     def __init__(self, path: str | os.PathLike[str], table: Path | None = None, share: float = SHARE) -> None:

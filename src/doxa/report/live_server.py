@@ -41,32 +41,10 @@ _TEXT, _HTML, _JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "
 
 @contextmanager
 def serving(run: LiveRun, port: int = 0) -> Iterator[str]:
-    """Serve the pages of a run until the end of the ``with`` statement, in threads beside it.
+    """Serve the pages of a run at the address yielded, in threads, until the end of the ``with``; then the run is
+    closed.
 
-    Parameters
-    ----------
-    run : LiveRun
-        It is closed in the end.
-    port : int, default=0
-        0 for one that is free.
-
-    Yields
-    ------
-    str
-        The address of the page.
-
-    Raises
-    ------
-    ArgumentError
-        If the port cannot be had.
-
-    Examples
-    --------
-    >>> import tempfile, urllib.request
-    >>> with tempfile.TemporaryDirectory() as folder, serving(LiveRun(f"{folder}/run.doxa")) as address:
-    ...     with urllib.request.urlopen(address) as answer:
-    ...         print(b"The run has no file yet" in answer.read())
-    True
+    The port 0 is one that is free.
     """
     try:
         server = _Server(run, port)

@@ -69,18 +69,9 @@ _ENDS = (0.025, 0.975)
 def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]] | None:
     """Of every node, its most probable parent sets as logistic regressions; None where all families are tables.
 
-    Parameters
-    ----------
-    draws : NetworkDraws
-    sets : list
-        Parent sets of every node, most probable first.
-
-    Returns
-    -------
-    list or None
-        Of each node, families with ``parents``; posterior ``mean``, ``low`` and ``high`` of the bias and of the
-        coefficient of each parent, counted as -1 and +1; ``share``, the probability that the family is a regression
-        and no table, or None where that was not open.  Families without coefficients have a ``why``.
+    A family has ``parents``; posterior ``mean``, ``low`` and ``high`` of the bias and of the coefficient of each
+    parent, counted as -1 and +1, or ``why`` there are none; ``share``, the probability that it is a regression and no
+    table, or None where that was not open.
     """
     if draws.is_of_tables:
         return None
@@ -128,12 +119,9 @@ Floats = NDArray[np.float64]
 def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
     """Answers, packed; or ``why`` there are none.
 
-    Returns
-    -------
-    dict
-        ``pairs``: y * n_nodes + x of the pairs of columns, in order; ``seen`` and ``done``: text with three characters
-        for each state of y and each of x, pair after pair, y by y, first P (two digits of base 64, in 1/4000; the
-        largest number for none), then the place of its error among ``steps``.
+    ``pairs``: y * n_nodes + x of the pairs of columns, in order.  ``seen`` and ``done``: text with three characters for
+    each state of y and each of x, pair after pair, y by y, first P (two digits of base 64, in 1/4000; the largest
+    number for none), then the place of its error among ``steps``.
     """
     n_states = sum(draws.n_states)
     if n_states > _MOST_STATES:
@@ -190,14 +178,10 @@ _MOST_OF_ONE = 200  # cells of one column
 
 
 def imputed_cells(draws: NetworkDraws) -> dict[str, Any]:
-    """The missing cells, column by column.
+    """The missing cells, column by column, or ``why`` there are none to show.
 
-    Returns
-    -------
-    dict
-        ``why`` says why there are none to show, though cells are missing.  ``columns`` has an entry for each node:
-        ``n`` missing cells, the first ``rows`` of them (of the source, from 0), ``p``, a list of probabilities for
-        each, and ``mcse``, the largest Monte Carlo error of these.
+    ``columns`` has for each node ``n`` missing cells, the first ``rows`` of them (of the source, from 0), ``p``, a list
+    of probabilities for each, and ``mcse``, the largest Monte Carlo error of these.
     """
     completed = draws.completed
     if not completed.table.n_missing:

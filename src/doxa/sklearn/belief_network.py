@@ -40,12 +40,7 @@ _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 
 
 class ClassProbabilities(RowProbabilities):
-    """All posterior mean tables of networks, laid out for predicting the last column; equal networks are one.
-
-    Parameters
-    ----------
-    draws : NetworkDraws
-    """
+    """All posterior mean tables of networks, laid out for predicting the last column; equal networks are one."""
 
     def __init__(self, draws: NetworkDraws) -> None:
         super().__init__(draws)
@@ -59,21 +54,9 @@ class ClassProbabilities(RowProbabilities):
         self._class_stride[np.searchsorted(first, here, side="right") - 1] = stride[here]
 
     def classes(self, codes: NDArray[np.int64]) -> Floats:
-        """Probabilities of every class in every row.
+        """Probabilities of every class in every row of codes, shape (n_rows, n_nodes), -1 where missing.
 
-        Parameters
-        ----------
-        codes : ndarray of int, shape (n_rows, n_nodes)
-            -1 where missing; those of the class, the last column, are not read.
-
-        Returns
-        -------
-        ndarray of float, shape (n_rows, n_classes)
-
-        Raises
-        ------
-        BudgetError
-            If a network is too wide for exact inference with so many features missing.
+        The codes of the class, the last column, are not read.  Raises `BudgetError` if a network is too wide.
         """
         n = len(self.draws.names)
         sizes = np.array(self.draws.n_states, dtype=np.int64)

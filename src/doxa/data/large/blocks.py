@@ -20,26 +20,10 @@ Block = tuple[int, list[int]]  # the columns as bits, and the sets that it serve
 
 
 def cover(sets: Sequence[int], log_cells: Sequence[float], most_cells: float) -> list[Block]:
-    """Blocks that contain the sets, each of few cells.
+    """Blocks that contain the sets of columns, given as bits, each block with the sets it serves.
 
-    Parameters
-    ----------
-    sets : sequence of int
-        Sets of columns as bits, all different.
-    log_cells : sequence of float
-        Logarithm of the number of values of each column, a missing cell being one.
-    most_cells : float
-        A block may have so many cells; a set that has more is a block of its own.
-
-    Returns
-    -------
-    list of (block, sets)
-        Every set is served by one block.
-
-    Examples
-    --------
-    >>> cover([0b011, 0b110, 0b101, 0b1000], [math.log(3)] * 4, 27)
-    [(7, [3, 5, 6]), (8, [8])]
+    A block has up to ``most_cells`` cells (``log_cells`` of each column, a missing cell being a value); a larger set is
+    a block of its own.
     """
     ordered = sorted(sets, key=lambda columns: (-columns.bit_count(), columns))
     members = [members_of(columns) for columns in ordered]
@@ -87,13 +71,7 @@ class _Left:
 
 
 def members_of(columns: int) -> tuple[int, ...]:
-    """The columns of a set given as bits, rising.
-
-    Examples
-    --------
-    >>> members_of(0b1101)
-    (0, 2, 3)
-    """
+    """The columns of a set given as bits, rising."""
     members = []
     while columns:
         low = columns & -columns

@@ -20,20 +20,7 @@ _FAN_IN = 8  # tables that are added up at a time
 
 
 def describe_partitions(native: Any, most: int) -> tuple[int, list[Any]]:
-    """Number of rows, and the values of each column with how often they occur, in one pass.
-
-    Parameters
-    ----------
-    native : dask.dataframe.DataFrame
-    most : int
-        A column with more values in a partition, or in all, has None in place of them.
-
-    Returns
-    -------
-    n_rows : int
-    values : list of pandas.DataFrame or None
-        The value and the count.
-    """
+    """Number of rows, and of each column its values with their counts, or None for more than ``most``, in one pass."""
     import pandas as pd
     from dask.delayed import delayed
 
@@ -71,21 +58,10 @@ def count_partitions(
     radices: NDArray[np.int64],
     has_missing: NDArray[np.bool_],
 ) -> tuple[list[Cells], int, int]:
-    """Count blocks of columns.
+    """Count blocks of columns: cells, number of rows, and number of cells without a code.
 
-    Parameters
-    ----------
-    native : dask.dataframe.DataFrame
-    codes_of : sequence of (dict or None)
-        For each column the codes of its values, states from 2; None for a column of codes.
-    blocks, radices, has_missing
-        As for `doxa.data.large.tally.Tally`.
-
-    Returns
-    -------
-    cells : list of Cells
-    n_rows, n_bad : int
-        Number of rows, and of cells without a code.
+    ``codes_of`` has the codes of each column's values, states from 2, or None for a column of codes; the rest is as for
+    `doxa.data.large.tally.Tally`.
     """
     from dask.delayed import delayed
 

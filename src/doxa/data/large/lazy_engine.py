@@ -189,20 +189,7 @@ _COUNT = "doxa n"
 
 
 class LazyEngine:
-    """A lazy frame of Narwhals; see `doxa.data.large.engine`.
-
-    Parameters
-    ----------
-    frame : LazyFrame
-    label : str
-        How messages name the source.
-    names : sequence of str
-        Of the columns.
-    missing : sequence of str
-        Texts that are missing cells.
-    own : sequence of str, optional
-        Names of the columns in the frame, if they are others.
-    """
+    """A lazy frame of Narwhals, whose columns may have other names there (``own``); see `doxa.data.large.engine`."""
 
     has_order = False
 
@@ -237,8 +224,7 @@ class LazyEngine:
         """Count the rows, and fetch the values of every column with their counts, of many columns in one pass.
 
         Dask takes one pass.  Elsewhere how many columns go together is guessed from the first rows.  Distinct values
-        are not asked for: Polars reads whole columns into memory for that, 1.9 GB of twelve short texts in 10 million
-        rows, where groups take 0.1 GB.
+        are not asked for: Polars reads whole columns into memory for that, 1.9 GB where groups take 0.1 GB.
         """
         with failures(self.label, "its columns were described"):  # some engines refuse names before they are asked
             return self._described()

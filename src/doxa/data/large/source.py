@@ -44,24 +44,7 @@ _KEPT = 2**20  # cells of a sum that is held for others to start from
 
 
 class Marginals:
-    """Counts of the subsets of a block.
-
-    Parameters
-    ----------
-    found : Groups or Cells
-        Of the block.
-    members : sequence of int
-        The columns of the block, rising.
-    n_states : ndarray of int64, shape (n_columns of the table,)
-        Number of states of every column.
-
-    Examples
-    --------
-    >>> groups = Groups(np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int16), np.array([4, 1, 7]), None)
-    >>> one = Marginals(groups, [2, 5], np.full(6, 2)).of(0b000100)
-    >>> one.columns, one.codes.tolist(), one.counts.tolist()
-    ((2,), [[0], [1]], [4, 8])
-    """
+    """Counts of the subsets of a block, whose columns ``members`` rise; ``n_states`` are those of all columns."""
 
     def __init__(self, found: Groups | Cells, members: Sequence[int], n_states: NDArray[np.int64]) -> None:
         self._members, self._n_states, self._groups = tuple(members), n_states, found

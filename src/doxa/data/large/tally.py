@@ -24,23 +24,9 @@ _TILE = 4096  # rows whose keys stay in the nearest cache
 
 
 class Tally:
-    """Counts of all cells of some blocks of columns.
+    """Counts of all cells of some blocks, given as positions among the columns that stream by.
 
-    Parameters
-    ----------
-    blocks : sequence of tuple of int
-        Positions among the columns that stream by.
-    radices : ndarray of int64, shape (n_columns,)
-        Number of values of each column, a missing cell being one if there are any.
-    has_missing : ndarray of bool, shape (n_columns,)
-        Whether the first value of a column is a missing cell.
-
-    Examples
-    --------
-    >>> tally = Tally([(0, 1)], np.array([2, 3]), np.array([False, True]))
-    >>> tally.add(np.array([[0, 1, 1, 1], [0, 2, 2, 1]], dtype=np.uint8))
-    >>> tally.cells()[0].table.tolist()
-    [1, 0, 0, 0, 1, 2]
+    Each column has ``radices`` values; the first of them is a missing cell where ``has_missing``.
     """
 
     def __init__(
@@ -62,13 +48,8 @@ class Tally:
                 _add(codes, block, self._radices, self._keys, table)
 
     def add_parts(self, parts: Iterable[NDArray[Any]]) -> tuple[int, int]:
-        """Count rows that stream by, each part of shape (n_columns, n_rows): 1 is a missing cell, states are from 2.
-
-        Returns
-        -------
-        n_rows, n_bad : int
-            How many rows there were, and how many cells that have no code: values not seen before, or missing cells
-            of a column that had none.
+        """Count rows that stream by in parts (n_columns, n_rows), 1 missing and states from 2; how many, and cells
+        uncoded.
         """
         n_rows = 0
         for part in parts:

@@ -59,18 +59,7 @@ def rows_per_piece(array: NDArray[Any]) -> int:
 
 
 def pack(name: str, value: object) -> Packed:
-    r"""Turn an array of plain numbers into bytes.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If its dtype is none of those kept or it is too large.
-
-    Examples
-    --------
-    >>> pack("x", np.array([1, 2], dtype=np.int16))
-    Packed(dtype='<i2', shape='[2]', codec='raw', data=b'\x01\x00\x02\x00')
-    """
+    """Turn an array of plain numbers into bytes, or raise if its dtype is none of those kept or it is too large."""
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
         raise ArgumentError(f"{name!r:.80} names an array; a name is a text of 1 to {_MAX_NAME} characters")
     if not isinstance(value, np.ndarray):
@@ -92,18 +81,8 @@ def pack(name: str, value: object) -> Packed:
 
 
 def check_packed(dtype: object, shape: object, codec: object, n_stored: object) -> tuple[tuple[int, ...], int]:
-    """Check the description of a stored array, without its bytes.
-
-    Returns
-    -------
-    shape : tuple of int
-    n_bytes : int
-        What it takes in memory.
-
-    Raises
-    ------
-    ArgumentError
-        If the dtype or codec is unknown, or shape, size and limits do not agree.
+    """Shape and bytes in memory by the description of a stored array, or raise `ArgumentError` if it contradicts
+    itself.
     """
     if dtype not in _DTYPES or not isinstance(dtype, str):
         raise ArgumentError("an array has a dtype that is not kept in runs")
@@ -129,18 +108,7 @@ def check_packed(dtype: object, shape: object, codec: object, n_stored: object) 
 
 
 def unpack(packed: Packed) -> NDArray[Any]:
-    """Turn stored bytes into a new, writable array.
-
-    Raises
-    ------
-    ArgumentError
-        If they do not hold what their description says.
-
-    Examples
-    --------
-    >>> unpack(pack("x", np.array([1.5, np.inf])))
-    array([1.5, inf])
-    """
+    """Turn stored bytes into a new, writable array, or raise if they do not hold what their description says."""
     shape, n_bytes = check_packed(packed.dtype, packed.shape, packed.codec, len(packed.data))
     raw = packed.data if packed.codec == "raw" else _inflate(packed.data, n_bytes)
     flat = np.frombuffer(raw, dtype=np.dtype(packed.dtype))
@@ -166,14 +134,9 @@ def _inflate(data: bytes, n_bytes: int) -> bytes:
 def encode_chain(
     state: Mapping[str, Any], rng_state: Mapping[str, Any], info: Mapping[str, int]
 ) -> tuple[str, dict[str, Packed]]:
-    """The state of a chain: a JSON text, and the arrays that belong to it.
+    """The state of a chain, arrays and numbers alone: a JSON text, and the arrays that belong to it.
 
     Floats are kept as hexadecimal text, so that they come back to the last bit, NaN and infinity included.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If the state holds anything but arrays and numbers, or the generator is not one that is kept.
     """
     arrays: dict[str, Packed] = {}
     fields: list[list[object]] = []
@@ -192,13 +155,7 @@ def encode_chain(
 
 
 def decode_chain(text: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[State, dict[str, Any], dict[str, int]]:
-    """Read what `encode_chain` wrote: state, state of the bit generator, counters.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If it is anything else.
-    """
+    """Read what `encode_chain` wrote, and nothing else: state, state of the bit generator, counters."""
     body = decode_json("a chain state", text)
     if not isinstance(body, dict) or set(body) != {"state", "rng", "info"} or not isinstance(body["state"], list):
         raise ArgumentError("a chain state has other fields than it should")
@@ -220,10 +177,8 @@ def decode_chain(text: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[State, 
 
 
 def check_rng_state(rng_state: object) -> dict[str, Any]:
-    """Return a copy of a PCG64 state, as plain numbers, or raise `ArgumentError`.
+    """A copy of a PCG64 state, as plain numbers, or raise `ArgumentError`.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> check_rng_state(rng.bit_generator.state) == rng.bit_generator.state
     True

@@ -168,8 +168,6 @@ class RunHeader:
 def with_free_options(stored: RunHeader, now: RunHeader, free: Collection[str]) -> RunHeader:
     """The stored header with the options named in ``free`` as they are now.
 
-    Examples
-    --------
     >>> begun = RunHeader("structure", {"score": "bdeu", "draws": 500}, "ab12", {}, 4)
     >>> later = RunHeader("structure", {"score": "bdeu", "draws": 900}, "ab12", {}, 4)
     >>> with_free_options(begun, later, ("draws",)).options["draws"]
@@ -180,13 +178,7 @@ def with_free_options(stored: RunHeader, now: RunHeader, free: Collection[str]) 
 
 
 def encode_json(name: str, value: object) -> str:
-    """JSON text of a value, the same text for equal values.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it cannot be written; the message begins with ``name``.
-    """
+    """JSON text of a value, the same text for equal values; messages begin with ``name``."""
     try:
         return json.dumps(value, allow_nan=False, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -194,13 +186,7 @@ def encode_json(name: str, value: object) -> str:
 
 
 def decode_json(name: str, text: str) -> Any:
-    """Read JSON, refusing what `encode_json` never writes.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not JSON, holds NaN or infinity, or is nested absurdly deep.
-    """
+    """Read JSON, refusing what `encode_json` never writes."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -251,13 +237,7 @@ def update_header(connection: sqlite3.Connection, body: str) -> None:
 
 
 def read_header(connection: sqlite3.Connection) -> RunHeader:
-    """Read the header and check it.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If it is missing, too long, fails its checksum, or is no header.
-    """
+    """Read the header and check it, its length and its checksum included."""
     rows = connection.execute("SELECT id, length(body), body, sha256 FROM header LIMIT 2").fetchall()
     if len(rows) != 1 or not isinstance(rows[0][2], str) or rows[0][0] != 1 or len(rows[0][2]) > MAX_HEADER:
         raise ArgumentError("it has no header")

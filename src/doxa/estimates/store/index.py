@@ -81,13 +81,7 @@ class Index:
 
 
 def checksum(key: str, data: bytes = b"") -> int:
-    """CRC-32 of a row: its key as UTF-8, followed by its bytes.
-
-    Examples
-    --------
-    >>> checksum(round_key(1, "warmup", 100, 0))
-    635575800
-    """
+    """CRC-32 of a row: its key as UTF-8, followed by its bytes."""
     return zlib.crc32(data, zlib.crc32(key.encode("utf-8", "surrogatepass")))
 
 
@@ -109,15 +103,7 @@ def state_key(number: int, chain: int, name: str, packed: tuple[Any, ...]) -> st
 
 
 def read_index(connection: sqlite3.Connection, n_chains: int, max_bytes: int) -> Index:
-    """Read all but the draws, inside a transaction of the caller.
-
-    Raises
-    ------
-    TooLargeError
-        If the draws would take more than ``max_bytes``.
-    ArgumentError
-        If the rows contradict each other.
-    """
+    """Read all but the draws, inside a transaction of the caller; draws may take up to ``max_bytes``."""
     index = Index()
     ends = _read_rounds(connection, index)
     _read_blocks(connection, index, ends, n_chains, max_bytes)

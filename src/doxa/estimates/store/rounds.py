@@ -45,20 +45,7 @@ class Round(NamedTuple):
 
 
 def prepare(done: Round, before: Index, n_chains: int) -> tuple[list[Row], Index]:
-    """Check a round against the run so far.
-
-    Returns
-    -------
-    rows : list
-        Statements and values that write it.
-    after : Index
-        The run once they stand.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If the round does not fit the run, or holds what is not kept in runs.
-    """
+    """Check a round against the run so far; the statements and values that write it, and the run once they stand."""
     number, sampling = before.n_rounds + 1, done.phase == "sampling"
     _check_round(done, before, n_chains)
     layout = _layout(done.chains, before.layout) if sampling else before.layout

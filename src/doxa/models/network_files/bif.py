@@ -44,13 +44,7 @@ _ROW = re.compile(r'\s*+\(([^()"]{0,4096})\)([0-9eE+.,\s-]{1,16384});')
 
 
 def read_bif(source: Source) -> CategoricalNetwork:
-    """Read a network.
-
-    Raises
-    ------
-    NetworkFileError
-        If the text is of another form, or no network.
-    """
+    """Read a network, or raise `NetworkFileError`."""
     words, labels = Words(source), Spans(source.text, plain)
     draft = Draft(source, labels)
     heads, ends = array("q"), array("q")  # of blocks probability, where they begin and where their last brace stands
@@ -226,14 +220,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.+-]++")
 
 
 def bif_pieces(network: CategoricalNetwork) -> Iterator[str]:
-    """The text of a network in pieces, numbers with all their digits.
+    """The text of a network in pieces, numbers with all their digits; a name with a quote is refused.
 
     Names of other than letters, digits and ``_.+-`` stand in double quotes, which not every program reads.
-
-    Raises
-    ------
-    ArgumentError
-        If a name cannot be written so that it comes back: the format has no way to write a quote within quotes.
     """
     names = [_quoted(name) for name in network.names]
     states = [[_quoted(label) for label in labels] for labels in network.states]

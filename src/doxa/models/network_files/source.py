@@ -87,13 +87,7 @@ class NetworkFileError(FileError):
 
 
 def write_text(pieces: Iterable[str], path: str, what: str) -> None:
-    """Write pieces of text as UTF-8, packed if ``path`` ends in ``.gz``; an older file is replaced in one step.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.  An older file, if any, is then still there.
-    """
+    """Write pieces of text as UTF-8, packed for ``.gz``; an older file is replaced in one step or left."""
     try:
         target = _target(Path(path), f"{what} {path!r}")
         with replacing(target) as temporary:
@@ -184,22 +178,9 @@ def check_path(path: object) -> str:
 
 
 def open_source(path: str, limits: Limits | None, what: str = "network", *, xml: bool = False) -> Source:
-    """Read a file, whole, as text.
+    """Read a file, whole, as text, unpacked if it ends in ``.gz``; messages call it ``what``.
 
-    Parameters
-    ----------
-    path : str
-        Unpacked on the way if it ends in ``.gz``.
-    limits : Limits, optional
-    what : str
-        What messages call it.
-    xml : bool
-        Whether an XML declaration may name an encoding; other files are UTF-8.
-
-    Raises
-    ------
-    NetworkFileError
-        If it cannot be opened, is larger than ``limits.max_bytes``, damaged, empty, or not of its encoding.
+    An XML declaration may name an encoding; other files are UTF-8.
     """
     if limits is None:
         limits = Limits()

@@ -114,13 +114,7 @@ def default_name(variable: int) -> str:
 
 
 def read_uai(source: Source) -> CategoricalNetwork | MarkovNetwork:
-    """Read a network.
-
-    Raises
-    ------
-    NetworkFileError
-        If the text is of another form, or no network.
-    """
+    """Read a network, or raise `NetworkFileError`."""
     original, source = source, without_comments(source)
     words = Integers(source)
     kind = words.take_word()
@@ -288,13 +282,7 @@ def _read_markov(
 
 
 def uai_pieces(network: CategoricalNetwork | MarkovNetwork) -> Iterator[str]:
-    """The text of a network in pieces, numbers with all their digits.
-
-    Raises
-    ------
-    ArgumentError
-        If the exponential of a log potential is beyond the range of numbers.
-    """
+    """The text of a network in pieces, numbers with all their digits."""
     if isinstance(network, CategoricalNetwork):
         kind = "BAYES"
         scopes: list[tuple[int, ...]] = [(*parents, node) for node, parents in enumerate(network.parents)]
@@ -315,13 +303,7 @@ def uai_pieces(network: CategoricalNetwork | MarkovNetwork) -> Iterator[str]:
 
 
 def linear_potential(network: MarkovNetwork, k: int) -> NDArray[np.float64]:
-    """Exponentials of the logs of factor ``k``; a constant taken out of them would change the partition function.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them is beyond the range of numbers.
-    """
+    """Exponentials of the logs of factor ``k``; a constant taken out of them would change the partition function."""
     variables, log_values = network.factors[k]
     with np.errstate(over="ignore", under="ignore"):
         values: NDArray[np.float64] = np.exp(log_values)
