@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 
 from doxa.errors import ArgumentError
-from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.real import AverageDiagnostics
 from doxa.inference.annealing import SpinPath, TablePath, condition_spins, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy

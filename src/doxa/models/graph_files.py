@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from doxa.errors import ArgumentTypeError, FileError
-from doxa.models.network_files.bif import read_families
-from doxa.models.network_files.bif_words import FORM, Words
+from doxa.models.network_files.bif import FORM, Words, read_families
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, shown
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from doxa.errors import ArgumentError
-from doxa.models.learned_scale import LearnedScale
 from doxa.models.logistic import LogisticNetwork
+from doxa.models.logistic_prior import LearnedScale
 
 __all__ = ["network_from_json", "network_to_json"]
 

@@ -23,7 +23,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import check_prob
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.plots.columns import Which, read_column
 from doxa.plots.style import BLACK, BLUE, GREY, RED, Look, axes_or_new, chain_look, name_axes, quiet_legend
 

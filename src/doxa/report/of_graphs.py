@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
 from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
 from doxa.report.simulation import PairAnswers, simulate_pairs

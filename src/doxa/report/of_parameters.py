@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.kernels.student import Student
 from doxa.report.fit_method import fit_method

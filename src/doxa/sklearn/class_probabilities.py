@@ -72,7 +72,14 @@ class ClassProbabilities(RowProbabilities):
         here = np.flatnonzero(member == len(draws.names) - 1)
         class_stride[np.searchsorted(first, here, side="right") - 1] = stride[here]
         self._networks = _Networks(
-            self._family[one_of], self._offset[one_of], np.log(counts), *self._layout, class_stride, self._values
+            self._family[one_of],
+            self._offset[one_of],
+            np.log(counts),
+            first,
+            member,
+            stride,
+            class_stride,
+            self._values,
         )
 
     def classes(self, codes: NDArray[np.int64]) -> Floats:
@@ -82,13 +89,11 @@ class ClassProbabilities(RowProbabilities):
         """
         n, n_families = len(self.draws.names), len(self._networks.class_stride)
         sizes = np.array(self.draws.n_states, dtype=np.int64)
-        work = _Work(
-            *(np.empty(n_families, dtype=np.int64) for _ in range(2)),
-            np.empty(n, dtype=np.bool_),
-            *(np.empty(n, dtype=np.int64) for _ in range(2)),
-            np.empty((len(self._networks.family), sizes[-1])),
-            room_for_parts(n, n, _LIMIT),
-        )
+        within, n_missing_cells = np.empty((2, n_families), dtype=np.int64)
+        stack, tilt = np.empty((2, n), dtype=np.int64)
+        joint = np.empty((len(self._networks.family), sizes[-1]))
+        kept = np.empty(n, dtype=np.bool_)
+        work = _Work(within, n_missing_cells, kept, stack, tilt, joint, room_for_parts(n, n, _LIMIT))
         chances = np.empty((len(codes), int(sizes[-1])))
         _average_classes(np.ascontiguousarray(codes), sizes, self._networks, work, chances)
         for i in np.flatnonzero(np.isnan(chances[:, 0])).tolist():

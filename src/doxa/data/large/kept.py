@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from doxa.data.large.blocks import members_of
-from doxa.data.large.sets import SetCounts
-from doxa.data.large.table import OutOfCoreTable
+from doxa.data.large.table import OutOfCoreTable, SetCounts
 from doxa.errors import FileError
 
 __all__ = ["KeptCounts", "Known", "table_of"]

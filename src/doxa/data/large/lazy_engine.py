@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from doxa.data.coding import NUMBER, Column
 from doxa.data.large.blocks import cover, members_of
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
-from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, streaming
-from doxa.data.large.lazy_dask import count_partitions, describe_partitions
+from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, count_partitions, describe_partitions, streaming
 from doxa.data.options import LEAVE_OUT
 from doxa.data.series import series_column
 from doxa.errors import TableError
@@ -50,7 +49,7 @@ def count_in_spark(
     radices: NDArray[np.int64],
     has_missing: NDArray[np.bool_],
 ) -> tuple[list[Cells], int, int]:
-    """Count blocks of columns; parameters and results as `doxa.data.large.lazy_dask.count_partitions`."""
+    """Count blocks of columns; parameters and results as `doxa.data.large.lazy_counts.count_partitions`."""
     import narwhals.stable.v2 as nw
 
     maps = [None if one is None else dict(one) for one in codes_of]

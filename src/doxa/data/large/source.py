@@ -30,8 +30,7 @@ from doxa.data.coding import Column, code_table
 from doxa.data.large.blocks import Block, cover, members_of
 from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, SourceError, changed, unseen
 from doxa.data.large.kept import KeptCounts, Known
-from doxa.data.large.sets import SetCounts, count_subset
-from doxa.data.large.table import OutOfCoreTable
+from doxa.data.large.table import OutOfCoreTable, SetCounts, count_subset
 from doxa.data.options import near
 from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError

@@ -14,7 +14,7 @@ import sys
 from io import FileIO
 from pathlib import Path
 
-from doxa.estimates.store.header import RunFileError
+from doxa.estimates.store.format import RunFileError
 from doxa.text import printable
 
 __all__ = ["Lease", "LeaseHeldError"]

@@ -34,7 +34,7 @@ from doxa.inference.importance.layout import Table
 from doxa.inference.importance.program import Compiled, compile_proposal
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.spins.words import fresh_streams
-from doxa.sampling.workers import run_in_parallel
+from doxa.sampling.runner import run_in_parallel
 
 __all__ = ["BLOCK", "NetworkSampler", "WeightedRows", "largest_log_weight", "largest_sum"]
 

@@ -28,8 +28,7 @@ from typing import NamedTuple
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.source import Source, shown
-from doxa.models.network_files.spans import repeated
+from doxa.models.network_files.source import Source, repeated, shown
 from doxa.models.network_files.tables import Rows, finish
 
 __all__ = ["Mark", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]

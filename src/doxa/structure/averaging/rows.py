@@ -43,9 +43,10 @@ class Parts(NamedTuple):
 
 def room_for_parts(n_nodes: int, n_cells: int, limit: int) -> Parts:
     """Room for parts of up to ``limit`` states."""
-    n_each = (n_cells, n_cells, n_cells, n_nodes, n_nodes, n_nodes, n_nodes)
-    vectors = (np.empty(n, dtype=np.int64) for n in n_each)
-    return Parts(*vectors, np.empty((n_nodes, n_cells), dtype=np.int64), np.empty(limit))
+    owner, digit, cells = np.empty((3, n_cells), dtype=np.int64)
+    base, part, own, at = np.empty((4, n_nodes), dtype=np.int64)
+    step = np.empty((n_nodes, n_cells), dtype=np.int64)
+    return Parts(owner, digit, cells, base, part, own, at, step, np.empty(limit))
 
 
 @hot
