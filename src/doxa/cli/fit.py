@@ -32,18 +32,6 @@ if TYPE_CHECKING:
     from doxa.models import LogisticNetwork
     from doxa.parameters import ParameterAverages, ParameterPosterior
 
-__all__ = [
-    "WHEN_TO_STOP",
-    "check_files",
-    "check_same_graph",
-    "check_words",
-    "fit",
-    "parse_node_values",
-    "parse_value",
-    "read_rows",
-    "say_what_is_hidden",
-]
-
 Graph = Annotated[
     Path | None,
     typer.Argument(

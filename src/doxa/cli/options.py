@@ -10,29 +10,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-__all__ = [
-    "HOW_TO_READ",
-    "Bins",
-    "Columns",
-    "MaxDraws",
-    "MaxSeconds",
-    "Missing",
-    "Seed",
-    "Warmup",
-    "Watch",
-    "WatchPort",
-    "Words",
-    "Workers",
-    "check_end",
-    "check_going_on",
-    "gone_on_with",
-    "kept_as_it_goes",
-    "refuse",
-    "said",
-    "typed",
-    "written_too",
-]
-
 Words = list[str] | None  # an option that may be repeated
 HOW_TO_READ = ("columns", "bins", "missing")
 

@@ -26,20 +26,6 @@ from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.errors import TableError
 
-__all__ = [
-    "INTEGER",
-    "MAX_INTEGERS",
-    "NUMBER",
-    "Column",
-    "EmptyColumnsError",
-    "Kind",
-    "code_table",
-    "cut",
-    "kind_of_texts",
-    "refuse_infinite",
-    "spread",
-]
-
 
 def cut(name: str, numbers: NDArray[np.float64], n_bins: int) -> tuple[tuple[str, ...], NDArray[np.int16]]:
     """Cut a column of numbers (nan is missing) into quantile bins: labels by interval, and the bin of every row or -1.

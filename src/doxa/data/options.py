@@ -10,19 +10,6 @@ from typing import Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError
 
-__all__ = [
-    "LEAVE_OUT",
-    "LEAVE_OUT_MANY",
-    "MISSING",
-    "check_bins",
-    "check_columns",
-    "check_missing",
-    "check_opens",
-    "is_parquet",
-    "near",
-    "shown",
-]
-
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
 

@@ -27,17 +27,6 @@ from doxa.estimates.indicators import IndicatorDiagnostics
 from doxa.estimates.real import RealDiagnosis
 from doxa.estimates.stopping import GROWTH, Shortfall, Until, look_before
 
-__all__ = [
-    "SETTLED_R_HAT",
-    "cautious_error",
-    "confirmed",
-    "fewest_draws",
-    "indicator_shortfalls",
-    "is_monitored",
-    "is_settled",
-    "real_shortfalls",
-]
-
 SETTLED_R_HAT = 1.05  # of the run-wide quantities over one warm-up epoch
 # Visits below which the two switching rates are not known well enough to stop by: of runs that watch p = 0.01 until the
 # error is 0.003, up to 10% stopped on one or two brief visits and missed the truth; from 5 visits on 95% were covered.

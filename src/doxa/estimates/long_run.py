@@ -23,20 +23,6 @@ from doxa.estimates._draws import as_chains, check_count, is_constant
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
 
-__all__ = [
-    "WINDOWS",
-    "Window",
-    "autocovariance",
-    "bandwidth_of",
-    "default_bandwidth",
-    "initial_sequence",
-    "integrated_autocorrelation_time",
-    "lag_weights",
-    "long_run_variance",
-    "pooled_autocovariance",
-    "windowed_error",
-]
-
 
 def initial_sequence(gamma: NDArray[np.float64], window: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     r"""Sum of autocovariances ``gamma``, shape (n_lags, ...), up to Geyer's cut, and how many are added (even, at least

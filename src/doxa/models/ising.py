@@ -21,30 +21,13 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
 from doxa.models.markov import MarkovNetwork, check_rows, read_array
 
-__all__ = [
-    "Edges",
-    "Floats",
-    "IsingNetwork",
-    "PairNetwork",
-    "PottsNetwork",
-    "count_variables",
-    "grid_couplings",
-    "ising",
-    "ising_grid",
-    "potts",
-    "potts_grid",
-    "read_edges",
-    "read_grid",
-    "read_named_field",
-    "read_numbers",
-    "read_state_fields",
-]
+__all__ = ["IsingNetwork", "PairNetwork", "PottsNetwork", "ising", "ising_grid", "potts", "potts_grid"]
 
 Floats = NDArray[np.float64]
 Edges = ArrayLike | Iterable[tuple[str, str]]
 
 
-def read_grid(rows: int, columns: int, periodic: bool) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int64]]:
+def _read_grid(rows: int, columns: int, periodic: bool) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int64]]:
     """Return the shape, and the edges to the right and down, each of shape (rows of them, columns of them, 2)."""
     least, hint = (3, " where the grid is periodic: two would be joined twice") if periodic else (1, "")
     shape = check_whole("rows", rows, least, hint), check_whole("columns", columns, least, hint)
@@ -55,19 +38,19 @@ def read_grid(rows: int, columns: int, periodic: bool) -> tuple[tuple[int, int],
     return shape, np.stack([place[:, :-1], place[:, 1:]], axis=2), np.stack([place[:-1], place[1:]], axis=2)
 
 
-def grid_couplings(coupling: Any, horizontal: tuple[int, ...], vertical: tuple[int, ...]) -> Floats:
+def _grid_couplings(coupling: Any, horizontal: tuple[int, ...], vertical: tuple[int, ...]) -> Floats:
     """Return couplings by edge, given for all, by edge, or as (horizontal, vertical)."""
     if isinstance(coupling, tuple):
         if len(coupling) != 2:
             raise ArgumentError(f"coupling is a tuple of {len(coupling)}; give (horizontal, vertical), or an array")
-        right = read_numbers("coupling, horizontal,", coupling[0], horizontal, "a number for every horizontal edge")
-        down = read_numbers("coupling, vertical,", coupling[1], vertical, "a number for every vertical edge")
+        right = _read_numbers("coupling, horizontal,", coupling[0], horizontal, "a number for every horizontal edge")
+        down = _read_numbers("coupling, vertical,", coupling[1], vertical, "a number for every vertical edge")
         return np.concatenate([right, down])
     size = math.prod(horizontal) + math.prod(vertical)
-    return read_numbers("coupling", coupling, (size,), "a number for every edge, the horizontal ones first")
+    return _read_numbers("coupling", coupling, (size,), "a number for every edge, the horizontal ones first")
 
 
-def read_edges(edges: Any) -> tuple[NDArray[np.int64], tuple[str, ...] | None, int]:
+def _read_edges(edges: Any) -> tuple[NDArray[np.int64], tuple[str, ...] | None, int]:
     """Return edges by position, names if they were given by name, and the least number of variables there are."""
     listed = edges.tolist() if isinstance(edges, np.ndarray) and edges.dtype.kind in "OU" else edges
     if not isinstance(listed, np.ndarray):
@@ -110,7 +93,7 @@ def _by_position(pairs: list[Any]) -> tuple[tuple[str, ...] | None, list[Any]]:
     return names, [[index[end] for end in pair] for pair in pairs]
 
 
-def read_named_field(field: Mapping[str, float], names: tuple[str, ...] | None) -> tuple[tuple[str, ...], list[float]]:
+def _read_named_field(field: Mapping[str, float], names: tuple[str, ...] | None) -> tuple[tuple[str, ...], list[float]]:
     """Return all names, those of edges first, and their fields."""
     if names is None:
         raise ArgumentTypeError("field is a mapping, but edges has positions; give names in both, or an array")
@@ -121,7 +104,7 @@ def read_named_field(field: Mapping[str, float], names: tuple[str, ...] | None) 
     return every, [field.get(name, 0.0) for name in every]
 
 
-def count_variables(given: int | None, names: tuple[str, ...] | None, least: int) -> int:
+def _count_variables(given: int | None, names: tuple[str, ...] | None, least: int) -> int:
     """Return the number of variables, of names, fields given or the largest position, in this order."""
     n = len(names) if names is not None else least if given is None else given
     if n < least:
@@ -131,7 +114,7 @@ def count_variables(given: int | None, names: tuple[str, ...] | None, least: int
     return n
 
 
-def read_numbers(label: str, value: Any, shape: tuple[int, ...], meaning: str) -> Floats:
+def _read_numbers(label: str, value: Any, shape: tuple[int, ...], meaning: str) -> Floats:
     """Return finite numbers, one a place and flat: a number is for all places; shape (n,) also serves for a grid."""
     array = read_array(label, value)
     size = math.prod(shape)
@@ -143,7 +126,7 @@ def read_numbers(label: str, value: Any, shape: tuple[int, ...], meaning: str) -
     return array.ravel()
 
 
-def read_state_fields(array: Floats, shape: tuple[int, int]) -> Floats:
+def _read_state_fields(array: Floats, shape: tuple[int, int]) -> Floats:
     """Return fields of shape (n, n_states), given so or as (n_states,)."""
     if array.shape not in (shape, shape[1:]):
         raise ArgumentError(
@@ -349,13 +332,13 @@ def ising(
     >>> network.couplings, network.fields, network.constant
     (array([0.25, 0.25]), array([0.25, 0.5 , 0.25]), 0.5)
     """
-    pairs, names, least = read_edges(edges)
-    couplings = read_numbers("coupling", coupling, (len(pairs),), "a number for every edge")
+    pairs, names, least = _read_edges(edges)
+    couplings = _read_numbers("coupling", coupling, (len(pairs),), "a number for every edge")
     if isinstance(field, Mapping):
-        names, field = read_named_field(field, names)
+        names, field = _read_named_field(field, names)
     given = read_array("field", field)
-    n = count_variables(len(given) if given.ndim else None, names, least)
-    fields = read_numbers("field", given, (n,), "a number for every variable")
+    n = _count_variables(len(given) if given.ndim else None, names, least)
+    fields = _read_numbers("field", given, (n,), "a number for every variable")
     return _ising(pairs, couplings, fields, coding, names=names)
 
 
@@ -396,9 +379,9 @@ def ising_grid(
     >>> ising_grid(512, 512, coupling=(0.4, 0.5), periodic=True)
     IsingNetwork(262144 variables, 524288 edges, 512 x 512 grid, periodic; states '-1', '1')
     """
-    shape, horizontal, vertical = read_grid(rows, columns, periodic)
-    fields = read_numbers("field", field, shape, "a number for every variable")
-    couplings = grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2])
+    shape, horizontal, vertical = _read_grid(rows, columns, periodic)
+    fields = _read_numbers("field", field, shape, "a number for every variable")
+    couplings = _grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2])
     edges = np.concatenate([horizontal.reshape(-1, 2), vertical.reshape(-1, 2)])
     return _ising(edges, couplings, fields, coding, shape=shape, periodic=periodic)
 
@@ -431,12 +414,12 @@ def potts(edges: Edges, n_states: int, coupling: ArrayLike, field: ArrayLike | N
     >>> network.log_potential([[2, 2], [0, 1]])
     array([1.7, 0. ])
     """
-    pairs, names, least = read_edges(edges)
-    couplings = read_numbers("coupling", coupling, (len(pairs),), "a number for every edge")
+    pairs, names, least = _read_edges(edges)
+    couplings = _read_numbers("coupling", coupling, (len(pairs),), "a number for every edge")
     q = check_whole("n_states", n_states, 2)
     given = np.zeros(q) if field is None else read_array("field", field)
-    n = count_variables(len(given) if given.ndim == 2 else None, names, least)
-    fields = read_state_fields(given, (n, q))
+    n = _count_variables(len(given) if given.ndim == 2 else None, names, least)
+    fields = _read_state_fields(given, (n, q))
     return PottsNetwork(pairs, couplings, fields, tuple(map(str, range(q))), names=names)
 
 
@@ -456,13 +439,13 @@ def potts_grid(
     >>> potts_grid(4, 4, 3, coupling=0.5)
     PottsNetwork(16 variables, 24 edges, 4 x 4 grid; states '0', '1', '2')
     """
-    shape, horizontal, vertical = read_grid(rows, columns, periodic)
+    shape, horizontal, vertical = _read_grid(rows, columns, periodic)
     q = check_whole("n_states", n_states, 2)
     given = np.zeros(q) if field is None else read_array("field", field)
     return PottsNetwork(
         np.concatenate([horizontal.reshape(-1, 2), vertical.reshape(-1, 2)]),
-        grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2]),
-        read_state_fields(given.reshape(-1, q) if given.shape == (*shape, q) else given, (shape[0] * shape[1], q)),
+        _grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2]),
+        _read_state_fields(given.reshape(-1, q) if given.shape == (*shape, q) else given, (shape[0] * shape[1], q)),
         tuple(map(str, range(q))),
         shape=shape,
         periodic=periodic,

@@ -15,17 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
 
-__all__ = [
-    "GaussianPrior",
-    "RootBlock",
-    "check_thetas",
-    "listing",
-    "read_biases",
-    "read_parents",
-    "read_priors",
-    "read_roots",
-]
-
 _SUM_TOLERANCE = 1e-9  # of a joint table: what rounding leaves of 2**20 probabilities, and no more
 
 

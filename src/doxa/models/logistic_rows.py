@@ -27,18 +27,6 @@ from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor, Logist
 from doxa.models.logistic_options import GaussianPrior, listing
 from doxa.models.logistic_regression import LogisticRegressionProblem
 
-__all__ = [
-    "MAX_CONFIGURATIONS",
-    "LogisticLikelihood",
-    "binary_codes",
-    "complete_regression",
-    "components_of_pattern",
-    "distinct_rows",
-    "family_regression",
-    "ordered_regression",
-    "parent_values",
-]
-
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
 _GATHER = 2**21  # numbers held at once while summing out: 16 MB

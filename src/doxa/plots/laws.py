@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.sampling.gaussian import Gaussian
 
-__all__ = [
-    "REACH",
-    "DensityGrid",
-    "Law",
-    "ellipse",
-    "exact_law",
-    "laws_of",
-    "own_law",
-    "own_or_given",
-    "places_in_part",
-    "region_levels",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 LogDensity: TypeAlias = Callable[[Floats], ArrayLike]
 

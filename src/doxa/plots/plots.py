@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = [
-    "plot_consensus",
-    "plot_edge_probabilities",
-    "plot_n_edges",
-    "plot_ranks",
-    "plot_running_means",
-    "plot_traces",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 _POINTS = 2000  # of a trace that is drawn; more cannot be told apart

@@ -22,18 +22,6 @@ from typing import Any, NamedTuple
 from doxa.errors import DoxaError
 from doxa.report.numbers import json_block
 
-__all__ = [
-    "LAYOUTS",
-    "AssetsMissingError",
-    "Layout",
-    "Library",
-    "document",
-    "filled",
-    "hash_source",
-    "libraries",
-    "own_text",
-]
-
 _FETCH = "python scripts/fetch_page_assets.py"
 
 

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = [
-    "MOST_CELLS",
-    "MOST_EDGES",
-    "MOST_SAMPLES",
-    "NOT_DRAWN",
-    "Places",
-    "bend",
-    "by_rank",
-    "family_tables",
-    "graphs",
-    "places",
-]
-
 MOST_CELLS = 4000  # entries of the tables of all nodes together
 _MOST_OF_ONE = 300  # entries of one table
 _MOST_TABLES = 2  # of a node

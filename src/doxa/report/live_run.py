@@ -38,20 +38,6 @@ from doxa.report.document import filled, hash_source, own_text
 from doxa.report.live_maker import PageMaker
 from doxa.text import printable
 
-__all__ = [
-    "SHARE",
-    "LiveRun",
-    "LiveStatus",
-    "Progress",
-    "Writer",
-    "gone_text",
-    "live_page",
-    "progress_text",
-    "serving",
-    "waiting_page",
-    "writer_of",
-]
-
 _COMMANDS = {"structure": "learn", "parameters": "fit"}
 
 

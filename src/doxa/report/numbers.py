@@ -22,18 +22,6 @@ from doxa.text import printable
 if TYPE_CHECKING:
     from doxa.estimates.verdict import Verdict
 
-__all__ = [
-    "DIGITS",
-    "LEVELS",
-    "closing_facts",
-    "decimals",
-    "json_block",
-    "packed",
-    "significant",
-    "unpacked",
-    "verdict_box",
-]
-
 _NEXT = {
     True: "Nothing need be done; look at the Monte Carlo errors of the numbers that you use.",
     False: "Do not rely on the numbers of this page yet.",

@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = [
-    "ERROR_STEPS",
-    "MOST_ANSWERS",
-    "MOST_CELLS",
-    "MOST_COEFFICIENTS",
-    "MOST_POINTS",
-    "evidence",
-    "imputed_cells",
-    "inspection",
-    "of_graphs",
-    "pair_answers",
-    "regressions",
-    "run_facts",
-    "verdict",
-]
-
 MOST_COEFFICIENTS = 3000  # of all nodes together
 _MOST_FAMILIES = 2  # of a node
 _MOST_OF_ONE_REGRESSIONS = 40

@@ -33,21 +33,6 @@ if TYPE_CHECKING:
 
     from doxa.parameters.posterior import ParameterPosterior
 
-__all__ = [
-    "BINS",
-    "MOST_DRAWN",
-    "MOST_POINTS",
-    "MOST_TRACES",
-    "coefficients",
-    "fit_evidence",
-    "fit_facts",
-    "histogram_range",
-    "kept_draws",
-    "marginal_density",
-    "of_parameters",
-    "what_counts_as_one",
-]
-
 _DRAWS, _BINS = 40_000, 120  # of an approximation whose marginals have no formula
 
 

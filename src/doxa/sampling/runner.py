@@ -24,16 +24,6 @@ from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError,
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
 
-__all__ = [
-    "STEPS_PER_BLOCK",
-    "Runner",
-    "Sampler",
-    "is_compiled",
-    "run_block",
-    "run_in_parallel",
-    "single_threaded_products",
-]
-
 
 @contextmanager
 def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) -> Iterator[Callable[..., list[Any]]]:

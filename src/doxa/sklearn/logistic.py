@@ -32,14 +32,6 @@ from doxa.parameters.variational.predictive import predictive_bound
 from doxa.parameters.variational.sequential import sequential_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 
-__all__ = [
-    "BayesianLogisticRegression",
-    "BinaryClassifier",
-    "VariationalLogisticRegression",
-    "check_labels",
-    "check_two_classes",
-]
-
 _Floats = NDArray[np.float64]
 
 

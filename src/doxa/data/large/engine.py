@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 from doxa.data.coding import Column
 from doxa.errors import DoxaError
 
-__all__ = [
-    "MANY_VALUES",
-    "Cells",
-    "Coding",
-    "Engine",
-    "Groups",
-    "Seen",
-    "SourceError",
-    "changed",
-    "failures",
-    "rank",
-    "unseen",
-]
-
 _MAX_SAID = 300  # characters of what an engine says
 
 

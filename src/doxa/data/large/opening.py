@@ -39,21 +39,8 @@ def read_or_open(
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
 ) -> Table | OutOfCoreSource:
-    """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold.
-
-    Parameters
-    ----------
-    source
-        As `doxa.read_table` takes it, or a `OutOfCoreSource`.
-    columns, missing, bins
-        As there.
-    keep : path, optional
-        As for `open_source`; looked at if the source is left open.
-
-    Returns
-    -------
-    Table or OutOfCoreSource
-        What is open is to be closed by the caller.
+    """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold; then it is to be
+    closed.
     """
     if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
         return read_table(source, columns=columns, missing=missing, bins=bins)
@@ -123,44 +110,15 @@ def open_source(
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
 ) -> OutOfCoreSource:
-    """Open a table that is counted where it lives, whatever its size.
+    """Open a table that is counted where it lives, whatever its size: to be closed, or used in a ``with`` statement.
 
-    Parameters
-    ----------
-    source : path, DuckDB relation, or lazy frame
-        A delimited text or Parquet file; what ``connection.sql(...)`` of DuckDB returns; or a lazy frame that Narwhals
-        knows (Polars, Dask, PySpark, Ibis).  A delimited text is first copied, as Parquet, into a temporary folder.
-    columns, missing, bins
-        As for `doxa.read_table`, whose rules for states are followed.
-    keep : path, optional
-        Keep counted sets in this file, so that another process goes on from them.
+    ``source`` is a delimited text or Parquet file, what ``connection.sql(...)`` of DuckDB returns, or a lazy frame that
+    Narwhals knows (Polars, Dask, PySpark, Ibis); the other options are those of `doxa.read_table`, whose rules for
+    states are followed.  Counted sets are kept in the file ``keep``, so that another process goes on from them.
 
-    Returns
-    -------
-    OutOfCoreSource
-        To be closed, or used in a ``with`` statement.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read as it stands.
-    SourceError
-        If the source fails or changes while its columns are described.
-
-    Notes
-    -----
-    Files are counted by a DuckDB of our own, with 2 GB of memory and a temporary folder beyond them.  A relation is
-    counted by the connection that it belongs to, under the settings made there (``SET memory_limit = '2GB'``); nothing
-    is created in that database.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> with duckdb.connect() as connection:
-    ...     rows = connection.sql("SELECT CASE WHEN i % 3 = 0 THEN 'yes' ELSE 'no' END AS smokes FROM range(9) AS r(i)")
-    ...     with open_source(rows) as counted:
-    ...         print(counted, counted.table().counts.tolist())
-    OutOfCoreSource(9 rows x 1 column, no missing cells) [6, 3]
+    A delimited text is first copied, as Parquet, into a temporary folder.  Files are counted by a DuckDB of our own,
+    with 2 GB of memory and a temporary folder beyond them.  A relation is counted by the connection that it belongs to,
+    under the settings made there (``SET memory_limit = '2GB'``); nothing is created in that database.
     """
     tokens = check_missing(missing)
     if isinstance(source, str | os.PathLike):

@@ -24,19 +24,7 @@ _DENSE = 2**20  # cells of a table that is filled rather than sorted
 
 @dataclass(frozen=True, eq=False)
 class SetCounts:
-    """Counts of the cells of a set of columns that occur.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Positions of the columns, rising.
-    n_states : ndarray of int64, shape (n_members,)
-        Number of states of each.
-    codes : ndarray of int16, shape (n_cells, n_members)
-        The cells that occur, rising; -1 is missing.
-    counts : ndarray of int64, shape (n_cells,)
-        How many rows each has, at least one.
-    """
+    """Counts of the cells of a set of columns that occur, rising; positions of the columns rise, and -1 is missing."""
 
     columns: tuple[int, ...]
     n_states: NDArray[np.int64]
@@ -53,13 +41,7 @@ class SetCounts:
 
     @property
     def index(self) -> NDArray[np.int64]:
-        """The number of each cell in mixed radix, the last column fastest; rising.
-
-        Raises
-        ------
-        ArgumentError
-            If cells are missing, or the numbers are beyond 64 bits.
-        """
+        """The number of each cell, none missing, in mixed radix, the last column fastest; rising."""
         if (self.codes < 0).any():
             raise ArgumentError(f"columns {list(self.columns)} have missing cells; only complete columns have an index")
         if self.n_possible > 2**62:
@@ -70,14 +52,7 @@ class SetCounts:
         return index
 
     def without(self, column: int) -> SetCounts:
-        """The counts of the set without one of its columns, a family's parents for example.
-
-        Examples
-        --------
-        >>> codes = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.int16)
-        >>> SetCounts((3, 5), np.array([2, 2]), codes, np.array([4, 1, 7])).without(5).counts.tolist()
-        [5, 7]
-        """
+        """The counts of the set without one of its columns, a family's parents for example."""
         if column not in self.columns:
             raise ArgumentError(f"column is {column}, which is none of the set's columns {list(self.columns)}")
         kept = [at for at, j in enumerate(self.columns) if j != column]
@@ -131,15 +106,11 @@ class SizedCounts(NamedTuple):
 
 
 class OutOfCoreTable(Table):
-    """A table whose distinct rows are too many to hold: the counts of sets of its columns stand in their place.
+    """A table whose distinct rows are too many to hold: the counts of sets of its columns, by their size, stand in
+    their place.
 
-    Made by `doxa.data.large.OutOfCoreSource.counted_table`.  It has no missing cells.  Names, states, number of rows
-    and `select` for sets that were counted are as in any `Table`; whatever needs rows is a `TableError`.
-
-    Attributes
-    ----------
-    sizes : dict of int to SizedCounts
-        The counts, by the number of columns of the sets.
+    It has no missing cells.  Names, states, number of rows and `select` for sets that were counted are as in any
+    `Table`; whatever needs rows is a `TableError`.
     """
 
     def __init__(
@@ -210,23 +181,7 @@ class OutOfCoreTable(Table):
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
-        """Some of the columns as a table of distinct rows with counts, if a set that holds them was counted.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Names of columns, in the order wanted.
-
-        Returns
-        -------
-        Table
-            Without the order of the rows.
-
-        Raises
-        ------
-        TableError
-            If they were not counted together.
-        """
+        """Some of the columns as a table of distinct rows with counts, if a set that holds them was counted."""
         positions = check_columns(columns, self.names)
         held = self._set_with(tuple(sorted(positions)))
         at = [held.columns.index(j) for j in positions]

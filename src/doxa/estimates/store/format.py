@@ -26,28 +26,6 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError
 from doxa.text import printable
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_HEADER",
-    "Packed",
-    "RunFileError",
-    "RunHeader",
-    "State",
-    "check_packed",
-    "check_rng_state",
-    "decode_chain",
-    "decode_json",
-    "encode_chain",
-    "encode_json",
-    "insert_header",
-    "pack",
-    "read_header",
-    "rows_per_piece",
-    "unpack",
-    "update_header",
-    "with_free_options",
-]
-
 _WIDEST = 80  # characters of a value shown in a message
 _FIELDS = {"kind": str, "options": dict, "data_digest": str, "versions": dict, "n_chains": int, "thin": int}
 _MAX_CHAINS = 100_000

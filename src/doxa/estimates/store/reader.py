@@ -32,19 +32,6 @@ from doxa.estimates.store.format import (
 )
 from doxa.estimates.trace import Trace
 
-__all__ = [
-    "Block",
-    "ChainState",
-    "Index",
-    "RunReader",
-    "TooLargeError",
-    "block_key",
-    "checksum",
-    "read_index",
-    "round_key",
-    "state_key",
-]
-
 _TOO_MANY = 2**62
 
 

@@ -28,19 +28,6 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, FileError
 from doxa.replacing import replacing
 
-__all__ = [
-    "Finder",
-    "Limits",
-    "NetworkFileError",
-    "Source",
-    "Spans",
-    "check_path",
-    "open_source",
-    "repeated",
-    "shown",
-    "write_text",
-]
-
 
 class Spans(Sequence[str]):
     """Names in the order in which their places were given."""

@@ -44,17 +44,6 @@ from doxa.models.network_files.draft import Draft, check_sizes, repeated_number
 from doxa.models.network_files.source import Limits, Source, Spans, check_path, open_source, repeated, shown, write_text
 from doxa.models.network_files.tables import Numbers, Rows, finish
 
-__all__ = [
-    "Integers",
-    "default_name",
-    "linear_potential",
-    "read_evidence_file",
-    "read_uai",
-    "uai_pieces",
-    "without_comments",
-    "write_evidence_file",
-]
-
 _COMMENT = re.compile(r"#[^\n]*+|^c(?!\S)[^\n]*+", re.MULTILINE)
 _WORD = re.compile(r"\s*+(\S++|\Z)")
 _NAMES = re.compile(r"#[ \t]*+variable[ \t]++([0-9]{1,9}):([^\n]*+)")
