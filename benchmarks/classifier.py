@@ -43,7 +43,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import doxa
 from doxa.sklearn import BeliefNetworkClassifier
-from doxa.sklearn.belief_network import ClassProbabilities
+from doxa.sklearn.class_probabilities import ClassProbabilities
 from doxa.sklearn.coded_columns import learn_column
 from doxa.structure.averaging.draws import draw_networks
 

@@ -22,11 +22,11 @@ def replacing(path: Path) -> Iterator[Path]:
     OSError
         If no file can be made there, or it cannot take its place.
     """
-    known = path.stat().st_mode & 0o777 if path.exists() else None
-    with temporary_beside(path, 0o666 if known is None else known) as temporary:
+    mode = path.stat().st_mode & 0o777 if path.exists() else None
+    with temporary_beside(path, 0o666 if mode is None else mode | 0o600) as temporary:
         yield temporary
-        if known is not None:
-            temporary.chmod(known)  # which the umask may have narrowed
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
 
 
@@ -34,10 +34,10 @@ def replacing(path: Path) -> Iterator[Path]:
 def temporary_beside(path: Path, mode: int = 0o600) -> Iterator[Path]:
     """A new file in the folder of ``path``, with the same ending, gone afterwards unless it was moved away.
 
-    It has its permissions from the moment that it is there: ``mode`` less the process's umask, which is not touched,
-    for it belongs to all threads.
+    ``mode`` is what it is opened with: the system takes the process's umask off it, which threads share and so must not
+    be touched to be asked.
     """
-    temporary = path.parent / f".doxa-{secrets.token_hex(8)}{path.suffix}"
+    temporary = path.with_name(f".doxa-{secrets.token_hex(8)}{path.suffix}")
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary

@@ -56,7 +56,7 @@ def test_what_was_not_warmed_up_would_be_seen():
 def test_a_cache_that_cannot_be_kept_is_said(run, monkeypatch):
     monkeypatch.setattr("doxa._jit.cache_folder", lambda: None)
     monkeypatch.setattr(
-        "doxa.cli.warm_up._QUESTIONS", {"infer": lambda: doxa.infer(doxa.ising_grid(2, 2, coupling=0.4))}
+        "doxa.cli.first_steps._QUESTIONS", {"infer": lambda: doxa.infer(doxa.ising_grid(2, 2, coupling=0.4))}
     )
     code, out, _ = run("warm-up")
     assert code == 0

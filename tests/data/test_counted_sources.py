@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from doxa.data import read_table
 from doxa.data.large import SourceError, open_source, opening
 from doxa.data.large.blocks import cover, members_of
-from doxa.data.large.sets import SetCounts, count_subset
+from doxa.data.large.table import SetCounts, count_subset
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, FileError
 
 RADIX = [2, 3, 2, 4, 3, 2, 5, 2]

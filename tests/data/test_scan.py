@@ -83,7 +83,7 @@ def test_duckdb_is_held_to_the_count(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n3,4\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("doxa.data.text_cells.count_rows", lambda _: 1)
+    monkeypatch.setattr("doxa.data.layout.count_rows", lambda _: 1)
     with pytest.raises(TableError) as raised:
         read_table("t.csv")
     assert str(raised.value) == "source 't.csv' has 2 rows, of which DuckDB reads 1"

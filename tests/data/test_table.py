@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from doxa.data import Table
-from doxa.data.collapse import group_rows
+from doxa.data.table import group_rows
 from doxa.errors import ArgumentError, TableError
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from doxa.errors import ArgumentError
-from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
 from doxa.estimates.diagnostics import diagnose_real
+from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from support.checks import z_limit
 
 

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.linalg import toeplitz
 
-from doxa.estimates.autocovariance import initial_sequence, pooled_autocovariance
 from doxa.estimates.diagnostics import (
     WINDOWS,
     autocovariance,
@@ -24,8 +23,7 @@ from doxa.estimates.diagnostics import (
     long_run_variance,
     windowed_error,
 )
-from doxa.estimates.long_run import bandwidth_of
-from doxa.estimates.windows import CURVATURE, ORDER, SQUARE
+from doxa.estimates.long_run import CURVATURE, ORDER, SQUARE, bandwidth_of, initial_sequence, pooled_autocovariance
 from support.checks import SEED
 
 LAG_WINDOWS = WINDOWS[:3]

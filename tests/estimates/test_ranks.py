@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 
 
 def test_ranks_show_a_chain_that_sits_elsewhere():

@@ -17,8 +17,8 @@ import pytest
 import test_store_toy as toy
 
 from doxa.estimates.store import RunFileError, create_run, open_reader, open_writer
-from doxa.estimates.store.index import block_key, checksum, state_key
 from doxa.estimates.store.lease import Lease
+from doxa.estimates.store.reader import block_key, checksum, state_key
 from support.run_files import importing
 
 

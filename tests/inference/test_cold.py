@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import doxa
-from doxa.estimates.averages import diagnose_averages
+from doxa.estimates.real import diagnose_averages
 from doxa.estimates.verdict import Verdict
 from doxa.inference import by_gibbs, by_spins
 from doxa.inference.annealing import SpinPath, TablePath

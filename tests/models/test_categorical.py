@@ -10,7 +10,8 @@ import pytest
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models import Dag, categorical_draws
+from doxa.models import Dag
+from doxa.models import categorical as categorical_draws
 from doxa.models.categorical import CategoricalNetwork
 from support.checks import SEED, worst_z, z_limit
 from support.small_networks import joint, random_categorical

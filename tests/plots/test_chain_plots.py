@@ -7,13 +7,11 @@ import pytest
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.autocovariance import pooled_autocovariance
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.estimates.long_run import long_run_variance
+from doxa.estimates.long_run import WINDOWS, long_run_variance, pooled_autocovariance
 from doxa.estimates.trace import Trace
-from doxa.estimates.windows import WINDOWS
 from doxa.plots import Look, plot_autocovariances, plot_ranks, plot_running_means, plot_traces
-from doxa.plots.autocovariances import window_weights
+from doxa.plots.columns import window_weights
 from support.tables import skewed_table
 
 PLOTS = (plot_traces, plot_running_means, plot_ranks, plot_autocovariances)

@@ -19,8 +19,7 @@ from doxa.errors import ArgumentError
 from doxa.report import page_text
 from doxa.report.document import hash_source
 from doxa.report.live_maker import PageMaker
-from doxa.report.live_run import LiveRun, Progress, live_page, progress_text, writer_of
-from doxa.report.live_server import serving
+from doxa.report.live_run import LiveRun, Progress, live_page, progress_text, serving, writer_of
 
 pytestmark = pytest.mark.usefixtures("bundled")
 

@@ -12,8 +12,7 @@ from browsing import AXE, NO_NETWORK, chromium, go_without, script
 from live_cases import growing_run, make_whole, write_table
 
 import doxa
-from doxa.report.live_run import LiveRun
-from doxa.report.live_server import serving
+from doxa.report.live_run import LiveRun, serving
 
 PATIENCE = 90.0  # seconds: the machine may be busy, and loops may have to be compiled
 

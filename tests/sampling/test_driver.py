@@ -77,7 +77,11 @@ def test_an_active_joblib_configuration_is_obeyed(monkeypatch):
     with joblib.parallel_config(n_jobs=1):
         sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
         sample(RandomWalk(), Schedule(2, 4, 0), seed=1, workers=2)
-    assert seen == [min(2, joblib.cpu_count()), None, 2]
+    with joblib.parallel_config(backend="threading"):
+        sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
+    sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
+    usual = min(2, joblib.cpu_count())
+    assert seen == [usual, None, 2, None, usual]
 
 
 def test_chains_and_seeds_differ():

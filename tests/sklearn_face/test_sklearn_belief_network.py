@@ -19,9 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.sklearn import BeliefNetworkClassifier, belief_network
-from doxa.sklearn import belief_network as class_probabilities
-from doxa.sklearn.belief_network import ClassProbabilities
+from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_probabilities
+from doxa.sklearn.class_probabilities import ClassProbabilities
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.predict import predict_of
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior

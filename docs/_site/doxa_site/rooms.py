@@ -26,7 +26,7 @@ def _below(parent: str, names: str) -> tuple[str, ...]:
 ROOMS = (
     Room("doxa", "What users call first"),
     Room("doxa.errors", "Exceptions"),
-    Room("doxa.data", "Tables", ("doxa.datasets", "doxa.data.large")),
+    Room("doxa.data", "Tables", ("doxa.datasets",)),
     Room(
         "doxa.structure",
         "Posteriors over graphs",
@@ -93,7 +93,7 @@ ROOMS = (
     Room(
         "doxa.estimates",
         "Estimates and diagnostics",
-        _below("doxa.estimates", "diagnostics intervals level_shares stopping verdict store"),
+        _below("doxa.estimates", "diagnostics stopping verdict store"),
     ),
     Room("doxa.plots", "Pictures", ("doxa.plots.latent_map",)),
     Room("doxa.sklearn", "Estimators for scikit-learn"),

@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import demo, fit, infer, learn, networks, report, show, values, warm_up, watch
+from doxa.cli import first_steps, fit, infer, learn, networks, report, show, values
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -13,10 +13,10 @@ for _command in (
     values.impute,
     values.predict,
     report.report,
-    watch.watch,
+    report.watch,
     networks.convert,
     networks.sample,
-    warm_up.warm_up,
-    demo.demo,
+    first_steps.warm_up,
+    first_steps.demo,
 ):  # the order of the help
     app.command()(_command)

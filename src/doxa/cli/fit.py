@@ -1,10 +1,7 @@
 """`doxa fit`: the posterior of the parameters of a graph.
 
-Options that give numbers to nodes: ``10``, or ``heart=0.5`` for one node and ``age=learned`` for another.
-
-The last equals sign counts, so that names may hold others.
-
-What `doxa fit` checks before it begins, and says of its words and files.
+Options that give numbers to nodes: ``10``, or ``heart=0.5`` for one node and ``age=learned`` for another.  The last
+equals sign counts, so that names may hold others.
 """
 
 from __future__ import annotations
@@ -14,17 +11,16 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import doxa
-from doxa.cli import fit_options as own
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
-from doxa.cli.options import HOW_TO_READ, check_end, check_going_on, refuse, typed
-from doxa.cli.parameters import show_parameters, write_summary
-from doxa.cli.watch import watching
+from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
+from doxa.cli.report import watching
+from doxa.cli.show import show_parameters, write_summary
 from doxa.cli.words import parse_numbers
 from doxa.errors import ArgumentError, TableError
 from doxa.text import printable
@@ -36,16 +32,77 @@ if TYPE_CHECKING:
     from doxa.models import LogisticNetwork
     from doxa.parameters import ParameterAverages, ParameterPosterior
 
-__all__ = [
-    "WHEN_TO_STOP",
-    "check_files",
-    "check_same_graph",
-    "check_words",
-    "fit",
-    "parse_node_values",
-    "parse_value",
-    "read_rows",
-    "say_what_is_hidden",
+Graph = Annotated[
+    Path | None,
+    typer.Argument(
+        help="The graph: lines 'child: parent parent', the structure of a .bif file, or edges as .csv.",
+        metavar="GRAPH",
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Argument(
+        help="A CSV or Parquet file: a header, then one case a row. Nodes without a column are hidden.",
+        metavar="DATA",
+        show_default=False,
+    ),
+]
+PriorScale = Annotated[
+    Words,
+    said(
+        "Standard deviation of the normal prior of the coefficients: 2.5, or heart=2.5 for one node (repeat for "
+        "more); or learned, for one that is learned from all coefficients of parents.",
+        "10",
+    ),
+]
+PriorMean = Annotated[Words, said("Mean of that prior: 1, or heart=1 for one node (repeat for more).", "0")]
+Coding = Annotated[str, said("Parents count as -1 and +1 (pm1), or as 0 and 1 (01).", True)]
+Bias = Annotated[
+    Words, said("learned, or fixed at a number: 0.5, or heart=0.5 for one node (repeat for more).", "learned")
+]
+Root = Annotated[Words, said("Probability that a node without parents is 1: smokes=0.3 (repeat for more).", "learned")]
+Method = Annotated[
+    str,
+    said(
+        "How to draw: auto, independence, flip, split_hmc, hmc, block, mixture, random_walk, tempered, "
+        "regeneration, resampling, augmentation, or variational for the approximation itself.",
+        True,
+    ),
+]
+Approximation = Annotated[
+    str | None,
+    said(
+        "What steps are proposed from: optimal, laplace, jaakkola_jordan, sequential or spiegelhalter_lauritzen; "
+        "where values are hidden unconstrained, structured or mean_field, or in one pass "
+        "sequential_unconstrained, sequential_structured or sequential_mean_field.",
+        "optimal",
+    ),
+]
+Order = Annotated[
+    str,
+    said("Of the cases, where the approximation takes one after another: auto, table (as they stand) or random.", True),
+]
+Chains = Annotated[int, said("Independent chains, or groups of them.", True)]
+Draws = Annotated[int | None, said("Draws kept from each chain.", "until accurate enough")]
+Average = Annotated[
+    int | None, said("Keep averages of so many draws in the place of draws; --draws and --warmup then count averages.")
+]
+RHat = Annotated[float, said("Stop when the chains agree to this R-hat in every coefficient.", True)]
+Ess = Annotated[float, said("Stop when every coefficient has so many effective draws.", True)]
+Bins = Annotated[Words, said("Cut numeric columns into quantile bins: 2, or age=2 for one column (repeat for more).")]
+Store = Annotated[Path | None, options.kept_as_it_goes("fit")]
+Resume = Annotated[Path | None, options.gone_on_with("fit", " GRAPH and DATA may be left out.")]
+Output = Annotated[Path | None, options.written_too("the summary")]
+Predict = Annotated[
+    Path | None,
+    said(
+        "Rows whose missing cells are to be predicted: a CSV or Parquet file. Nodes without a column are missing "
+        "in every row."
+    ),
+]
+Predictions = Annotated[
+    Path | None, said("Write the probability of 1 of each of those cells to this file: .csv, .json or .parquet.")
 ]
 
 WHEN_TO_STOP = ("r_hat", "ess", "max_draws", "max_seconds")
@@ -157,36 +214,36 @@ def parse_node_values(option: str, words: list[str], learned: bool = False) -> d
 
 def fit(
     context: typer.Context,
-    graph: own.Graph = None,
-    data: own.Data = None,
-    prior_scale: own.PriorScale = None,
-    prior_mean: own.PriorMean = None,
-    coding: own.Coding = "pm1",
-    bias: own.Bias = None,
-    root: own.Root = None,
-    method: own.Method = "auto",
-    approximation: own.Approximation = None,
-    order: own.Order = "auto",
-    chains: own.Chains = 4,
-    draws: own.Draws = None,
-    average: own.Average = None,
+    graph: Graph = None,
+    data: Data = None,
+    prior_scale: PriorScale = None,
+    prior_mean: PriorMean = None,
+    coding: Coding = "pm1",
+    bias: Bias = None,
+    root: Root = None,
+    method: Method = "auto",
+    approximation: Approximation = None,
+    order: Order = "auto",
+    chains: Chains = 4,
+    draws: Draws = None,
+    average: Average = None,
     warmup: options.Warmup = None,
-    r_hat: own.RHat = 1.01,
-    ess: own.Ess = 400.0,
+    r_hat: RHat = 1.01,
+    ess: Ess = 400.0,
     max_draws: options.MaxDraws = None,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = None,
     workers: options.Workers = None,
     columns: options.Columns = None,
-    bins: own.Bins = None,
+    bins: Bins = None,
     missing: options.Missing = None,
-    store: own.Store = None,
-    resume: own.Resume = None,
+    store: Store = None,
+    resume: Resume = None,
     watch: options.Watch = False,
     watch_port: options.WatchPort = None,
-    output: own.Output = None,
-    predict: own.Predict = None,
-    predictions: own.Predictions = None,
+    output: Output = None,
+    predict: Predict = None,
+    predictions: Predictions = None,
 ) -> None:
     """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
     from doxa.estimates.store import create_run

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import doxa
-from doxa.cli import infer_options as own
+from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.evidence_words import parse_given, parse_soft
+from doxa.cli.options import Words, said
 from doxa.cli.report import check_page, tell
-from doxa.cli.words import parse_names
+from doxa.cli.words import parse_given, parse_names, parse_soft
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,38 @@ if TYPE_CHECKING:
     from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["infer", "parse_blocks", "parse_scan"]
+
+Network = Annotated[
+    Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="NETWORK")
+]
+Query = Annotated[Words, said("A variable to ask for (repeat for more).", "all that were not observed")]
+Given = Annotated[
+    Words, said('What was observed: BP=LOW, split at the first "=" (repeat for more); or a JSON object for odd names.')
+]
+Soft = Annotated[Words, said("Likelihoods of a variable's states, in their order: BP=0.5,1,2 (repeat for more).")]
+Method = Annotated[str, said("auto, exact, importance, gibbs, tempering, or mean_field for an approximation.", True)]
+Block = Annotated[
+    Words,
+    said(
+        "With --method gibbs, variables to redraw together: tub,lung (repeat for more; they may overlap). A JSON "
+        'object lets a state choose: {"smoke": {"yes": [["tub", "lung"]], "no": [["tub"], ["lung"]]}}.',
+        "doxa's own",
+    ),
+]
+Scan = Annotated[
+    str | None,
+    said("With --method gibbs, in_order, reversed or random; or how often each block is drawn: 1,2,1.", "in_order"),
+]
+Chains = Annotated[int, said("Independent chains, where there are chains.", True)]
+Draws = Annotated[int | None, said("Draws of each chain, or weighted draws.", "until accurate")]
+Mcse = Annotated[float | None, said("Monte Carlo error of a probability to stop at.", "0.01")]
+ExactBudget = Annotated[int | None, said("Most operations that an exact answer may take.", "20000000000")]
+Seed = Annotated[int | None, said("Seed; the same seed gives the same draws.")]
+Output = Annotated[Path | None, options.written_too("the table")]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False),
+]
 
 
 def parse_blocks(option: str, words: list[str]) -> list[list[str] | ChosenBy]:
@@ -56,20 +88,20 @@ def _choice(option: str, word: str) -> ChosenBy:
 
 
 def infer(
-    network: own.Network,
-    query: own.Query = None,
-    given: own.Given = None,
-    soft: own.Soft = None,
-    method: own.Method = "auto",
-    block: own.Block = None,
-    scan: own.Scan = None,
-    chains: own.Chains = 4,
-    draws: own.Draws = None,
-    mcse: own.Mcse = None,
-    exact_budget: own.ExactBudget = None,
-    seed: own.Seed = None,
-    output: own.Output = None,
-    report: own.Report = None,
+    network: Network,
+    query: Query = None,
+    given: Given = None,
+    soft: Soft = None,
+    method: Method = "auto",
+    block: Block = None,
+    scan: Scan = None,
+    chains: Chains = 4,
+    draws: Draws = None,
+    mcse: Mcse = None,
+    exact_budget: ExactBudget = None,
+    seed: Seed = None,
+    output: Output = None,
+    report: Report = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
     from doxa.output import check_output, write_frame

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import doxa
-from doxa.cli import learn_options as own
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
-from doxa.cli.options import HOW_TO_READ, check_end, check_going_on, refuse, typed
-from doxa.cli.questions import Questions
+from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
+from doxa.cli.report import watching
 from doxa.cli.show import show_graphs, write_edges
-from doxa.cli.watch import watching
+from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbers
 
 if TYPE_CHECKING:
@@ -22,6 +21,61 @@ if TYPE_CHECKING:
     from doxa.structure.runs.options import LearnOptions
 
 __all__ = ["learn"]
+
+Data = Annotated[
+    Path | None,
+    typer.Argument(help="A CSV or Parquet file: a header, then one case a row.", metavar="DATA", show_default=False),
+]
+Sampler = Annotated[
+    str,
+    said(
+        "How to move between graphs: auto, single_edge, edge_gibbs, emc3, markov_blanket, parent_set_gibbs, "
+        "edge_reversal or tempered.",
+        True,
+    ),
+]
+Chains = Annotated[int, said("Independent chains, started far apart.", True)]
+Draws = Annotated[int | None, said("Graphs kept from each chain.", "until accurate enough")]
+Thin = Annotated[int | None, said("Steps between two draws.", "n(n-1) for n columns, at least 200")]
+Mcse = Annotated[float, said("Stop when no probability has a larger Monte Carlo error.", True)]
+RHat = Annotated[float, said("Stop when the chains agree to this R-hat.", True)]
+Ess = Annotated[float, said("Stop when there are so many effective draws.", True)]
+MaxParents = Annotated[
+    Words, said("Largest number of parents: 3, or heart=2 for one column (repeat for more).", "any number")
+]
+Family = Annotated[
+    str, said("How a node depends on its parents: categorical (a table), logistic, or auto (both).", True)
+]
+Score = Annotated[str, said("Of tables: bdeu, k2 or bic.", True)]
+EquivalentSampleSize = Annotated[float, said("Weight of the BDeu prior, in cases.", True)]
+PriorScale = Annotated[float | None, said("Standard deviation of logistic coefficients a priori.", "2")]
+Prior = Annotated[str, said("sparse, uniform over graphs, or uniform over the in_degree of each node.", True)]
+EdgeLogOdds = Annotated[
+    Words, said("Added to the log prior for each edge: -2, or smokes,heart=1.5 for one edge (repeat for more).")
+]
+Required = Annotated[Words, said("An edge that every graph has: smokes,heart (repeat for more).")]
+Forbidden = Annotated[Words, said("An edge that no graph has: heart,age (repeat for more).")]
+Tier = Annotated[
+    Words, said("Columns of one time, age,sex; repeat in the order of time. No edge leads to an earlier tier.")
+]
+Indicator = Annotated[
+    Words, said("A column that matters by its absence, too (repeat for more): adds a column for that.")
+]
+Hidden = Annotated[Words, said("A column that nobody observed and its states: cause=2 (repeat for more).")]
+Query = Annotated[
+    Words, said("How probable is party=republican, or each state of party (repeat for more), averaged over networks?")
+]
+Given = Annotated[Words, said("Among cases where crime=y was seen (repeat for more).")]
+Do = Annotated[Words, said("Where crime=y was set by intervention (repeat for more).")]
+Exact = Annotated[
+    bool | None,
+    typer.Option(
+        "--exact/--sample", help="Sum over all graphs, or sample them.", show_default="sum if there are few columns"
+    ),
+]
+Store = Annotated[Path | None, options.kept_as_it_goes("run")]
+Resume = Annotated[Path | None, options.gone_on_with("run")]
+Output = Annotated[Path | None, options.written_too("all edges")]
 
 
 _WHEN_TO_STOP = ("r_hat", "mcse", "ess", "max_draws", "max_seconds")
@@ -33,43 +87,43 @@ _AT_THE_START = (
 
 def learn(
     context: typer.Context,
-    data: own.Data = None,
-    sampler: own.Sampler = "auto",
-    chains: own.Chains = 4,
-    draws: own.Draws = None,
+    data: Data = None,
+    sampler: Sampler = "auto",
+    chains: Chains = 4,
+    draws: Draws = None,
     warmup: options.Warmup = None,
-    thin: own.Thin = None,
-    mcse: own.Mcse = 0.01,
-    r_hat: own.RHat = 1.01,
-    ess: own.Ess = 400.0,
+    thin: Thin = None,
+    mcse: Mcse = 0.01,
+    r_hat: RHat = 1.01,
+    ess: Ess = 400.0,
     max_draws: options.MaxDraws = None,
     max_seconds: options.MaxSeconds = None,
     seed: options.Seed = None,
     workers: options.Workers = None,
-    max_parents: own.MaxParents = None,
-    family: own.Family = "categorical",
-    score: own.Score = "bdeu",
-    equivalent_sample_size: own.EquivalentSampleSize = 1.0,
-    prior_scale: own.PriorScale = None,
-    prior: own.Prior = "sparse",
-    edge_log_odds: own.EdgeLogOdds = None,
-    required: own.Required = None,
-    forbidden: own.Forbidden = None,
-    tier: own.Tier = None,
-    indicator: own.Indicator = None,
-    hidden: own.Hidden = None,
-    query: own.Query = None,
-    given: own.Given = None,
-    do: own.Do = None,
-    exact: own.Exact = None,
+    max_parents: MaxParents = None,
+    family: Family = "categorical",
+    score: Score = "bdeu",
+    equivalent_sample_size: EquivalentSampleSize = 1.0,
+    prior_scale: PriorScale = None,
+    prior: Prior = "sparse",
+    edge_log_odds: EdgeLogOdds = None,
+    required: Required = None,
+    forbidden: Forbidden = None,
+    tier: Tier = None,
+    indicator: Indicator = None,
+    hidden: Hidden = None,
+    query: Query = None,
+    given: Given = None,
+    do: Do = None,
+    exact: Exact = None,
     columns: options.Columns = None,
     bins: options.Bins = None,
     missing: options.Missing = None,
-    store: own.Store = None,
-    resume: own.Resume = None,
+    store: Store = None,
+    resume: Resume = None,
     watch: options.Watch = False,
     watch_port: options.WatchPort = None,
-    output: own.Output = None,
+    output: Output = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.structure.runs.options import LearnOptions, check_family

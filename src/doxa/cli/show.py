@@ -1,25 +1,174 @@
-"""`doxa show`: what is in a run file.
-
-A posterior over graphs on the terminal and in files.
-"""
+"""`doxa show`: what is in a run file, posteriors over graphs or of parameters, on the terminal and in files."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import doxa
-from doxa.cli.aligned import aligned
-from doxa.cli.parameters import show_parameters, write_summary
+from doxa.cli.words import aligned
 from doxa.text import printable
 
 if TYPE_CHECKING:
+    from doxa.parameters.fitted import FittedParameters
+    from doxa.parameters.report import PartReport
     from doxa.structure import StructurePosterior
 
-__all__ = ["show", "show_graphs", "write_edges"]
+__all__ = ["show", "show_graphs", "show_parameters", "write_edges", "write_summary"]
+
+_ROWS_SHOWN = 100
+_PARTS_SHOWN = 8
+_NAMES_SHOWN = 6
+
+
+def show_parameters(posterior: FittedParameters) -> None:
+    """Print what was fitted, how, the table of parameters and the verdict."""
+    print(printable(_data_text(posterior)))
+    print(printable(_model_text(posterior)))
+    trace = posterior.trace
+    chains = "chain" if posterior.n_chains == 1 else "chains"
+    kept = f"{posterior.n_chains} {chains} x {posterior.n_draws} {posterior.kept}"
+    print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
+    for line in _method_lines(posterior):
+        print(printable(line))
+    print()
+    rows: list[tuple[str, ...]] = [("node", "coefficient", "mean", "sd", "95% interval", "mcse", "ess", "r_hat")]
+    summary = posterior.summary()
+    rows += [_row(*values) for values in summary.head(_ROWS_SHOWN).itertuples(index=False)]
+    print(aligned(rows, n_left=2))
+    if len(summary) > _ROWS_SHOWN:
+        print(f"... and {len(summary) - _ROWS_SHOWN} more; --output FILE writes all")
+    print()
+    print(f"log marginal likelihood: {_evidence_text(posterior)}")
+    print(printable(posterior.verdict))
+
+
+def write_summary(posterior: FittedParameters, path: Path) -> None:
+    """Write the table of all parameters."""
+    from doxa.output import write_frame
+
+    summary = posterior.summary()
+    write_frame(summary, path)
+    print(f"\nAll {len(summary)} parameters are in {printable(str(path))}.")
+
+
+def _row(
+    node: str, label: str, mean: float, sd: float, lower: float, upper: float, mcse: float, ess: float, r_hat: float
+) -> tuple[str, ...]:
+    """One line of the table: means to the digits that their errors leave, intervals to a hundredth of their width."""
+    wide = _decimals(sd / 10)
+    return (
+        printable(node),
+        printable(label),
+        f"{mean:.{_decimals(mcse)}f}",
+        f"{sd:.{wide}f}",
+        f"{lower:.{wide}f} to {upper:.{wide}f}",
+        "-" if math.isnan(mcse) else f"{mcse:.1g}",
+        f"{ess:.0f}" if math.isfinite(ess) else "-",
+        "-" if math.isnan(r_hat) else f"{r_hat:.3f}",
+    )
+
+
+def _decimals(unit: float) -> int:
+    """Decimals at which the first digit of ``unit`` stands."""
+    return min(8, max(0, -math.floor(math.log10(unit)))) if math.isfinite(unit) and unit > 0 else 3
+
+
+def _data_text(posterior: FittedParameters) -> str:
+    """Rows and nodes, what is missing and hidden, and which state counts as 1."""
+    report, names = posterior.report, posterior.network.names
+    hidden = [name for name in names if name not in posterior.states]
+    parts = [f"{report.n_rows} rows x {_count(len(names), 'node')}"]
+    if hidden:
+        parts.append(f"hidden: {_listed(hidden)}")
+    n_cells = report.n_missing - report.n_rows * len(hidden)
+    parts.append(f"{_count(n_cells, 'missing cell')}, summed out" if n_cells else "no missing cells")
+    ones: dict[str, list[str]] = {}
+    for name in names:
+        if len(states := posterior.states.get(name, ())) == 2:
+            ones.setdefault(states[1], []).append(name)
+    if len(ones) == 1:
+        parts.append(f"1 means {next(iter(ones))!r}")
+    elif ones:
+        parts.append("1 means " + ", ".join(f"{state!r} ({_listed(nodes, 3)})" for state, nodes in ones.items()))
+    return "; ".join(parts)
+
+
+def _model_text(posterior: FittedParameters) -> str:
+    """Coding, prior, fixed biases and given roots."""
+    import numpy as np
+
+    network = posterior.network
+    parts = ["parents count as -1 and +1" if network.coding == "pm1" else "parents count as 0 and 1"]
+    families = [node for node in network.names if network.parents(node)]
+    if network.learned_scale is not None:
+        scales = _listed(list(network.scales))
+        words = network.learned_scale.words
+        parts.append(f"normal prior of learned scale ({scales}: {words}) on coefficients of parents")
+    if priors := [network.prior(node) for node in families if not network.scale_of(node)]:
+        means = np.concatenate([prior.mean for prior in priors])
+        scales = np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors]))
+        correlated = any((prior.covariance != np.diag(np.diag(prior.covariance))).any() for prior in priors)
+        parts.append(
+            f"normal prior of mean {_span(means)} and standard deviation {_span(scales)} on the coefficients"
+            + (", correlated" if correlated else "")
+        )
+    fixed = {node: bias for node in families if (bias := network.bias(node)) is not None}
+    if fixed:
+        parts.append(f"bias fixed at {_span(list(fixed.values()))} for {_listed(list(fixed))}")
+    given = [node for block in network.root_blocks if block.probabilities is not None for node in block.nodes]
+    if given:
+        parts.append(f"probability given for {_listed(given)}")
+    return "; ".join(parts)
+
+
+def _method_lines(posterior: FittedParameters) -> list[str]:
+    """One line a part; where there are many, one line a method."""
+    groups: dict[Any, list[int]] = {}
+    parts = posterior.report.parts
+    many = len(parts) > _PARTS_SHOWN
+    for k, part in enumerate(parts):
+        groups.setdefault(part.method if many or part.method == "exact" else k, []).append(k)
+    return [_method_text(posterior, members) for members in groups.values()]
+
+
+def _method_text(posterior: FittedParameters, members: list[int]) -> str:
+    parts: list[PartReport] = [posterior.report.parts[k] for k in members]
+    names = _listed([node for part in parts for node in part.nodes])
+    method, why = parts[0].method, parts[0].why
+    if method in ("exact", "variational"):
+        return f"{names}: {method}, {why}"
+    rates = [float(posterior.trace[f"{k}.acceptance"].mean()) for k in members]
+    low, high = f"{min(rates):.1%}", f"{max(rates):.1%}"
+    worst = min(parts, key=lambda part: part.efficiency)
+    accepted = low if low == high else f"{low} to {high}"
+    if len(members) > 1:
+        why = f"least good for {_listed(list(worst.nodes))}: {worst.why}"
+    return f"{names}: {method}, {accepted} accepted; {why}"
+
+
+def _evidence_text(posterior: FittedParameters) -> str:
+    estimate, bound = posterior.log_marginal_likelihood, posterior.log_marginal_likelihood_bound
+    text = "not known" if math.isnan(estimate.value) else str(estimate)
+    return text if math.isnan(bound) or estimate.exact else f"{text}; lower bound {bound:.{_decimals(estimate.mcse)}f}"
+
+
+def _span(numbers: Any) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _listed(names: list[str], most: int = _NAMES_SHOWN) -> str:
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
 
 _EDGES_SHOWN = 20
 

@@ -1,16 +1,81 @@
-"""Options of the command line that are more than one word: ``age=4``, ``smokes,heart``, ``smokes,heart=1.5``.
+"""Options that are more than one word, such as ``age=4``, ``smokes,heart=1.5`` or ``BP=LOW``, and tables of texts.
 
 Names of columns may hold commas and equals signs: the last equals sign counts, and a name with a comma is written in
-double quotes, as in a CSV file.
+double quotes, as in a CSV file.  In what was observed the first equals sign counts, so that labels may hold others, and
+a JSON object serves for odd names.
 """
 
 from __future__ import annotations
 
 import csv
+import json
+from collections.abc import Sequence
 
 import typer
 
-__all__ = ["parse_edges", "parse_log_odds", "parse_names", "parse_numbers"]
+__all__ = ["aligned", "parse_edges", "parse_given", "parse_log_odds", "parse_names", "parse_numbers", "parse_soft"]
+
+
+def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
+    """``["BP=LOW", '{"a=b": "c"}']`` to a mapping."""
+    given: dict[str, str] = {}
+    for word in words:
+        found = _parse_object(option, word) if word.lstrip().startswith("{") else dict([_split(option, word, "BP=LOW")])
+        for name, label in found.items():
+            if name in given:
+                raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
+            given[name] = label
+    return given
+
+
+def parse_soft(words: list[str]) -> dict[str, list[float]]:
+    """``["BP=0.5,1,2"]`` to a mapping."""
+    soft: dict[str, list[float]] = {}
+    for word in words:
+        name, numbers = _split("--soft", word, "BP=0.5,1,2")
+        if name in soft:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--soft")
+        try:
+            soft[name] = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            raise typer.BadParameter(
+                f"{word!r} should be VARIABLE=NUMBER,NUMBER,..., as in --soft BP=0.5,1,2", param_hint="--soft"
+            ) from None
+    return soft
+
+
+def _split(option: str, word: str, example: str) -> tuple[str, str]:
+    name, equals, rest = word.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{word!r} should be VARIABLE=..., as in {option} {example}", param_hint=option)
+    return name, rest
+
+
+def _parse_object(option: str, word: str) -> dict[str, str]:
+    try:
+        found = json.loads(word)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint=option) from None
+    for name, label in found.items():
+        if isinstance(label, bool) or not isinstance(label, (str, int)):
+            raise typer.BadParameter(f"{name!r} has {label!r}; a label is a text", param_hint=option)
+    return {name: str(label) for name, label in found.items()}
+
+
+def aligned(rows: Sequence[Sequence[str]], n_left: int) -> str:
+    """Lines of a table: the first ``n_left`` columns to the left, the others to the right.
+
+    Columns are as wide as their widest cell, whatever the terminal: a cut name or number is worse than a long line.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(w) if column < n_left else cell.rjust(w)
+            for column, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
 
 
 def parse_numbers(option: str, words: list[str] | None) -> int | dict[str, int] | None:

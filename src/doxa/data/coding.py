@@ -26,50 +26,11 @@ from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.errors import TableError
 
-__all__ = [
-    "INTEGER",
-    "MAX_INTEGERS",
-    "NUMBER",
-    "Column",
-    "EmptyColumnsError",
-    "Kind",
-    "code_table",
-    "cut",
-    "kind_of_texts",
-    "refuse_infinite",
-    "spread",
-]
-
 
 def cut(name: str, numbers: NDArray[np.float64], n_bins: int) -> tuple[tuple[str, ...], NDArray[np.int16]]:
-    """Cut a column into quantile bins, labelled by their intervals.
+    """Cut a column of numbers (nan is missing) into quantile bins: labels by interval, and the bin of every row or -1.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column, for messages.
-    numbers : ndarray of float, shape (n_rows,)
-        NaN is missing; at least one number is present.
-    n_bins : int
-        Number of bins asked for; there are fewer where quantiles coincide, and the log says so.
-
-    Returns
-    -------
-    labels : tuple of str
-        ``"[18, 40)"`` and so on; the last interval contains its end.
-    codes : ndarray of int16, shape (n_rows,)
-        The bin of every row, -1 where missing.
-
-    Raises
-    ------
-    TableError
-        If all quantiles coincide, so that only one bin would be left.
-
-    Examples
-    --------
-    >>> labels, codes = cut("age", np.array([18.0, 25.0, np.nan, 40.0, 71.0]), 2)
-    >>> labels, codes.tolist()
-    (('[18, 40)', '[40, 71]'), [0, 0, -1, 1, 1])
+    There are fewer than ``n_bins`` where quantiles coincide, and the log says so.  The last interval contains its end.
     """
     present = numbers[~np.isnan(numbers)]
     low, high = float(present.min()), float(present.max())
@@ -155,8 +116,7 @@ def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None) 
 def kind_of_texts(name: str, labels: Sequence[str]) -> Kind:
     """Say what the distinct cells of an untyped column are.
 
-    Integers that are written in two ways ("1" and "01") would have to be renamed to be one state, so
-    a column which has both is text, unless it has more than 20 distinct cells.
+    Integers written in two ways ("1" and "01") would have to be renamed to be one state: text, unless over 20 differ.
     """
     numbers = [label for label in labels if re.fullmatch(NUMBER, label)]
     if len(numbers) < len(labels):
@@ -222,16 +182,8 @@ def _order(kind: Kind, labels: Sequence[str]) -> list[int]:
 
 
 class EmptyColumnsError(TableError):
-    """Some columns have no value, and so no states.
-
-    Attributes
-    ----------
-    names : list of str
-        All columns.
-    empty : list of str
-        Those without a value.
-    n_rows : int
-        Rows of the source; 0 where it was not read row by row.
+    """Some columns (``empty`` of all ``names``) have no value, and so no states; ``n_rows`` is 0 where rows were not
+    read.
     """
 
     def __init__(self, message: str, names: list[str], empty: list[str], n_rows: int = 0) -> None:

@@ -23,13 +23,7 @@ __all__ = ["declared", "own_absence", "with_hidden", "with_indicators"]
 
 
 def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, int] | None = None) -> Table:
-    """A table with the columns that are declared; those that it has by these names already are left alone.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        As `with_indicators` and `with_hidden`.
-    """
+    """A table with the columns that are declared; those that it has by these names already are left alone."""
     new = [name for name in _names("indicator", indicator) if _indicator_of(name) not in table.names]
     made = with_indicators(table, new)
     return made if hidden is None or hidden == {} else with_hidden(made, hidden)
@@ -38,44 +32,15 @@ def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, i
 def own_absence(indicator: Iterable[str]) -> list[tuple[str, str]]:
     """Edges between columns and the indicators of their own absence, in both directions.
 
-    Where the indicator says ``yes`` the column's value is never seen: a table tells how many cells are absent, and not
-    which values they would have held.  So a posterior of such an edge rests on the prior and on completions between
-    which chains pass with difficulty.
-
-    Examples
-    --------
-    >>> own_absence(["test"])
-    [('test', 'test is missing'), ('test is missing', 'test')]
+    Where the indicator says ``yes`` the column's value is never seen, so a posterior of such an edge rests on the prior
+    and on completions between which chains pass with difficulty.
     """
     pairs = [(name, _indicator_of(name)) for name in _names("indicator", indicator)]
     return [edge for column, absent in pairs for edge in ((column, absent), (absent, column))]
 
 
 def with_indicators(table: Table, columns: Iterable[str]) -> Table:
-    """Add for each of some columns one that says whether its cell is missing.
-
-    Parameters
-    ----------
-    table : Table
-    columns : iterable of str
-        Columns with missing cells.
-
-    Returns
-    -------
-    Table
-        With columns ``"<name> is missing"`` at the end, of states ``no`` and ``yes``.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a column is unknown, named twice, has no missing cell or nothing but missing cells, or the name is taken.
-
-    Examples
-    --------
-    >>> table = Table.from_codes(["test"], [["no", "yes"]], [[0], [-1], [1]])
-    >>> with_indicators(table, ["test"]).codes.tolist()
-    [[0, 0], [-1, 1], [1, 0]]
-    """
+    """The table with a column ``"<name> is missing"`` of states ``no`` and ``yes`` for each of some columns."""
     names = _names("indicator", columns)
     added, labels = [], []
     for name in names:
@@ -94,30 +59,10 @@ def with_indicators(table: Table, columns: Iterable[str]) -> Table:
 
 
 def with_hidden(table: Table, hidden: Mapping[str, int]) -> Table:
-    """Add columns that are missing in every row.
+    """The table with columns that are missing in every row, of states ``"0"``, ``"1"``, ..., by name and number of
+    states.
 
-    Parameters
-    ----------
-    table : Table
-    hidden : mapping of str to int
-        Names of the columns and their numbers of states, from 2.  A column of the table that has nothing but missing
-        cells may be named too, and gets its states.
-
-    Returns
-    -------
-    Table
-        With states ``"0"``, ``"1"``, ... of each.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a name is that of a column with values, or a number of states is out of range.
-
-    Examples
-    --------
-    >>> table = Table.from_codes(["rain"], [["no", "yes"]], [[0], [1]])
-    >>> with_hidden(table, {"front": 3})
-    Table(2 rows (2 distinct) x 2 columns, 2 missing cells)
+    A column of the table that has nothing but missing cells may be named too, and gets its states.
     """
     if not isinstance(hidden, Mapping):
         raise ArgumentTypeError(f"hidden is {hidden!r}; it maps names to numbers of states: hidden={{'cause': 2}}")

@@ -23,19 +23,6 @@ from doxa.errors import TableError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = [
-    "count_rows",
-    "database",
-    "is_large",
-    "literal",
-    "load",
-    "possible",
-    "said",
-    "text_column",
-    "unglobbed",
-    "untyped_column",
-]
-
 _MEMORY = "2GB"  # beyond it DuckDB keeps its table in the temporary folder
 # Beyond these a file is counted where it is, and the order of its rows is not kept: every row would cost 2 bytes a
 # column and some 50 more while rows are compared, 3 GB together with DuckDB's share.

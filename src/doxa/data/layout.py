@@ -1,12 +1,12 @@
-"""How a delimited text is to be read: its delimiter, the names in its header, the number of its rows.
+r"""Delimited texts read as tables: layout, names and number of rows by our own pass, byte by byte, the cells by DuckDB.
 
-The header is read here and not by DuckDB, which renames and invents names.
+DuckDB renames and invents names, and its reader, even in strict mode, skips blank lines, swallows an extra empty cell
+at the end of a line and strips blanks before an opening quote.  Our pass reads the header, refuses such lines with
+their number and counts the rows, so that what DuckDB then reads can be held against the count.
 
-The layout of a delimited text, byte by byte: where records end, and the first line that is wrong.
-
-DuckDB's reader, even in strict mode, skips blank lines, swallows an extra empty cell at the end of a
-line and strips blanks before an opening quote.  This pass refuses such lines with their number and
-counts the rows, so that what DuckDB then reads can be held against the count.
+DuckDB is given every option; nothing is sniffed.  `new_line` alone is left to it: given as "\r\n", DuckDB 2.0 reads no
+rows.  It finds the line end in the header, so a header with a line end inside a name, or behind a byte-order mark, is
+first replaced by a plain one; so is one longer than the lines DuckDB takes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ import gzip
 import io
 import itertools
 import re
+import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import compiled
-from doxa.data.options import shown
-from doxa.errors import TableError
+from doxa.data.coding import code_table
+from doxa.data.duck import count_rows, database, is_large, literal, load, possible, unglobbed, untyped_column
+from doxa.data.options import check_bins, check_columns, shown
+from doxa.data.table import Table
+from doxa.errors import ArgumentError, TableError
 
-__all__ = ["DELIMITERS", "Layout", "Scan", "opened", "read_layout", "scan"]
+__all__ = ["DELIMITERS", "Layout", "Scan", "cells_of_text", "opened", "read_layout", "read_text", "scan"]
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
@@ -257,10 +261,9 @@ def _record(text: io.TextIOWrapper) -> str:
 
 
 def _cells(record: str, delimiter: str) -> list[str]:
-    """Split one record; a quote inside an unquoted cell is an ordinary character.
+    """Split one record; what follows a closing quote is left away here, as `scan` refuses it.
 
     The csv module would do, but for its limit on the length of a cell, which belongs to the whole process.
-    What follows a closing quote is left away here: `scan` refuses it.
     """
     cell = re.compile(rf'"((?:[^"]++|"")*+)"?[^{re.escape(delimiter)}\r\n]*|([^{re.escape(delimiter)}\r\n]*)')
     cells, place = [], 0
@@ -308,3 +311,77 @@ def _check_names(path: Path, names: list[str]) -> None:
         raise TableError(
             f"source {str(path)!r}: the header has {shown(repeated)} more than once; names of columns must differ"
         )
+
+
+_MAX_HEADER_TEXT_CELLS = 1 << 20  # bytes; DuckDB takes no line of more than 2 MB
+
+
+def cells_of_text(path: Path, layout: Layout, missing: Sequence[str], folder: Path) -> str:
+    """Write the call of DuckDB that reads the cells of a text as they are, into columns c0, c1, ...."""
+    has_lines = any("\n" in name or "\r" in name for name in layout.names)
+    if layout.scan.has_mark or has_lines or layout.scan.header_end > _MAX_HEADER_TEXT_CELLS:
+        path = _with_plain_header(path, layout, folder)
+    cells = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(len(layout.names)))
+    tokens = ", ".join(literal(token) for token in dict.fromkeys(["", *_unquoted(missing, layout.delimiter)]))
+    options = {
+        "columns": f"{{{cells}}}",
+        "delim": literal(layout.delimiter),
+        "quote": literal('"'),
+        "escape": literal('"'),
+        "nullstr": f"[{tokens}]",
+        "compression": literal("gzip" if path.suffix.lower() == ".gz" else "none"),
+        "parallel": "false" if layout.scan.quoted_line_ends else "true",
+        "header": "true",
+        "strict_mode": "true",
+        **dict.fromkeys(["auto_detect", "allow_quoted_nulls", "null_padding", "ignore_errors"], "false"),
+        **dict.fromkeys(["normalize_names", "hive_partitioning", "filename"], "false"),
+    }
+    given = ", ".join(f"{option}={value}" for option, value in options.items())
+    return f"read_csv({literal(unglobbed(path))}, {given})"
+
+
+def _unquoted(missing: Sequence[str], delimiter: str) -> list[str]:
+    """Return the tokens that an unquoted cell can be; DuckDB takes no others.
+
+    A quote in the middle of an unquoted cell is a character, but DuckDB takes no token that has one.
+    """
+    outside = [token for token in possible(missing) if not {delimiter, "\n", "\r"} & set(token)]
+    tokens = [token for token in outside if not token.lstrip(" ").startswith('"')]
+    wrong = [token for token in tokens if '"' in token]
+    if wrong:
+        raise ArgumentError(
+            f"missing contains {wrong[0]!r}; a text with a quote in it cannot be compared with the cells of a "
+            "delimited text: write another one in those cells, or give the table as a frame"
+        )
+    return tokens
+
+
+def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
+    """Copy a text into ``folder``, its header replaced by c0, c1, ..."""
+    plain = layout.delimiter.join(f"c{j}" for j in range(len(layout.names)))
+    copy = folder / "copy.csv"
+    with opened(path) as source, copy.open("wb") as target:
+        source.seek(layout.scan.header_end)
+        target.write(plain.encode() + layout.scan.line_end)
+        shutil.copyfileobj(source, target, 1 << 20)
+    return copy
+
+
+def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
+    """Read a delimited text; the options are those of `doxa.read_table`, ``missing`` already checked."""
+    layout = read_layout(path)
+    chosen = check_columns(columns, layout.names)
+    names = [layout.names[j] for j in chosen]
+    n_bins = check_bins(bins, names)
+    if is_large(layout.scan.n_rows, len(chosen)):
+        from doxa.data.large.opening import open_text
+
+        with open_text(path, layout, columns, missing, bins) as counted:
+            return counted.table()
+    with database() as (connection, folder):
+        source = cells_of_text(path, layout, missing, folder)
+        load(connection, path, [f"c{j} AS c{k}" for k, j in enumerate(chosen)], source)
+        n_rows = count_rows(connection)
+        if n_rows != layout.scan.n_rows:
+            raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
+        return code_table([untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)

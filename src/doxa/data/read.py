@@ -1,4 +1,4 @@
-"""`read_table`: one door for files and frames, which looks at the source and passes it on."""
+"""`read_table`: one door for files and for frames of any make, which are read through Narwhals, lazy ones too."""
 
 from __future__ import annotations
 
@@ -6,14 +6,60 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from doxa.data.options import check_missing
-from doxa.data.paths import check_opens, is_parquet
+from doxa.data.coding import code_table
+from doxa.data.options import check_bins, check_columns, check_missing, check_opens, is_parquet
+from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
-__all__ = ["read_table", "read_without_empty", "without_empty"]
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+__all__ = ["read_frame", "read_table", "read_without_empty", "without_empty"]
+
+
+def read_frame(source: Any, columns: Any, missing: Sequence[str], bins: Any) -> Table:
+    """Read a frame, a lazy one by counting it where it lives; the options are those of `doxa.read_table`.
+
+    ``missing`` has been checked.
+    """
+    import narwhals.stable.v2 as nw
+
+    frame = _wrapped(source)
+    if isinstance(frame, nw.LazyFrame):
+        from doxa.data.large.opening import open_lazy
+
+        with open_lazy(frame, columns, missing, bins) as counted:
+            return counted.table()
+    all_names = frame_names(list(frame.columns))
+    chosen = check_columns(columns, all_names)
+    names = [all_names[j] for j in chosen]
+    n_bins = check_bins(bins, names)
+    if not len(frame):
+        raise TableError("source has columns but no rows")
+    own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
+    return code_table([series_column(frame[own_names[j]], all_names[j], missing) for j in chosen], n_bins)
+
+
+def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """Wrap a frame, or say what to give instead."""
+    import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(source)
+    except DuplicateError:
+        names = [str(name) for name in getattr(source, "column_names", None) or source.columns]
+        repeated = ", ".join(repr(name) for name in dict.fromkeys(names) if names.count(name) > 1)
+        raise TableError(f"source has the columns {repeated} more than once; names of columns must differ") from None
+    except TypeError:
+        raise ArgumentTypeError(
+            f"source is a {type(source).__name__}; give a path, a Table, or a frame of pandas, Polars or PyArrow"
+        ) from None
+    return frame
+
 
 Read = TypeVar("Read")
 
@@ -101,19 +147,13 @@ def read_table(
         return _from_table(source, columns, missing, bins)
     if isinstance(source, str | os.PathLike):
         return _from_file(Path(source), columns, tokens, bins)
-    from doxa.data.frames import read_frame
+    from doxa.data.read import read_frame
 
     return read_frame(source, columns, tokens, bins)
 
 
 def read_without_empty(source: Any, allowed: Collection[str] | None = None, **options: Any) -> Table:
-    """`read_table`, which leaves out columns without a value instead of refusing them; those allowed, if it is given.
-
-    Raises
-    ------
-    TableError
-        As `read_table`; also if no column is left.
-    """
+    """`read_table`, which leaves out columns without a value (those allowed) instead of refusing them."""
     return without_empty(partial(read_table, source), allowed, options)
 
 
@@ -143,6 +183,6 @@ def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Ta
         from doxa.data.parquet import read_parquet
 
         return read_parquet(path, columns, tokens, bins)
-    from doxa.data.text_cells import read_text
+    from doxa.data.layout import read_text
 
     return read_text(path, columns, tokens, bins)

@@ -11,29 +11,8 @@ __all__ = ["as_chains", "check_count", "finite_array", "first_entry", "is_consta
 
 
 def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return ``values`` as floats, or raise if they are not all finite numbers.
+    """``values`` as floats of the same shape (a view where nothing had to be converted), or raise if one is not finite.
 
-    Parameters
-    ----------
-    name : str
-        What the caller calls them, for the message.
-    values : array_like of float
-        Numbers, of any shape.
-
-    Returns
-    -------
-    ndarray of float
-        The same numbers; a view where nothing had to be converted.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If they are not real numbers.
-    ArgumentError
-        If one of them is not finite.
-
-    Examples
-    --------
     >>> finite_array("draws", [[1, 2], [3, np.nan]])
     Traceback (most recent call last):
         ...
@@ -53,8 +32,6 @@ def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
 def first_entry(name: str, array: NDArray[np.float64], bad: NDArray[np.bool_]) -> str:
     """The first entry that is bad, and its value, for a message.
 
-    Examples
-    --------
     >>> draws = np.array([[0.5, 2.0], [3.0, 0.5]])
     >>> first_entry("draws", draws, draws > 1)
     'draws[0, 1] is 2.0'
@@ -65,27 +42,8 @@ def first_entry(name: str, array: NDArray[np.float64], bad: NDArray[np.bool_]) -
 
 
 def as_chains(draws: ArrayLike, min_draws: int, min_chains: int = 1) -> NDArray[np.float64]:
-    """Return draws as an array of shape (n_chains, n_draws, ...), or raise.
+    """Draws as finite floats of shape (n_chains, n_draws, ...), from (n_draws,) or that shape, or raise; not too few.
 
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_draws,) or (n_chains, n_draws, ...)
-        One axis is one chain of one quantity.
-    min_draws, min_chains : int
-        Fewest draws a chain, and fewest chains, that the caller can use.
-
-    Returns
-    -------
-    ndarray of float, shape (n_chains, n_draws, ...)
-        With at least two axes.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentError
-        If the draws are not finite real numbers, or too few.
-
-    Examples
-    --------
     >>> as_chains([1, 0, 1], min_draws=2).shape
     (1, 3)
     """
@@ -101,20 +59,8 @@ def as_chains(draws: ArrayLike, min_draws: int, min_chains: int = 1) -> NDArray[
 
 
 def is_constant(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether a quantity never moved, in any chain.
+    """Whether a quantity never moved in any chain, shape (...); exactly: squares around a rounded mean need not be 0.
 
-    Parameters
-    ----------
-    chains : ndarray of float, shape (n_chains, n_draws, ...)
-        Draws.
-
-    Returns
-    -------
-    ndarray of bool, shape (...)
-        Compared exactly: sums of squares around a rounded mean need not be 0.
-
-    Examples
-    --------
     >>> is_constant(np.full((2, 7), 0.1))
     array(True)
     """
@@ -122,33 +68,9 @@ def is_constant(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def check_count(name: str, value: int, low: int, high: int | None = None, why: str = "") -> int:
-    """Return a whole number that lies within its limits, or raise.
+    """The whole number ``value`` if it lies from ``low`` to ``high`` (None is no limit), or raise; ``why`` explains
+    ``high``.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : int
-        The number; a bool is refused.
-    low, high : int
-        Smallest and largest allowed; None is no upper limit.
-    why : str, default=""
-        What the upper limit is, for the message.
-
-    Returns
-    -------
-    int
-        The same number.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is not a whole number.
-    ArgumentError
-        If it is out of range.
-
-    Examples
-    --------
     >>> check_count("max_lag", 12, 0, 9, "the number of draws less one")
     Traceback (most recent call last):
         ...

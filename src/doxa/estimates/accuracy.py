@@ -27,17 +27,6 @@ from doxa.estimates.indicators import IndicatorDiagnostics
 from doxa.estimates.real import RealDiagnosis
 from doxa.estimates.stopping import GROWTH, Shortfall, Until, look_before
 
-__all__ = [
-    "SETTLED_R_HAT",
-    "cautious_error",
-    "confirmed",
-    "fewest_draws",
-    "indicator_shortfalls",
-    "is_monitored",
-    "is_settled",
-    "real_shortfalls",
-]
-
 SETTLED_R_HAT = 1.05  # of the run-wide quantities over one warm-up epoch
 # Visits below which the two switching rates are not known well enough to stop by: of runs that watch p = 0.01 until the
 # error is 0.003, up to 10% stopped on one or two brief visits and missed the truth; from 5 visits on 95% were covered.
@@ -48,22 +37,8 @@ FEWEST_DRAWS = 1500
 
 
 def is_settled(r_hat: ArrayLike) -> NDArray[np.bool_]:
-    """Whether the chains of a warm-up epoch agree, by their R-hat.
-
-    Parameters
-    ----------
-    r_hat : array_like of float
-        R-hat of each quantity over the epoch.
-
-    Returns
-    -------
-    ndarray of bool
-        Same shape.  nan, where nothing ever changed, is no disagreement.
-
-    Examples
-    --------
-    >>> is_settled([1.01, 1.3, np.nan])
-    array([ True, False,  True])
+    """Whether the R-hat of each quantity says that the chains agree; nan, where nothing ever changed, is no
+    disagreement.
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(~(np.asarray(r_hat, dtype=np.float64) > SETTLED_R_HAT))
@@ -72,8 +47,6 @@ def is_settled(r_hat: ArrayLike) -> NDArray[np.bool_]:
 def is_monitored(name: str, until: Until) -> bool:
     """Whether ``until`` asks for this quantity; it asks for all when it names none.
 
-    Examples
-    --------
     >>> is_monitored("n_edges", Until()), is_monitored("n_edges", Until(quantities=["log_score"]))
     (True, False)
     """
@@ -81,29 +54,8 @@ def is_monitored(name: str, until: Until) -> bool:
 
 
 def real_shortfalls(name: str, diagnosis: RealDiagnosis, until: Until) -> Iterator[Shortfall]:
-    """What a real quantity lacks in R-hat and in bulk effective draws.
-
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    diagnosis : RealDiagnosis
-        Of its draws so far.
-    until : Until
-        What is asked.
-
-    Yields
-    ------
-    Shortfall
-        At most two.  A quantity that never changed has neither R-hat nor effective draws, and lacks nothing.
-
-    Examples
-    --------
-    >>> from doxa.estimates.diagnostics import diagnose_real
-    >>> draws = np.random.default_rng(1).normal(size=(4, 50))
-    >>> for shortfall in real_shortfalls("log_score", diagnose_real(draws), Until(r_hat=1.1)):
-    ...     print(shortfall)
-    the number of effective draws of log_score is 258 (asked: 400)
+    """What a real quantity lacks in R-hat and in bulk effective draws; one that never changed has neither, and lacks
+    nothing.
     """
     if not is_monitored(name, until):
         return
@@ -118,27 +70,9 @@ def real_shortfalls(name: str, diagnosis: RealDiagnosis, until: Until) -> Iterat
 def cautious_error(diagnostics: IndicatorDiagnostics) -> NDArray[np.float64]:
     r"""Monte Carlo errors of 0/1 quantities to stop by: no smaller than few visits allow.
 
-    Parameters
-    ----------
-    diagnostics : IndicatorDiagnostics
-        Of the draws so far.
-
-    Returns
-    -------
-    ndarray of float
-        ``mcse``; where a quantity switched but made fewer than five visits, at least
-        :math:`\sqrt{(k + 1)(k + 2) / ((e + k + 2)(e + k + 3))}` for k visits and e effective draws of the slowest
-        quantity of the run: the root mean square of p under Beta(k + 1, e + 1), which for k = 0 is
-        `doxa.estimates.intervals.unseen_error`.
-
-    Examples
-    --------
-    >>> from doxa.estimates import IndicatorCounts, diagnose_indicators
-    >>> draws = np.zeros((4, 500), dtype=bool)
-    >>> draws[0, 100] = True  # a single brief visit, and nothing else by which to judge it
-    >>> found = diagnose_indicators(IndicatorCounts.from_draws(draws), reference_ess=0)
-    >>> round(float(found.mcse), 4), round(float(cautious_error(found)), 4)
-    (0.0006, 0.7071)
+    Where a quantity switched but made fewer than five visits, at least :math:`\sqrt{(k + 1)(k + 2) / ((e + k + 2)(e + k
+    + 3))}` for k visits and e effective draws of the slowest quantity of the run: the root mean square of p under
+    Beta(k + 1, e + 1), which for k = 0 is `doxa.estimates.intervals.unseen_error`.
     """
     visits = diagnostics.switches / 2
     ess = diagnostics.reference_ess
@@ -152,32 +86,9 @@ def indicator_shortfalls(
     until: Until,
     among: NDArray[np.bool_] | None = None,
 ) -> Iterator[Shortfall]:
-    """Which 0/1 quantities of an array have too large a Monte Carlo error, by `cautious_error`.
+    """Which 0/1 quantities have too large a Monte Carlo error, by `cautious_error`, in the order of the array.
 
-    Parameters
-    ----------
-    name_of : callable
-        From the index of a quantity, one argument for each axis, to what it is called.
-    diagnostics : IndicatorDiagnostics
-        Of their draws so far.
-    until : Until
-        What is asked.
-    among : ndarray of bool, optional
-        Quantities to look at; all when left out.
-
-    Yields
-    ------
-    Shortfall
-        One for each of them, in the order of the array.
-
-    Examples
-    --------
-    >>> from doxa.estimates import IndicatorCounts, diagnose_indicators
-    >>> draws = np.random.default_rng(1).random((4, 50, 2)) < [0.05, 0.5]
-    >>> found = diagnose_indicators(IndicatorCounts.from_draws(draws))
-    >>> for shortfall in indicator_shortfalls(lambda i: f"edge {i}", found, Until(mcse=0.02)):
-    ...     print(shortfall)
-    the Monte Carlo error of edge 1 is 0.0357 (asked: 0.02)
+    ``name_of`` makes a name of an index, one argument for each axis; ``among`` marks the quantities to look at.
     """
     errors = cautious_error(diagnostics)
     short = errors > until.mcse
@@ -191,8 +102,6 @@ def indicator_shortfalls(
 def fewest_draws(n_warmup: int) -> int:
     """Draws of each chain to keep at least, after a warm-up of so many: 1500, and half as many as that.
 
-    Examples
-    --------
     >>> fewest_draws(7500)
     3750
     """
@@ -204,28 +113,7 @@ def confirmed(
 ) -> Shortfall | None:
     """What is missing at this look, at the look before, or in length: a run ends when nothing is.
 
-    Parameters
-    ----------
-    assess : callable
-        From a number of draws a chain to what is missing when the run is judged by so many of its first draws.
-    n_draws : int
-        Draws a chain so far.
-    until : Until
-        What is asked.
-    n_warmup : int, default=0
-        Draws of each chain that the warm-up discarded.
-
-    Returns
-    -------
-    Shortfall or None
-        One that lacks only length says so.
-
-    Examples
-    --------
-    >>> print(confirmed(lambda n: None, 500, Until()))
-    the number of draws of each chain is 500 (asked: 1500)
-    >>> confirmed(lambda n: None, 1687, Until()) is None
-    True
+    ``assess`` says what is missing when the run is judged by so many first draws of each chain.
     """
     found = assess(n_draws)
     if found is not None:

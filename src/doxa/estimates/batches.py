@@ -115,22 +115,10 @@ class LongRange(NamedTuple):
 
 
 def batch_edges(n_draws: int) -> NDArray[np.int64]:
-    """First draws of the batches of one chain, and the end: a power of two of nearly equal batches.
+    """First draws of the batches of one chain of at least 4 draws, and the end: up to 32 of nearly equal length, at
+    least 2.
 
-    Parameters
-    ----------
-    n_draws : int
-        Draws a chain, at least 4.
-
-    Returns
-    -------
-    ndarray of int, shape (n_batches + 1,)
-        Up to 32 batches of at least two draws; ``edges[n_batches // 2] == n_draws // 2``.
-
-    Examples
-    --------
-    >>> batch_edges(11)
-    array([ 0,  2,  5,  8, 11])
+    Their number is a power of two, and ``edges[n_batches // 2] == n_draws // 2``.
     """
     n_batches = 2
     while n_batches < MAX_BATCHES and n_draws // (2 * n_batches) >= 2:
@@ -141,26 +129,10 @@ def batch_edges(n_draws: int) -> NDArray[np.int64]:
 def batch_scatter(
     sums: NDArray[np.int64] | NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> dict[int, NDArray[np.float64]]:
-    """Weighted squares of the batch means around the overall mean, at every batch length.
+    """Weighted squares of the batch means around the overall mean, by number of batches a chain (n_batches, ..., 2, 1).
 
-    Parameters
-    ----------
-    sums : ndarray, shape (n_chains, n_batches, ...)
-        Sum of the draws of each batch; ``n_batches`` a power of two.
-    lengths : ndarray of int, shape (n_batches,)
-        Draws in each batch.
-
-    Returns
-    -------
-    dict of int to ndarray of float, shape (...)
-        By number of batches a chain (n_batches, ..., 2, 1): the sum over batches of length times squared deviation,
-        which for independent draws has expectation ``(n_chains * n_batches - 1) * variance``.
-
-    Examples
-    --------
-    >>> squares = batch_scatter(np.array([[1, 3], [0, 0]]), np.array([4, 4]))
-    >>> {k: float(v) for k, v in squares.items()}
-    {2: 1.5, 1: 1.0}
+    ``sums`` has shape (n_chains, n_batches, ...), ``lengths`` (n_batches,).  Of independent draws each has the
+    expectation ``(n_chains * n_batches - 1) * variance``.
     """
     merged = sums.astype(np.float64)
     mean = merged.sum(axis=(0, 1)) / (sums.shape[0] * lengths.sum())
@@ -218,41 +190,19 @@ def long_range_dispersion(
     variance: NDArray[np.float64],
     df: NDArray[np.float64],
 ) -> LongRange:
-    r"""How much larger the variance of the mean is than a short-range estimate says.
+    r"""How much larger the variance of the mean is than a short-range estimate ``variance`` with ``df`` degrees of
+    freedom.
 
-    Parameters
-    ----------
-    sums : ndarray, shape (n_chains, n_batches, ...)
-        Sum of the draws of each batch, as in `batch_scatter`.
-    lengths : ndarray of int, shape (n_batches,)
-        Draws in each batch.
-    variance : ndarray of float, shape (...)
-        Short-range estimate of the variance of the overall mean, times the number of draws; positive.
-    df : ndarray of float, shape (...)
-        Degrees of freedom of ``variance``, positive.
-
-    Returns
-    -------
-    LongRange
-        Dispersion, degrees of freedom and skew.
-
-    Notes
-    -----
-    With m chains of K batches, :math:`V_K = SS_K / (mK - 1)` estimates the variance from K batches a chain;
-    :math:`V_1` is the between-chain estimate of Gelman & Rubin (1992).  Candidates are :math:`V_K` for the K with mK
-    about 32 (if it exceeds ``variance`` at level 0.2), and for each halving of K down to one batch a chain (if
-    :math:`V_K` exceeds both ``variance`` and the mean square of the finer contrasts :math:`(SS_{base} - SS_K) / (m
-    K_{base} - mK)` at level 0.12).  Among the candidates the widest interval at 95% wins, each with its own t
-    quantile.  Where the excess is beyond chance, degrees of freedom fall to :math:`2n / (2 + \text{excess kurtosis})`
-    of the n base batches: a slow mode visited twice gives two large batches among thirty, and a variance known no
-    better than from two observations.  If that number is below 16 and the batch means are significantly skewed, the
-    interval is stretched on the side of the skew (`doxa.estimates.intervals.tail_widths`).
-
-    Examples
-    --------
-    >>> sums = np.array([[0, 0], [4, 4], [4, 4], [4, 4]])  # one chain of four in another mode: between-chain, 3 df
-    >>> long_range_dispersion(sums, np.array([4, 4]), np.array(0.1), np.array(50.0))
-    LongRange(dispersion=array(20.), df=array(3.), skew=array(0.))
+    ``sums`` and ``lengths`` as in `batch_scatter`; ``variance`` is that of the overall mean times the number of draws.
+    With m chains of K batches, :math:`V_K = SS_K / (mK - 1)` estimates the variance from K batches a chain; :math:`V_1`
+    is the between-chain estimate of Gelman & Rubin (1992).  Candidates are :math:`V_K` for the K with mK about 32 (if
+    it exceeds ``variance`` at level 0.2), and for each halving of K down to one batch a chain (if :math:`V_K` exceeds
+    both ``variance`` and the mean square of the finer contrasts :math:`(SS_{base} - SS_K) / (m K_{base} - mK)` at level
+    0.12).  Among the candidates the widest interval at 95% wins, each with its own t quantile.  Where the excess is
+    beyond chance, degrees of freedom fall to :math:`2n / (2 + \text{excess kurtosis})` of the n base batches: a slow
+    mode visited twice gives two large batches among thirty, and a variance known no better than from two observations.
+    If that number is below 16 and the batch means are significantly skewed, the interval is stretched on the side of
+    the skew (`doxa.estimates.intervals.tail_widths`).
     """
     from scipy.special import fdtri
 

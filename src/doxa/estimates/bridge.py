@@ -27,34 +27,10 @@ _ROUNDING = 1e-12  # what is left of the error where all weights are equal
 
 
 def bridge(posterior_log_weights: Floats, proposal_log_weights: Floats) -> Estimate:
-    """Log evidence from log p - log q at draws of the posterior and at independent draws of q.
+    """Log evidence (nats) from log p - log q at draws of the posterior, (chain, draw), and at n independent draws of q.
 
-    Parameters
-    ----------
-    posterior_log_weights : ndarray of float, shape (chain, draw)
-        At draws from p, at least 4 in each chain; infinity where q is zero.
-    proposal_log_weights : ndarray of float, shape (n,)
-        At independent draws from q, normalised; minus infinity where p is zero.
-
-    Returns
-    -------
-    Estimate
-        Of the log evidence, nats.  Its error is that of the ratio by the delta method: good while it is well below 1.
-
-    Raises
-    ------
-    ArgumentError
-        If there are too few draws, one weight is not a number, or no draw of one lies where the other is positive.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> x, y = rng.normal(0, 1, (4, 500)), rng.normal(0, 1.5, 2000)  # p: exp(-x^2 / 2), whose integral is 2.5066
-    >>> def log_weight(x):
-    ...     return -0.5 * x**2 - (-0.5 * (x / 1.5) ** 2 - np.log(1.5 * np.sqrt(2 * np.pi)))
-    >>> estimate = bridge(log_weight(x), log_weight(y))
-    >>> bool(abs(estimate.value - 0.5 * np.log(2 * np.pi)) < 4 * estimate.mcse < 0.1)
-    True
+    The first is infinite where q is zero, the second minus infinity where p is.  The error is that of the ratio by the
+    delta method: good while it is well below 1.
     """
     inside, outside = np.asarray(posterior_log_weights), np.asarray(proposal_log_weights)
     if inside.ndim != 2 or inside.shape[1] < 4 or outside.ndim != 1 or outside.size < 2:

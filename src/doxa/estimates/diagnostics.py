@@ -28,14 +28,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates._draws import as_chains, check_count, finite_array, first_entry
-from doxa.estimates.autocovariance import autocovariance
 from doxa.estimates.batches import batch_means_error
 from doxa.estimates.estimate import check_prob
 from doxa.estimates.gelman_rubin import GelmanRubin, gelman_rubin, rank_r_hat
-from doxa.estimates.long_run import integrated_autocorrelation_time, long_run_variance, windowed_error
+from doxa.estimates.long_run import (
+    WINDOWS,
+    Window,
+    autocovariance,
+    default_bandwidth,
+    integrated_autocorrelation_time,
+    lag_weights,
+    long_run_variance,
+    windowed_error,
+)
 from doxa.estimates.real import RealDiagnosis, diagnose_real
 from doxa.estimates.regenerative import RegenerativeEstimate, Tours, cut_tours, regenerative_estimate
-from doxa.estimates.windows import WINDOWS, Window, default_bandwidth, lag_weights
 
 __all__ = [
     "WINDOWS",

@@ -21,27 +21,8 @@ Law: TypeAlias = StudentInterval | TwoStateInterval | UnmetInterval | UnseenInte
 
 
 def check_prob(prob: float) -> float:
-    """Return ``prob`` as a float, or raise if it cannot be the probability of an interval.
+    """``prob`` as a float, or raise if it cannot be the probability of an interval.
 
-    Parameters
-    ----------
-    prob : float
-        Probability inside the interval.
-
-    Returns
-    -------
-    float
-        The same number.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If ``prob`` is not a real number.
-    ArgumentError
-        If it is not strictly between 0 and 1.
-
-    Examples
-    --------
     >>> check_prob(95)
     Traceback (most recent call last):
         ...

@@ -1,10 +1,8 @@
-r"""Gelman and Rubin's potential scale reduction, as the slides have it, and its rank-normalised descendant.
+"""Gelman and Rubin's potential scale reduction, its rank-normalised descendant, and the ranks that a rank plot shows.
 
-Slides, eq. 19: chains started apart and not yet mixed scatter more between than within.  The classical form is ours,
-short and without assumptions about the library that draws; rank-normalised split R-hat (Vehtari et al. 2021), which
-doxa's own verdicts use, is arviz-stats'.
-
-The one door to arviz-stats, which takes seconds to import.
+Slides, eq. 19: chains started apart and not yet mixed scatter more between than within.  The classical form is ours;
+rank-normalised split R-hat (Vehtari et al. 2021), which doxa's own verdicts use, is arviz-stats', which takes seconds
+to import: this is the one door to it.
 """
 
 from __future__ import annotations
@@ -17,23 +15,30 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError
 from doxa.estimates._draws import as_chains, is_constant
 
-__all__ = ["GelmanRubin", "are_stuck", "array_stats", "gelman_rubin", "rank_r_hat"]
+__all__ = ["GelmanRubin", "are_stuck", "array_stats", "gelman_rubin", "rank_r_hat", "rank_shares"]
+
+
+def rank_shares(draws: NDArray[np.float64], bins: int = 20) -> NDArray[np.float64]:
+    """Share of each chain's draws in each bin of ranks over all chains, times the number of bins: 1 if chains agree.
+
+    Rank plots: Vehtari et al. (2021).  Draws that tie share the ranks that they take up together evenly, so that a
+    quantity of few values makes no comb.  From (n_chains, n_draws) to (n_chains, bins).
+    """
+    n_chains, n_draws = draws.shape
+    _, kind, size = np.unique(draws.ravel(), return_inverse=True, return_counts=True)
+    end = np.cumsum(size) / draws.size  # of the ranks of each value, as shares of all ranks
+    begin = end - size / draws.size
+    edges = np.arange(bins + 1) / bins
+    reach = np.clip(edges[None, :], begin[:, None], end[:, None])
+    share = np.diff(reach, axis=1) / (end - begin)[:, None]  # of each value in each bin
+    kind = kind.reshape(n_chains, n_draws)
+    counts = np.stack([np.bincount(chain, minlength=size.size) for chain in kind])
+    found: NDArray[np.float64] = counts @ share * bins / n_draws
+    return found
 
 
 def array_stats() -> Any:
-    """Array interface of arviz-stats, which is untyped.
-
-    Returns
-    -------
-    object
-        With methods ``rhat``, ``ess`` and ``mcse``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(array_stats().ess(np.random.default_rng(0).normal(size=(4, 1000)), chain_axis=0, draw_axis=1)) > 3000
-    True
-    """
+    """Array interface of arviz-stats, which is untyped: ``rhat``, ``ess`` and ``mcse``."""
     from arviz_stats import base
 
     return base.array_stats  # type: ignore[attr-defined, unused-ignore]
@@ -145,8 +150,6 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
 def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether no half of a chain moved, shape (...): what is within is 0, or what rounding of ranks leaves of it.
 
-    Examples
-    --------
     >>> bool(are_stuck(np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)))
     True
     """

@@ -338,31 +338,13 @@ def diagnose_indicators(
 
 
 def split_r_hat(counts: IndicatorCounts) -> NDArray[np.float64]:
-    r"""Split R-hat of 0/1 quantities, from the ones in each half-chain.
+    r"""Split R-hat of 0/1 quantities from the ones in each half-chain; nan where nothing switched, inf between
+    constants.
 
-    Parameters
-    ----------
-    counts : IndicatorCounts
-        Counts over chains and batches.
-
-    Returns
-    -------
-    ndarray of float
-        Shape ``counts.shape``. nan where the quantity never switched (nothing to compare), inf where all half-chains
-        are constant and differ.  One chain gives the comparison of its halves, which sees drift but no second mode.
-
-    Notes
-    -----
     Rank-normalising (Vehtari et al. 2021) maps two values to two values, an affine map that leaves R-hat alone; the
-    folded form is affine too, or constant, so the larger of the two is plain split R-hat,
-    :math:`\sqrt{(B/W + h - 1)/h}` with half-chains of h draws (Gelman & Rubin 1992).  An odd chain loses its middle
-    draw.
-
-    Examples
-    --------
-    >>> counts = IndicatorCounts.from_draws([[0, 0, 1, 1, 0, 1], [1, 1, 1, 0, 0, 1]])
-    >>> round(float(split_r_hat(counts)), 4)
-    1.0364
+    folded form is affine too, or constant, so the larger of the two is plain split R-hat, :math:`\sqrt{(B/W + h -
+    1)/h}` with half-chains of h draws (Gelman & Rubin 1992).  An odd chain loses its middle draw.  One chain gives the
+    comparison of its halves, which sees drift but no second mode.
     """
     half = counts.n_draws // 2
     n_batches = counts.ones.shape[1]

@@ -35,25 +35,7 @@ RATE_PRIOR = 0.25
 
 
 def student_quantile(df: ArrayLike, prob: float) -> NDArray[np.float64]:
-    """Half-width in standard errors of a central interval of Student's t.
-
-    Parameters
-    ----------
-    df : array_like of float
-        Degrees of freedom, positive; ``inf`` gives the normal quantile.
-    prob : float
-        Probability inside the interval, in (0, 1).
-
-    Returns
-    -------
-    ndarray of float
-        Quantile of order ``(1 + prob) / 2``, same shape as ``df``.
-
-    Examples
-    --------
-    >>> student_quantile([3, np.inf], 0.95).round(3)
-    array([3.182, 1.96 ])
-    """
+    """Half-width in standard errors of a central interval of Student's t; ``inf`` degrees of freedom are the normal."""
     from scipy.special import ndtri, stdtrit
 
     df = np.asarray(df, dtype=np.float64)
@@ -64,35 +46,14 @@ def student_quantile(df: ArrayLike, prob: float) -> NDArray[np.float64]:
 
 
 def tail_widths(df: ArrayLike, skew: ArrayLike, prob: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Widths of the two sides of a central interval, in standard errors.
+    r"""Widths below and above of a central interval, in standard errors: Student's t, more on the side of the skew.
 
-    Parameters
-    ----------
-    df : array_like of float
-        Degrees of freedom of the standard error.
-    skew : array_like of float
-        1 where the scatter comes from few visits to large values, -1 from few visits to small ones, else 0.
-    prob : float
-        Probability inside the interval, in (0, 1).
-
-    Returns
-    -------
-    below, above : ndarray of float
-        Student's t on both sides; more on the side of the skew.
-
-    Notes
-    -----
-    A sum over :math:`\lambda` visits of random (exponential) length has coefficient of variation
-    :math:`\sqrt{2/\lambda}`, and its mean over the sum seen follows about :math:`F(2\lambda, 2\lambda)`, as the
-    odds of a two-state chain do.  With :math:`\nu = 2\lambda` degrees of freedom that side is
-    :math:`\tfrac{1}{2} \sqrt{\nu}\, (F_{\nu,\nu} - 1)` standard errors, if more than t: few visits seen are
-    compatible with many more.  Our derivation; its coverage is simulated in ``benchmarks/coverage_indicators.py``.
-
-    Examples
-    --------
-    >>> below, above = tail_widths(6.0, 1.0, 0.95)
-    >>> round(float(below), 2), round(float(above), 2)
-    (2.45, 5.9)
+    ``skew`` is 1 where the scatter comes from few visits to large values, -1 from few visits to small ones, else 0.  A
+    sum over :math:`\lambda` visits of random (exponential) length has coefficient of variation
+    :math:`\sqrt{2/\lambda}`, and its mean over the sum seen follows about :math:`F(2\lambda, 2\lambda)`, as the odds of
+    a two-state chain do.  With :math:`\nu = 2\lambda` degrees of freedom that side is :math:`\tfrac{1}{2} \sqrt{\nu}\,
+    (F_{\nu,\nu} - 1)` standard errors, if more than t: few visits seen are compatible with many more.  Our derivation;
+    its coverage is simulated in ``benchmarks/coverage_indicators.py``.
     """
     from scipy.special import fdtri
 
@@ -107,22 +68,10 @@ def tail_widths(df: ArrayLike, skew: ArrayLike, prob: float) -> tuple[NDArray[np
 def switching_rates(
     n_zero: NDArray[np.float64], n_one: NDArray[np.float64], switches: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Posterior means of the two switching rates of a 0/1 chain, Beta(1/4, 1/4) prior on each.
+    """Posterior means of the rates of leaving 0 and 1 in one step, Beta(1/4, 1/4) prior on each.
 
-    Parameters
-    ----------
-    n_zero, n_one : ndarray of float
-        Draws in state 0 and in state 1 that have a successor.
-    switches : ndarray of float
-        Switches in one direction: the mean of the rises and the falls (they differ by at most one a chain).
+    From the draws in each state that have a successor, and the switches in one direction: the mean of rises and falls.
 
-    Returns
-    -------
-    leave_zero, leave_one : ndarray of float
-        Probability of leaving each state in one step.
-
-    Examples
-    --------
     >>> switching_rates(np.array([90.0]), np.array([10.0]), np.array([5.0]))
     (array([0.05801105]), array([0.5]))
     """
@@ -139,42 +88,18 @@ def two_state_bounds(
     skew: ArrayLike,
     prob: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Central interval for the probability of state 1 of an over-dispersed two-state chain.
+    r"""Central interval for the probability of state 1 of an over-dispersed two-state chain, in [0, 1].
 
-    Parameters
-    ----------
-    n_zero, n_one : array_like of float
-        Draws in state 0 and in state 1 that have a successor.
-    switches : array_like of float
-        Switches in one direction, mean of rises and falls.
-    dispersion : array_like of float
-        Variance of the sample mean over the two-state chain's, at least 1.
-    df : array_like of float
-        Degrees of freedom of the dispersion; ``inf`` where the two-state chain explains everything.
-    skew : array_like of float
-        Side on which few visits may hide more, as in `tail_widths`; 0 if neither.
-    prob : float
-        Probability inside the interval, in (0, 1).
+    Counts are as in `switching_rates`.  ``dispersion`` is the variance of the sample mean over the two-state chain's,
+    at least 1, with ``df`` degrees of freedom (``inf`` where that chain explains everything); ``skew`` as in
+    `tail_widths`.
 
-    Returns
-    -------
-    lower, upper : ndarray of float
-        In [0, 1], with ``lower < upper``.
-
-    Notes
-    -----
-    All counts are divided by :math:`\phi' = \max(1, \phi\, (w / z)^2)`, w from `tail_widths`: Korn & Graubard's
-    (1998) effective sample size.  Then :math:`a \sim \mathrm{Beta}(A, B)`, :math:`A = k/\phi' + 1/4`, :math:`B = (n_0
-    - k)/\phi' + 1/4`, likewise b, and each Beta is replaced by the Gamma distribution with its mean and coefficient
-    of variation, shape
-    :math:`A (A + B + 1) / B`, so that a / (a + b) has a quantile in closed form (an inverse incomplete beta function).
-    The approximation is exact in the two limits that matter: rare switches (Poisson) and many switches (normal logit).
-
-    Examples
-    --------
-    >>> lower, upper = two_state_bounds(5000, 5000, 2500, 1.0, np.inf, 0, 0.95)  # 10,000 independent draws
-    >>> round(float(lower), 4), round(float(upper), 4)
-    (0.4902, 0.5098)
+    All counts are divided by :math:`\phi' = \max(1, \phi\, (w / z)^2)`, w from `tail_widths`: Korn & Graubard's (1998)
+    effective sample size.  Then :math:`a \sim \mathrm{Beta}(A, B)`, :math:`A = k/\phi' + 1/4`, :math:`B = (n_0 -
+    k)/\phi' + 1/4`, likewise b, and each Beta is replaced by the Gamma distribution with its mean and coefficient of
+    variation, shape :math:`A (A + B + 1) / B`, so that a / (a + b) has a quantile in closed form (an inverse incomplete
+    beta function).  The approximation is exact in the two limits that matter: rare switches (Poisson) and many switches
+    (normal logit).
     """
     from scipy.special import betaincinv
 
@@ -205,47 +130,19 @@ def _gamma_shape(switches: NDArray[np.float64], exposure: NDArray[np.float64]) -
 
 
 def unseen_bound(ess: ArrayLike, prob: float = 0.95) -> NDArray[np.float64]:
-    """Upper limit for the probability of a state that was never seen.
+    """Upper limit for the probability of a state never seen in ``ess`` effective draws, measured on quantities that
+    switched.
 
-    Parameters
-    ----------
-    ess : array_like of float
-        Effective number of draws, not negative: measured on *other* quantities of the run that did switch.
-    prob : float, default=0.95
-        Probability that the limit holds.
-
-    Returns
-    -------
-    ndarray of float
-        ``1 - (1 - prob) ** (1 / (ess + 1))``: the quantile of Beta(1, ess + 1), the posterior under a uniform prior; at
-        95% close to 3 / ess, the rule of three (Hanley & Lippman-Hand 1983).
-
-    Examples
-    --------
-    >>> float(unseen_bound(1000).round(5))
-    0.00299
+    The quantile of Beta(1, ess + 1), the posterior under a uniform prior; at 95% close to 3 / ess, the rule of three
+    (Hanley & Lippman-Hand 1983).
     """
     bound: NDArray[np.float64] = -np.expm1(np.log1p(-prob) / (np.asarray(ess, dtype=np.float64) + 1))
     return bound
 
 
 def unseen_error(ess: ArrayLike) -> NDArray[np.float64]:
-    """Root mean square of the probability of a state that was never seen: the error of calling it 0.
-
-    Parameters
-    ----------
-    ess : array_like of float
-        Effective number of draws, as in `unseen_bound`.
-
-    Returns
-    -------
-    ndarray of float
-        ``sqrt(2 / ((ess + 2) (ess + 3)))``, under the same Beta(1, ess + 1).
-
-    Examples
-    --------
-    >>> float(unseen_error(1000).round(5))
-    0.00141
+    """Root mean square of the probability of a state never seen, under the same Beta(1, ess + 1): the error of calling
+    it 0.
     """
     ess = np.asarray(ess, dtype=np.float64)
     error: NDArray[np.float64] = np.sqrt(2 / ((ess + 2) * (ess + 3)))
@@ -255,21 +152,9 @@ def unseen_error(ess: ArrayLike) -> NDArray[np.float64]:
 def unmet_bound(ess: ArrayLike, prob: float = 0.95) -> NDArray[np.float64]:
     """Upper limit for the probability of all that the chains never met, as part of the error of an average.
 
-    Parameters
-    ----------
-    ess : array_like of float
-        Effective number of draws, not negative.
-    prob : float, default=0.95
-        Probability that the limit holds.
+    The quantile of Beta(1/4, ess + 1): the prior of switching rates, not the uniform one of `unseen_bound`, since a
+    region that nobody asked about is a priori less likely to be there than a state that somebody did.
 
-    Returns
-    -------
-    ndarray of float
-        Quantile of Beta(1/4, ess + 1): the prior of switching rates, not the uniform one of `unseen_bound`, since a
-        region that nobody asked about is a priori less likely to be there than a state that somebody did.
-
-    Examples
-    --------
     >>> float(unmet_bound(1000).round(5))
     0.00121
     """
@@ -282,8 +167,6 @@ def unmet_bound(ess: ArrayLike, prob: float = 0.95) -> NDArray[np.float64]:
 def unmet_error(ess: ArrayLike) -> NDArray[np.float64]:
     """Root mean square of the probability of all that the chains never met, under the same Beta(1/4, ess + 1).
 
-    Examples
-    --------
     >>> float(unmet_error(1000).round(5))
     0.00056
     """
@@ -299,17 +182,7 @@ def _logistic(logit: float) -> float:
 
 @dataclass(frozen=True)
 class StudentInterval:
-    """``value +/- t(df) mcse``; on the logit scale for a mean known to lie in (0, 1).
-
-    Parameters
-    ----------
-    df : float
-        Degrees of freedom of the error; ``inf`` for the normal.
-    unit : bool
-        Whether the mean lies in [0, 1].
-    skew : float
-        Side on which few visits may hide more, as in `tail_widths`.
-    """
+    """``value +/- t(df) mcse``; on the logit scale for a mean known to lie in (0, 1); ``skew`` as in `tail_widths`."""
 
     df: float = np.inf
     unit: bool = False
@@ -346,14 +219,9 @@ class TwoStateInterval:
 
 @dataclass(frozen=True)
 class UnseenInterval:
-    """One-sided interval for a 0/1 quantity that never switched.
+    """One-sided interval for a 0/1 quantity that never switched, by effective draws measured elsewhere in the run.
 
-    Parameters
-    ----------
-    ess : float
-        Effective draws measured elsewhere in the run; 0 when nothing switched, and then the interval is [0, 1].
-    n_draws : int
-        Draws over all chains, for the printed form.
+    It is [0, 1] where these are 0, when nothing switched.
     """
 
     ess: float
@@ -374,15 +242,6 @@ class UnmetInterval:
     With probability q outside of what the chains visited, the mean is (1 - q) m + q c, m the mean over the rest and c
     anything in [0, 1]; q is at most `unmet_bound`.  What is not known of m and what is not known of q are independent,
     so their half-widths are joined by the root of the sum of squares.
-
-    Parameters
-    ----------
-    met : StudentInterval
-        Of m.
-    own_error : float
-        Monte Carlo standard error of m.
-    ess : float
-        Effective draws by which q is bounded.
     """
 
     met: StudentInterval

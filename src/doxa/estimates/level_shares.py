@@ -31,24 +31,9 @@ Floats: TypeAlias = NDArray[np.float64]
 class LevelShares:
     """Shares of a quantity's draws that are not above each of some levels.
 
-    Parameters
-    ----------
-    levels : ndarray, shape (n,)
-        Finite numbers that never decrease, of which at least three differ.
-    shares : ndarray, shape (chain, batch, n)
-        Of the draws of each batch, all batches of one size.
-    n_draws : int
-        Draws of all chains.
-    ess : float
-        Effective draws of the slowest quantity of the run, by which what was never seen is bounded; 0 if unknown.
-
-    Examples
-    --------
-    >>> draws = np.random.default_rng(1).normal(size=(4, 200, 50))
-    >>> levels = np.linspace(-3, 3, 25)
-    >>> known = LevelShares(levels, (draws[..., None] <= levels).mean(axis=2), draws.size, draws.size)
-    >>> print(known.quantile(0.025), known.above(1.0), sep="; ")  # of the draws: -1.938, 0.1536
-    -1.938 +/- 0.013; 0.1536 +/- 0.0018
+    ``levels``, shape (n,), never decrease, and at least three differ; ``shares``, shape (chain, batch, n), are of
+    batches of one size.  ``ess`` are the effective draws of the slowest quantity of the run, by which what was never
+    seen is bounded.
     """
 
     levels: Floats
@@ -57,16 +42,11 @@ class LevelShares:
     ess: float
 
     def quantile(self, prob: float) -> Estimate:
-        """The number that a share ``prob`` of the distribution is below.
+        """The number that a share ``prob`` of the distribution is below; it may not lie beyond the outermost levels.
 
         Its error is that of the distribution function there divided by the density (the delta method), and how far off
         the cubic is when every second level is left out; where no draw is beyond the two levels around it, at least
         half of their distance.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If ``prob`` is not strictly between 0 and 1, or the quantile lies beyond the outermost levels.
         """
         from scipy.optimize import brentq
 
@@ -94,11 +74,6 @@ class LevelShares:
         """Probability of being above ``level``, interpolated where it is not one of the levels.
 
         Its error then says how far off that may be, as that of `quantile` does.
-
-        Raises
-        ------
-        ArgumentError
-            If ``level`` is beyond the outermost levels, and there are draws beyond these as well.
         """
         levels, shares = self._mean
         beyond = (level < levels[0] and shares[0] > 0) or (level > levels[-1] and shares[-1] < 1)

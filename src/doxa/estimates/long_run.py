@@ -1,26 +1,255 @@
-r"""The long-run variance of a chain: autocovariances weighted and added (eqs. 11 and 21 of the slides).
+r"""The long-run variance of a chain: autocovariances estimated, weighted and added (slides, eqs. 11, 20 and 21).
 
 :math:`\tau^2 = \gamma_0 + 2 \sum_{k \ge 1} \gamma_k` decides the error of an ergodic average (slides, eq. 12), but the
 estimated :math:`\hat\gamma_k` cannot simply be added: over all lags they sum to exactly 0, whatever the chain.
-Either a lag window fades them out (Bartlett, Parzen, Tukey-Hanning: `doxa.estimates.windows`) or they are cut where
-they stop making sense (Geyer 1992: `doxa.estimates.autocovariance`).
+
+Either a lag window fades them out: the slides ask for weights :math:`0 \le w_N(i) \le 1` that "eliminate the not
+reliable autocorrelation terms" and name none; here are Bartlett's, Parzen's and Tukey-Hanning's, with a default
+bandwidth.  Or they are cut where they stop making sense: for a reversible chain the sums of neighbouring ones
+:math:`\Gamma_k = \gamma_{2k} + \gamma_{2k+1}` are positive, decreasing and convex in k (Geyer 1992, theorem 3.1).
+Estimates that break this are noise: the sum is cut where they turn negative, and the rest may be made decreasing, or
+convex as well.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates._draws import as_chains, is_constant
-from doxa.estimates.autocovariance import initial_sequence, pooled_autocovariance
+from doxa.estimates._draws import as_chains, check_count, is_constant
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
-from doxa.estimates.windows import ORDER, WINDOWS, Window, default_bandwidth, lag_weights
 
-__all__ = ["bandwidth_of", "integrated_autocorrelation_time", "long_run_variance", "windowed_error"]
+
+def initial_sequence(gamma: NDArray[np.float64], window: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""Sum of autocovariances ``gamma``, shape (n_lags, ...), up to Geyer's cut, and how many are added (even, at least
+    2).
+
+    Geyer (1992), sec. 3.3.  Positive: pairs :math:`\hat\Gamma_k` up to the first that is not positive.  Monotone: the
+    running minimum of these.  Convex: the greatest convex minorant of the monotone ones followed by a 0, which is what
+    the cut says of the next one.  Each imposes those before it, and none is above the one before it.  Overestimates the
+    variance in the limit, if anything, when the chain is reversible; for others the cut is a rule of thumb.
+    """
+    n_pairs = gamma.shape[0] // 2
+    pairs = gamma[0 : 2 * n_pairs : 2] + gamma[1 : 2 * n_pairs : 2]
+    kept = np.logical_and.accumulate(pairs > 0, axis=0)
+    kept[0] = True  # positive in theory; 0 for constants and where two draws alternate exactly
+    terms = np.where(kept, pairs, 0.0)
+    if window != "initial-positive":
+        terms = np.where(kept, np.minimum.accumulate(pairs, axis=0), 0.0)
+    total = terms.sum(axis=0)
+    if window == "initial-convex":
+        columns = terms.reshape(n_pairs, -1)
+        counts = kept.reshape(n_pairs, -1).sum(axis=0)
+        sums = [_convex_sum(column[:count]) for column, count in zip(columns.T, counts, strict=True)]
+        total = np.array(sums).reshape(total.shape)
+    return np.asarray(2 * total - gamma[0]), np.asarray(2 * kept.sum(axis=0))
+
+
+def _convex_sum(sequence: NDArray[np.float64]) -> float:
+    """Sum of the greatest convex minorant of a sequence followed by a 0: the lower hull, from left to right."""
+    heights = [*sequence.tolist(), 0.0]
+    hull: list[int] = []
+    for k, height in enumerate(heights):
+        while len(hull) > 1:
+            before, last = hull[-2], hull[-1]
+            if (heights[last] - heights[before]) * (k - last) < (height - heights[last]) * (last - before):
+                break
+            hull.pop()
+        hull.append(k)
+    return float(np.interp(np.arange(sequence.size), hull, [heights[k] for k in hull]).sum())
+
+
+def autocovariance(draws: ArrayLike, max_lag: int | None = None, *, published: bool = False) -> NDArray[np.float64]:
+    r"""Autocovariances of each chain, by fast Fourier transform.
+
+    Parameters
+    ----------
+    draws : array_like of float, shape (n_draws,) or (n_chains, n_draws, ...)
+        Finite numbers, at least 2 draws. Not modified.
+    max_lag : int, optional
+        Largest lag, at most ``n_draws - 1``, which is the default.
+    published : bool, default=False
+        Divide by N - k, as eq. 20 prints, instead of N.
+
+    Returns
+    -------
+    ndarray of float, shape (max_lag + 1,) or (n_chains, max_lag + 1, ...)
+        In the squared unit of the draws, by lag 0, 1, ..., ``max_lag``.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the draws are too few or not finite numbers, or ``max_lag`` is out of range.
+
+    Notes
+    -----
+    :math:`\hat\gamma_k = \frac{1}{N} \sum_{i=1}^{N-k} (Y_i - \bar Y)(Y_{i+k} - \bar Y)`.  The slides' eq. 20 divides by
+    N - k and writes the true mean :math:`\bar f`, with which it would be unbiased; but the mean is not known, and
+    around the sample mean both forms are too small by about :math:`\tau^2 / N`.  Dividing by N makes the sequence
+    positive semidefinite, so that the Bartlett and Parzen sums of eq. 21 cannot be negative, and it keeps the last
+    lags, of few products each, from shaking the sum.  :math:`\bar Y` is the mean over *all* chains (Agarwal & Vats
+    2022): a chain that stays apart from the others then shows as an autocovariance that does not fade.
+
+    Examples
+    --------
+    >>> autocovariance([1.0, 2.0, 3.0, 4.0], max_lag=2)
+    array([ 1.25  ,  0.3125, -0.375 ])
+    >>> autocovariance([1.0, 2.0, 3.0, 4.0], max_lag=2, published=True).round(4)
+    array([ 1.25  ,  0.4167, -0.75  ])
+    """
+    chains = as_chains(draws, min_draws=2)
+    n = chains.shape[1]
+    lags = n - 1 if max_lag is None else check_count("max_lag", max_lag, 0, n - 1, "the number of draws less one")
+    gamma = _lagged_products(chains - chains.mean(axis=(0, 1)), lags) / n
+    if published:
+        gamma *= (n / (n - np.arange(lags + 1.0))).reshape(-1, *(1,) * (chains.ndim - 2))
+    return np.asarray(gamma[0] if np.ndim(draws) == 1 else gamma)
+
+
+def pooled_autocovariance(chains: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average of `autocovariance` over chains (n_chains, n_draws, ...), at every lag: shape (n_draws, ...)."""
+    n_chains, n = chains.shape[:2]
+    mean = chains.mean(axis=(0, 1))
+    total: NDArray[np.float64] = np.zeros(chains.shape[1:])
+    for chain in chains:  # one at a time: the transforms are twice as long as the chain, and complex
+        total += _lagged_products((chain - mean)[np.newaxis], n - 1)[0]
+    return np.asarray(total / (n_chains * n))
+
+
+def _lagged_products(deviations: NDArray[np.float64], max_lag: int) -> NDArray[np.float64]:
+    """Sums of products at lags 0 to ``max_lag``, along axis 1 (Wiener-Khinchin, padded against wrapping around)."""
+    n = deviations.shape[1]
+    size = 1 << (n + max_lag - 1).bit_length()
+    spectrum = np.fft.rfft(deviations, size, axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
+    products: NDArray[np.float64] = np.fft.irfft(power, size, axis=1)[:, : max_lag + 1]
+    return products
+
+
+Window = Literal["bartlett", "parzen", "tukey-hanning", "initial-positive", "initial-monotone", "initial-convex"]
+WINDOWS: tuple[Window, ...] = (
+    "bartlett",
+    "parzen",
+    "tukey-hanning",
+    "initial-positive",
+    "initial-monotone",
+    "initial-convex",
+)
+
+LARGEST_SHARE = (
+    0.25  # of a chain, for a default bandwidth: beyond it a window has fewer than about 6 degrees of freedom
+)
+
+# Of each lag window w(x): its order q and the curvature c in w(x) = 1 - c |x|^q near 0, which set the bias; the
+# integral of w^2 over [-1, 1], which sets the variance.
+ORDER = {"bartlett": 1, "parzen": 2, "tukey-hanning": 2}
+CURVATURE = {"bartlett": 1.0, "parzen": 6.0, "tukey-hanning": np.pi**2 / 4}
+SQUARE = {"bartlett": 2 / 3, "parzen": 151 / 280, "tukey-hanning": 3 / 4}
+
+
+def lag_weights(window: Window, x: ArrayLike) -> NDArray[np.float64]:
+    r"""Weight of a lag window, :math:`w(k / b)` in eq. 21.
+
+    Parameters
+    ----------
+    window : {"bartlett", "parzen", "tukey-hanning"}
+        Shape of the window.
+    x : array_like of float
+        Lags over the bandwidth.
+
+    Returns
+    -------
+    ndarray of float
+        1 at 0, 0 from 1 onwards, symmetric.
+
+    Raises
+    ------
+    ArgumentError
+        If the window is not one of the three.
+
+    Notes
+    -----
+    Bartlett (1950): :math:`1 - |x|`.  Parzen (1961): :math:`1 - 6x^2 + 6|x|^3` up to 1/2, then :math:`2(1 - |x|)^3`.
+    Tukey-Hanning (Blackman & Tukey 1958): :math:`(1 + \cos \pi x) / 2`.  The spectral windows of the first two are
+    nowhere negative, so neither are their variances; Tukey-Hanning's is.
+
+    Examples
+    --------
+    >>> for window in ("bartlett", "parzen", "tukey-hanning"):
+    ...     print(lag_weights(window, [0, 0.25, 0.5, 0.75, 1]).round(4))
+    [1.   0.75 0.5  0.25 0.  ]
+    [1.     0.7188 0.25   0.0312 0.    ]
+    [1.     0.8536 0.5    0.1464 0.    ]
+    """
+    _check_window(window)
+    x = np.minimum(np.abs(np.asarray(x, dtype=np.float64)), 1.0)
+    if window == "bartlett":
+        return np.asarray(1 - x)
+    if window == "parzen":
+        return np.asarray(np.where(x <= 0.5, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3))
+    return np.asarray(0.5 + 0.5 * np.cos(np.pi * x))
+
+
+def default_bandwidth(window: Window, decay: ArrayLike, n_draws: int, n_chains: int = 1) -> NDArray[np.float64]:
+    r"""Bandwidth at which the bias of the variance is about as large as one over its degrees of freedom.
+
+    Parameters
+    ----------
+    window : {"bartlett", "parzen", "tukey-hanning"}
+        Shape of the window.
+    decay : array_like of float
+        How slowly the autocovariances fade: :math:`|\sum_k |k|^q \gamma_k| / \tau^2`, sums over positive and negative
+        lags, with q = 1 for Bartlett and 2 for the others; not negative.
+    n_draws, n_chains : int
+        Draws in each chain, and chains.
+
+    Returns
+    -------
+    ndarray of float
+        In draws; from 1 to a quarter of a chain.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the window is not one of the three, or a number is out of range.
+
+    Notes
+    -----
+    A window with :math:`w(x) = 1 - c|x|^q + \dots` has relative bias :math:`-c\, s_q / b^q`, :math:`s_q = \sum_k |k|^q
+    \gamma_k / \tau^2`, and :math:`n / (b \int w^2)` degrees of freedom.  The bandwidth of least mean squared error
+    (Andrews 1991; Newey & West 1994) is the wrong one here: it leaves a bias of the size of the standard deviation, and
+    a bias, unlike noise, no t quantile repairs.  With Andrews' rule, Bartlett, an AR(1) of 0.9 and 2000 draws, 95%
+    intervals covered 92.3%; with this one, 94.3%.  Setting :math:`c\, |s_q| / b^q = b \int w^2 / n` gives :math:`b =
+    (c\, |s_q|\, n / \int w^2)^{1/(q+1)}`, the rate at which Sun, Phillips & Jin (2008) find the coverage error of such
+    intervals smallest: the square root of n for Bartlett, the cube root for the others.
+
+    Examples
+    --------
+    >>> phi = 0.9  # for an AR(1): sums of |k| phi^|k| and k^2 phi^|k|, over that of phi^|k|
+    >>> first, second = 2 * phi / (1 - phi**2), 2 * phi / (1 - phi) ** 2
+    >>> [round(float(default_bandwidth(w, s, 2000)), 1) for w, s in zip(WINDOWS, (first, second, second))]
+    [168.6, 158.8, 105.8]
+    """
+    _check_window(window)
+    spread = np.asarray(decay, dtype=np.float64)
+    if not (spread >= 0).all():
+        message = f"decay is {spread}; it must not be negative"
+        raise ArgumentError(message)
+    n_draws, n_chains = check_count("n_draws", n_draws, 1), check_count("n_chains", n_chains, 1)
+    best = (CURVATURE[window] * spread * n_draws * n_chains / SQUARE[window]) ** (1 / (ORDER[window] + 1))
+    return np.asarray(np.clip(best, 1.0, max(1.0, LARGEST_SHARE * n_draws)))
+
+
+def _check_window(window: str) -> None:
+    """Refuse what is not a lag window."""
+    if window not in ORDER:
+        message = f"window is {window!r}; lag windows are {', '.join(map(repr, ORDER))}"
+        raise ArgumentError(message)
+
 
 MIN_DRAWS = 4  # two pairs of autocovariances
 LARGEST_CENTRING = 0.5  # of the variance may be given back; a chain that loses more is shorter than its memory
@@ -208,35 +437,9 @@ def _long_run(chains: NDArray[np.float64], window: Window, bandwidth: float | No
 def bandwidth_of(
     gamma: NDArray[np.float64], window: Window, bandwidth: float | None, n_chains: int
 ) -> NDArray[np.float64]:
-    """The bandwidth asked for, checked, or the default one of every quantity.
+    """The bandwidth asked for, from 1 to ``n_draws``, or the default one of every quantity, in draws.
 
-    Parameters
-    ----------
-    gamma : ndarray of float, shape (n_draws, ...)
-        Pooled autocovariances at lags 0 to ``n_draws - 1``.
-    window : {"bartlett", "parzen", "tukey-hanning"}
-        Shape of the window.
-    bandwidth : float or None
-        Lag from which on the window is 0, from 1 to ``n_draws``; None for `default_bandwidth`, with the
-        autocovariances up to Geyer's cut as pilot.
-    n_chains : int
-        Chains over which the autocovariances are pooled.
-
-    Returns
-    -------
-    ndarray of float, shape (...)
-        In draws.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If the bandwidth is not a number from 1 to ``n_draws``.
-
-    Examples
-    --------
-    >>> gamma = 0.5 ** np.arange(100)
-    >>> [float(bandwidth_of(gamma, "parzen", width, n_chains=4)) for width in (None, 20)]
-    [25.0, 20.0]
+    ``gamma`` are autocovariances of shape (n_draws, ...), pooled over ``n_chains``.
     """
     n = gamma.shape[0]
     if bandwidth is None:

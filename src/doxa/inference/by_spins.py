@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 
-from doxa.estimates.averages import AverageDiagnostics
 from doxa.estimates.estimate import Estimate
+from doxa.estimates.real import AverageDiagnostics
 from doxa.inference.annealing import TablePath, condition_spins, spins_or_tables, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy

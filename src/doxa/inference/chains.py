@@ -15,8 +15,8 @@ import numpy as np
 
 from doxa.errors import ArgumentError
 from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
-from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
+from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.trace import Trace
 from doxa.estimates.verdict import Verdict

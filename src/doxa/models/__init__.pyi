@@ -1,6 +1,6 @@
 from doxa.models.categorical import CategoricalNetwork as CategoricalNetwork
 from doxa.models.dag import Cpdag as Cpdag
 from doxa.models.dag import Dag as Dag
-from doxa.models.learned_scale import LearnedScale as LearnedScale
 from doxa.models.logistic import LogisticNetwork as LogisticNetwork
+from doxa.models.logistic_prior import LearnedScale as LearnedScale
 from doxa.models.markov import MarkovNetwork as MarkovNetwork

@@ -13,32 +13,12 @@ __all__ = ["n_words", "pack_rows", "unpack_rows"]
 
 
 def n_words(n_bits: int) -> int:
-    """Number of 64-bit words that hold ``n_bits`` bits; at least one.
-
-    Examples
-    --------
-    >>> n_words(37), n_words(64), n_words(65)
-    (1, 1, 2)
-    """
+    """Number of 64-bit words that hold ``n_bits`` bits; at least one."""
     return max(1, -(-n_bits // 64))
 
 
 def pack_rows(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Pack the last axis of a Boolean array into 64-bit words.
-
-    Parameters
-    ----------
-    matrix : ndarray of bool, shape (..., n_bits)
-
-    Returns
-    -------
-    ndarray of uint64, shape (..., n_words(n_bits))
-
-    Examples
-    --------
-    >>> pack_rows(np.array([[True, False, True]]))
-    array([[5]], dtype=uint64)
-    """
+    """Pack the last axis of a Boolean array into 64-bit words."""
     matrix = np.asarray(matrix, dtype=np.bool_)
     n_bits = matrix.shape[-1]
     padded = np.zeros((*matrix.shape[:-1], 64 * n_words(n_bits)), dtype=np.bool_)
@@ -48,12 +28,6 @@ def pack_rows(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def unpack_rows(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
-    """Undo `pack_rows`: words of shape (..., n_words) to bool of shape (..., n_bits).
-
-    Examples
-    --------
-    >>> unpack_rows(np.array([[5]], dtype=np.uint64), 3)
-    array([[ True, False,  True]])
-    """
+    """Undo `pack_rows`: words of shape (..., n_words) to bool of shape (..., n_bits)."""
     octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
     return np.unpackbits(octets, axis=-1, bitorder="little")[..., :n_bits].astype(np.bool_)

@@ -1,4 +1,5 @@
-r"""`CategoricalNetwork`: a directed graph with a table of conditional probabilities for every node.
+r"""`CategoricalNetwork`: a directed graph with a table of conditional probabilities for every node, and records from
+it.
 
 .. math:: p(x) = \prod_i p(x_i \mid x_{\pi(i)})
 
@@ -18,12 +19,49 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.categorical_draws import blank, draw_records
 from doxa.models.dag import Dag
 from doxa.models.factors import Factor
 from doxa.models.markov import check_rows, read_array, read_states, sum_factors
 
-__all__ = ["CategoricalNetwork"]
+__all__ = ["CategoricalNetwork", "blank", "draw_records"]
+
+
+def draw_records(
+    n: int,
+    order: Sequence[int],
+    parents: Sequence[Sequence[int]],
+    tables: Sequence[NDArray[np.float64]],
+    rng: np.random.Generator,
+) -> NDArray[np.int16]:
+    """Draw n complete records of positions of states, shape (n, n_nodes), one uniform a cell, node after node.
+
+    Nodes are in ``order``, and the last axis of a node's table is its own; a state of probability 0 is never drawn.
+    """
+    codes = np.zeros((n, len(tables)), dtype=np.int16, order="F")
+    for node in order:
+        n_states = tables[node].shape[-1]
+        thresholds = _thresholds(tables[node].reshape(-1, n_states))
+        row = np.zeros(n, dtype=np.intp)
+        for parent, size in zip(parents[node], tables[node].shape, strict=False):
+            row = row * size + codes[:, parent]
+        u = rng.random(n)
+        for k in range(n_states - 1):
+            codes[:, node] += u >= thresholds[row, k]
+    return codes
+
+
+def blank(codes: NDArray[np.int16], share: float, rng: np.random.Generator) -> None:
+    """Set every cell to -1 with probability ``share``, in place."""
+    for j in range(codes.shape[1]):
+        codes[rng.random(len(codes)) < share, j] = -1
+
+
+def _thresholds(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cumulative sums, raised from the last possible state on: rounding must not reach an impossible one."""
+    n_states = rows.shape[1]
+    last = n_states - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
+    return np.where(np.arange(n_states) >= last[:, None], np.inf, np.cumsum(rows, axis=1))
+
 
 _SUM_TOLERANCE = 1e-6  # numbers with seven decimals are probabilities; coarser ones are the reader's to judge
 

@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from doxa.errors import ArgumentTypeError, FileError
-from doxa.models.network_files.bif import read_families
-from doxa.models.network_files.bif_words import FORM, Words
+from doxa.models.network_files.bif import FORM, Words, read_families
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, shown
 
@@ -49,32 +48,9 @@ _OTHERS = frozenset({".parquet", ".json", ".xml", ".xmlbif", ".xdsl", ".net", ".
 
 
 def read_parents(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """Read the parents of every node of a graph.
+    """Read the parents of every node from a ``.bif`` file, a ``.csv`` file of edges, or lines ``child: parent parent``.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A ``.bif`` file, a ``.csv`` file of edges, or a text of lines ``child: parent parent``.
-
-    Returns
-    -------
-    dict of str to list of str
-        Parents of each node, in the order of the file; nodes that stand there as parents alone come last.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be opened, is cut off, is not of its form, names no node, or holds more than `MAX_BYTES` or
-        `MAX_NODES`; the message names the line and the way out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "heart.txt")
-    ...     n_characters = path.write_text('heart: smokes "blood pressure"  # two parents')
-    ...     read_parents(path)
-    {'heart': ['smokes', 'blood pressure'], 'smokes': [], 'blood pressure': []}
+    Nodes that stand in the file as parents alone come last.  A refusal names the line and the way out.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"graph is {path!r}; it must be the name of a file")

@@ -22,9 +22,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
-from doxa.models.learned_scale import LearnedScale
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_family import complete_regression, parent_values
 from doxa.models.logistic_options import (
     GaussianPrior,
     RootBlock,
@@ -34,9 +32,9 @@ from doxa.models.logistic_options import (
     read_parents,
     read_roots,
 )
-from doxa.models.logistic_prior import NetworkPrior
+from doxa.models.logistic_prior import LearnedScale, NetworkPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.models.logistic_rows import LogisticLikelihood
+from doxa.models.logistic_rows import LogisticLikelihood, complete_regression, parent_values
 
 __all__ = ["LogisticNetwork", "draw_table"]
 

@@ -7,21 +7,14 @@ from typing import Any
 import numpy as np
 
 from doxa.errors import ArgumentError
-from doxa.models.learned_scale import LearnedScale
 from doxa.models.logistic import LogisticNetwork
+from doxa.models.logistic_prior import LearnedScale
 
 __all__ = ["network_from_json", "network_to_json"]
 
 
 def network_to_json(network: LogisticNetwork) -> dict[str, Any]:
-    """Everything that makes the network; a diagonal prior covariance as the vector of its variances.
-
-    Examples
-    --------
-    >>> stored = network_to_json(LogisticNetwork({"b": ["a"]}, bias=0.5))
-    >>> stored["parents"], stored["bias"], stored["variances"]
-    ([['b', ['a']], ['a', []]], {'b': 0.5}, {'b': [100.0]})
-    """
+    """Everything that makes the network; a diagonal prior covariance as the vector of its variances."""
     families = [node for node in network.names if network.parents(node)]
     learned = network.learned_scale
     shared = [node for node in families if network.scale_of(node)]
@@ -56,13 +49,7 @@ def network_to_json(network: LogisticNetwork) -> dict[str, Any]:
 
 
 def network_from_json(stored: Any) -> LogisticNetwork:
-    """Undo `network_to_json`, trusting nothing.
-
-    Raises
-    ------
-    ArgumentError
-        If it is anything else.
-    """
+    """Undo `network_to_json`, trusting nothing."""
     try:
         covariances = {node: np.diag(values) for node, values in stored["variances"].items()} | stored["covariances"]
         return LogisticNetwork(

@@ -15,17 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
 
-__all__ = [
-    "GaussianPrior",
-    "RootBlock",
-    "check_thetas",
-    "listing",
-    "read_biases",
-    "read_parents",
-    "read_priors",
-    "read_roots",
-]
-
 _SUM_TOLERANCE = 1e-9  # of a joint table: what rounding leaves of 2**20 probabilities, and no more
 
 
@@ -361,12 +350,6 @@ def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.floa
 
 
 def listing(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message: quoted, with commas, the first few of many.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c"], 2)
-    "'a', 'b', ... 1 more"
-    """
+    """Names for a message: quoted, with commas, the first few of many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")

@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.models.logistic_factors import LogisticFactor
-from doxa.models.logistic_family import family_regression, ordered_regression
 from doxa.models.logistic_options import check_thetas
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.models.logistic_rows import LogisticLikelihood, binary_codes, components_of_pattern, distinct_rows
+from doxa.models.logistic_rows import (
+    LogisticLikelihood,
+    binary_codes,
+    components_of_pattern,
+    distinct_rows,
+    family_regression,
+    ordered_regression,
+)
 
 if TYPE_CHECKING:
     from doxa.data import Table

@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data import Table
-from doxa.data.collapse import group_rows
+from doxa.data.table import group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor
-from doxa.models.logistic_options import listing
-
-__all__ = ["MAX_CONFIGURATIONS", "LogisticLikelihood", "binary_codes", "components_of_pattern", "distinct_rows"]
+from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor, LogisticFactor
+from doxa.models.logistic_options import GaussianPrior, listing
+from doxa.models.logistic_regression import LogisticRegressionProblem
 
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
@@ -40,11 +39,9 @@ CheckThetas = Callable[[Mapping[str, ArrayLike]], tuple[dict[str, NDArray[np.flo
 def binary_codes(table: Table, names: Sequence[str]) -> Bits:
     """Codes 0, 1 and -1 (missing) of the named columns, shape (n_distinct, n_names); absent columns are missing.
 
-    The second of a column's two states is 1.  A column of one state is 1 if its label is one of 1, +1,
-    1.0, yes, true (in any case), else 0.
+    The second of a column's two states is 1.  A column of one state is 1 if its label is one of 1, +1, 1.0, yes, true
+    (in any case), else 0.
 
-    Examples
-    --------
     >>> table = Table.from_codes(["a", "b"], [["no", "yes"], ["Yes"]], [[1, 0], [0, -1]])
     >>> binary_codes(table, ["b", "c", "a"]).tolist()
     [[1, -1, 1], [-1, -1, 0]]
@@ -79,14 +76,7 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
 
 
 def distinct_rows(bits: Bits) -> tuple[Bits, NDArray[np.int32]]:
-    """Distinct rows of a matrix of 0 and 1, and for every row the distinct one it equals.
-
-    Examples
-    --------
-    >>> distinct, index = distinct_rows(np.array([[1, 0], [0, 1], [1, 0]], dtype=np.int8))
-    >>> distinct.tolist(), index.tolist()
-    ([[0, 1], [1, 0]], [1, 0, 1])
-    """
+    """Distinct rows of a matrix of 0 and 1, and for every row the distinct one it equals."""
     n_rows, n_bits = bits.shape
     if n_bits > _DENSE_BITS:
         first, index = group_rows([bits[:, j].astype(np.int16) for j in range(n_bits)], n_rows)
@@ -179,14 +169,8 @@ class _Component:
 class LogisticLikelihood:
     """The likelihood of one table under a `LogisticNetwork`, ready for many evaluations.
 
-    Made by `LogisticNetwork.likelihood`.  Missing cells and nodes without a column are summed out
-    exactly, component by component.
-
-    Attributes
-    ----------
-    n_configurations : int
-        Hidden configurations summed over in one evaluation, times the distinct observed neighbourhoods
-        they stand in; 0 for a complete table.
+    Missing cells and nodes without a column are summed out exactly, component by component; ``n_configurations`` counts
+    the hidden configurations in one evaluation, times the distinct observed neighbourhoods they stand in.
     """
 
     def __init__(self, names: Sequence[str], factors: Sequence[Factor], check: CheckThetas, table: Table) -> None:
@@ -240,22 +224,10 @@ class LogisticLikelihood:
     def value_and_gradient(
         self, thetas: Mapping[str, ArrayLike]
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Log likelihood (nats) of a batch of parameters, and its slope in each node's.
+        """Log likelihood (nats) of a batch of parameters, shape (n_batch,), and its slope in each node's.
 
-        Parameters
-        ----------
-        thetas : mapping of str to array, shape (n_batch, n_coefficients)
-
-        Returns
-        -------
-        value : ndarray, shape (n_batch,)
-        gradient : dict of str to ndarray, shape (n_batch, n_coefficients)
-            For a learned root, in the logit of its probability.
-
-        Notes
-        -----
-        The slope of a log sum over hidden configurations is the expected slope under their posterior (Fisher's
-        identity).
+        Each node has (n_batch, n_coefficients); a learned root's slope is in the logit of its probability.  The slope
+        of a log sum over hidden configurations is the expected slope under their posterior (Fisher's identity).
         """
         checked, n_batch = self._check_thetas(thetas)
         total, shares = self._expected_cases(checked, n_batch or 1)
@@ -287,16 +259,10 @@ class LogisticLikelihood:
     ) -> NDArray[np.float64]:
         """How far (nats) the log likelihood may lie above its tangent plane near ``thetas``, shape (n_batch,).
 
-        Parameters
-        ----------
-        thetas : mapping of str to ndarray, shape (n_batch, n_coefficients)
-        axes : mapping of str to ndarray, shape (n_coefficients, n_coefficients)
-            Directions of each node's coefficients (of the logit of a learned root), in columns.
-        reach : mapping of str to ndarray, shape (n_batch, n_coefficients)
-            How far at most one goes from ``thetas`` along each, either way.
-
-        The log probability of a completion is concave, hence below its tangent X, and log E exp X <= E X +
-        min(w^2 / 8, w) where all X lie in an interval of width w (Hoeffding's lemma).
+        ``axes`` are directions of each node's coefficients (the logit of a learned root), in columns, and ``reach``,
+        shape (n_batch, n_coefficients), how far at most one goes along each, either way.  The log probability of a
+        completion is concave, hence below its tangent X, and log E exp X <= E X + min(w^2 / 8, w) where all X lie in an
+        interval of width w (Hoeffding's lemma).
         """
         checked, n_batch = self._check_thetas(thetas)
         total = np.zeros(n_batch or 1)
@@ -398,3 +364,55 @@ def _too_many(reached: int, nodes: Sequence[str]) -> ArgumentError:
         f"the last counted are of {len(nodes)} missing cells that share families ({listing(nodes, 6)}): observe some "
         f"of them, leave out the rows that miss most, or take hidden nodes out of the network"
     )
+
+
+def parent_values(values: ArrayLike, n_parents: int) -> NDArray[np.generic]:
+    """Check values of the parents of one node: codes or probabilities, shape (n, n_parents)."""
+    matrix = np.asarray(values)
+    if matrix.dtype.kind not in "buif":
+        raise ArgumentTypeError(f"values has dtype {matrix.dtype}; it must hold numbers")
+    if matrix.ndim != 2 or matrix.shape[1] != n_parents:
+        raise ArgumentError(f"values has shape {matrix.shape}; it must be (n, {n_parents}), a column for every parent")
+    inside = (matrix >= 0) & (matrix <= 1)  # NaN is not
+    if not inside.all():
+        wrong = matrix[~inside][0]
+        raise ArgumentError(
+            f"values contains {wrong}; give codes 0 and 1 (or probabilities of 1): the coding is applied here"
+        )
+    return matrix
+
+
+def family_regression(
+    factor: LogisticFactor, codes: Bits, counts: NDArray[np.int64], prior: GaussianPrior
+) -> LogisticRegressionProblem:
+    """The regression of a child on its parents in the rows in which its family, ``codes`` (n, family), is complete."""
+    whole = (codes >= 0).all(axis=1)
+    configurations, index = distinct_rows(codes[whole])
+    cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
+    design, offset = factor.design(configurations[:, :-1])
+    sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
+    return LogisticRegressionProblem(design, sign, cases, offset, *prior)
+
+
+def ordered_regression(factor: LogisticFactor, codes: Bits, prior: GaussianPrior) -> LogisticRegressionProblem:
+    """The same with equal cases apart: a row for each row of ``codes`` (n, family) that is complete, in their order."""
+    complete = codes[(codes >= 0).all(axis=1)]
+    design, offset = factor.design(complete[:, :-1])
+    sign = 2.0 * complete[:, -1].astype(np.float64) - 1.0
+    return LogisticRegressionProblem(design, sign, np.ones(len(complete)), offset, *prior)
+
+
+def complete_regression(
+    factor: LogisticFactor, family: Sequence[str], table: Table, prior: GaussianPrior
+) -> LogisticRegressionProblem:
+    """The regression of a child on its parents in all rows, all complete; ``family`` is the factor's scope."""
+    codes = binary_codes(table, family)
+    cells = {name: int(table.counts[codes[:, k] < 0].sum()) for k, name in enumerate(family)}
+    lacking = {name: count for name, count in cells.items() if count}
+    if lacking:
+        shown = ", ".join(f"{name!r} ({count} of {table.n_rows} rows)" for name, count in lacking.items())
+        raise TableError(
+            f"table has missing cells in the family of {factor.node!r}: {shown}; a regression needs all of them, "
+            f"log_likelihood and likelihood sum over what is missing"
+        )
+    return family_regression(factor, codes, table.counts, prior)

@@ -46,7 +46,7 @@ from doxa.progress import following, tell
 from doxa.sampling.driver import check_one_end, fresh_entropy, plan_length
 from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sampling.importance_proposals import Mixture
-from doxa.sampling.workers import single_threaded_products
+from doxa.sampling.runner import single_threaded_products
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame

@@ -26,7 +26,7 @@ from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.sampling.driver import fresh_entropy, plan_length
 from doxa.sampling.gaussian import GaussianPosterior
-from doxa.sampling.workers import single_threaded_products
+from doxa.sampling.runner import single_threaded_products
 
 __all__ = ["RegressionSample", "sample_regression"]
 

@@ -1,12 +1,12 @@
-from doxa.plots.autocovariances import plot_autocovariances as plot_autocovariances
-from doxa.plots.bars import plot_marginal_bars as plot_marginal_bars
 from doxa.plots.bivariate import plot_bivariate as plot_bivariate
+from doxa.plots.bivariate import plot_marginals as plot_marginals
+from doxa.plots.columns import plot_autocovariances as plot_autocovariances
 from doxa.plots.curves import Band as Band
 from doxa.plots.curves import plot_curves as plot_curves
+from doxa.plots.curves import plot_marginal_bars as plot_marginal_bars
 from doxa.plots.curves import plot_repeats as plot_repeats
 from doxa.plots.latent_map import plot_latent_map as plot_latent_map
 from doxa.plots.laws import DensityGrid as DensityGrid
-from doxa.plots.marginals import plot_marginals as plot_marginals
 from doxa.plots.plots import plot_consensus as plot_consensus
 from doxa.plots.plots import plot_edge_probabilities as plot_edge_probabilities
 from doxa.plots.plots import plot_n_edges as plot_n_edges

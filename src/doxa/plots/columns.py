@@ -1,4 +1,6 @@
-"""One quantity out of whatever holds draws of it: a posterior, a trace, a mapping, plain numbers."""
+"""One quantity out of whatever holds draws of it, and the autocovariances of one with their weights (slides, eqs.
+20-21).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.long_run import (
+    MIN_DRAWS,
+    ORDER,
+    WINDOWS,
+    Window,
+    autocovariance,
+    bandwidth_of,
+    initial_sequence,
+    integrated_autocorrelation_time,
+    lag_weights,
+    pooled_autocovariance,
+)
 from doxa.estimates.trace import Trace
+from doxa.plots.style import BLACK, BLUE, GREY, RED, axes_or_new, name_axes, quiet_legend
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from doxa.parameters.posterior import ParameterPosterior
 
-__all__ = ["Column", "Which", "as_fit", "read_column"]
+__all__ = ["Column", "Which", "as_fit", "plot_autocovariances", "read_column"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Which: TypeAlias = str | int | tuple[Any, ...] | None
@@ -32,32 +50,12 @@ class Column(NamedTuple):
 
 
 def read_column(source: Any, which: Which = None) -> Column:
-    """Read one quantity.
+    """Read one quantity of a posterior, a trace, a mapping of arrays, or an array (chain, draw) or (chain, draw,
+    coefficient).
 
-    Parameters
-    ----------
-    source : ParameterPosterior, StructurePosterior, Trace, mapping of str to array_like, or array_like
-        Arrays are (chain, draw), or (chain, draw, coefficient).
-    which : str, int, tuple or None
-        ``("node", "coefficient")`` or ``"node: coefficient"`` of a fit; ``"log_score"`` or ``"n_edges"`` of a structure
-        posterior; a name of a trace or a mapping, or a tuple of it and indices; the number of a coefficient of an array
-        with three axes.
-
-    Returns
-    -------
-    Column
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If there is no such quantity, or its draws are not (chain, draw) of finite numbers.
-
-    Examples
-    --------
-    >>> read_column({"x": [[1.0, 2.0]]}, "x")
-    Column(label='x', draws=array([[1., 2.]]), thin=1, n_warmup=0)
-    >>> read_column(np.arange(6.0).reshape(1, 2, 3), 2).draws
-    array([[2., 5.]])
+    ``which`` is ``("node", "coefficient")`` or ``"node: coefficient"`` of a fit; ``"log_score"`` or ``"n_edges"`` of a
+    structure posterior; a name of a trace or a mapping, or a tuple of it and indices; the number of a coefficient of an
+    array with three axes.
     """
     fit = as_fit(source)
     if fit is not None:
@@ -145,3 +143,103 @@ def _checked(draws: Any, name: str) -> Floats:
         chain, draw = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ArgumentError(f"{name}[{chain}, {draw}] is {array[chain, draw]}; every draw must be finite")
     return array
+
+
+_MOST_CHAINS = 12  # with a line each
+_BEYOND = 1.6  # lags shown, over the reach of the window
+
+
+class _Weights(NamedTuple):
+    values: Floats  # (n_lags,)
+    reach: float  # lag from which on they are 0
+
+
+def plot_autocovariances(
+    source: Any,
+    which: Which = None,
+    *,
+    window: Window = "initial-monotone",
+    bandwidth: float | None = None,
+    max_lag: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Autocovariances over lags, and the weights they have in the error of the mean.
+
+    Parameters
+    ----------
+    source, which
+        As in `plot_traces`.
+    window : str, default="initial-monotone"
+        As in `doxa.estimates.long_run.long_run_variance`: ``"bartlett"``, ``"parzen"``, ``"tukey-hanning"``, or one of
+        Geyer's sequences, ``"initial-positive"``, ``"initial-monotone"``, ``"initial-convex"``.
+    bandwidth : float, optional
+        Lag from which on a lag window is 0; by default as there.
+    max_lag : int, optional
+        Last lag shown; by default 1.6 times the reach of the window.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Stems are the autocovariances of all chains, thin lines those of each (up to 12), the dashed line the window's
+        weights times the variance; the title has the integrated autocorrelation time.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    ArgumentError, ArgumentTypeError
+        If there is no such quantity, it never moved, the chains have fewer than 4 draws, or an option is out of range.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000)).repeat(5, axis=1)  # every draw five times
+    >>> plot_autocovariances(draws, window="parzen").get_title()
+    'Autocovariances: 5.0 draws are worth one'
+    """
+    column = read_column(source, which)
+    n_chains, n_draws = column.draws.shape
+    if n_draws < MIN_DRAWS:
+        raise ArgumentError(f"the chains have {n_draws} draws; autocovariances need at least {MIN_DRAWS}")
+    if column.draws.min() == column.draws.max():
+        raise ArgumentError(f"{column.label} is {column.draws[0, 0]:g} in every draw; it has no autocovariances")
+    if window not in WINDOWS:
+        raise ArgumentError(f"window is {window!r}; it must be one of {', '.join(map(repr, WINDOWS))}")
+    time = float(integrated_autocorrelation_time(column.draws, window, bandwidth))  # checks the bandwidth
+    gamma = pooled_autocovariance(column.draws)
+    weights = window_weights(gamma, window, bandwidth, n_chains)
+    if max_lag is None:
+        last = min(n_draws - 1, int(np.ceil(_BEYOND * weights.reach)) + 2)
+    else:
+        last = check_whole("max_lag", max_lag, 1)
+    if last >= n_draws:
+        raise ArgumentError(f"max_lag is {last}; it must be below the {n_draws} draws of a chain")
+    ax = axes_or_new(ax, "plot_autocovariances", (6.0, 3.2))
+    lags = np.arange(last + 1)
+    if 1 < n_chains <= _MOST_CHAINS:
+        for number, chain in enumerate(autocovariance(column.draws, last)):
+            label = "each chain, around the common mean" if number == 0 else None
+            ax.plot(lags, chain, color=GREY, linewidth=0.6, label=label, zorder=1)
+    ax.vlines(lags, 0.0, gamma[: last + 1], color=BLUE, linewidth=max(0.4, min(3.0, 150 / last)), label="all chains")
+    ax.plot(lags, gamma[0] * weights.values[: last + 1], color=RED, linestyle="--", label=f"weights ({window})")
+    ax.axhline(0.0, color=BLACK, linewidth=0.7)
+    ax.margins(x=0.01)
+    worth = f"{time:.1f} draws are worth one" if np.isfinite(time) else "the weighted sum is not positive"
+    name_axes(ax, "lag, draws", f"autocovariance of {column.label}", f"Autocovariances: {worth}")
+    quiet_legend(ax)
+    return ax
+
+
+def window_weights(gamma: Floats, window: Window, bandwidth: float | None, n_chains: int) -> _Weights:
+    """Weights of the autocovariances ``gamma`` (n_draws,), as `doxa.estimates.long_run` takes them.
+
+    Geyer's sequences count as 1 up to their cut; making them monotone or convex lowers some terms besides.
+    """
+    n = gamma.size
+    lag = np.arange(n, dtype=np.float64)
+    if window not in ORDER:
+        _, n_lags = initial_sequence(gamma, window)
+        return _Weights((lag < n_lags).astype(np.float64), float(n_lags))
+    width = float(bandwidth_of(gamma, window, bandwidth, n_chains))
+    return _Weights(lag_weights(window, lag / width), width)

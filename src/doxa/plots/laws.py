@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.sampling.gaussian import Gaussian
 
-__all__ = [
-    "REACH",
-    "DensityGrid",
-    "Law",
-    "ellipse",
-    "exact_law",
-    "laws_of",
-    "own_law",
-    "own_or_given",
-    "places_in_part",
-    "region_levels",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 LogDensity: TypeAlias = Callable[[Floats], ArrayLike]
 
@@ -58,24 +45,11 @@ class Law:
 
 
 def laws_of(approximations: Any, place: list[int], size: int) -> dict[str, Law]:
-    """Densities of some coordinates of approximations, by name.
+    """Densities of some coordinates (``place``, in the order of the axes) of approximations, by name.
 
-    Parameters
-    ----------
-    approximations
-        None; one approximation, named "approximation"; or a mapping of names to them.  Each is a `Gaussian`, a
-        `Student` or a `Mixture` of these, over all ``size`` coefficients or over those shown; a pair (mean,
-        covariance); or a function from points (n, k) to log densities, which need not be normalised.
-    place : list of int
-        Which coordinates are shown, in the order of the axes.
-    size : int
-        Number of all coefficients.
-
-    Examples
-    --------
-    >>> laws = laws_of(([0.0, 1.0, 2.0], np.diag([1.0, 4.0, 9.0])), [2, 0], 3)
-    >>> laws["approximation"].gaussian.mean
-    array([2., 0.])
+    ``approximations`` is None, one, or a mapping of names to them.  Each is a `Gaussian`, a `Student` or a `Mixture` of
+    these, over all ``size`` coefficients or over those shown; a pair (mean, covariance); or a function from points (n,
+    k) to log densities, which need not be normalised.
     """
     if approximations is None:
         return {}
@@ -159,13 +133,7 @@ def ellipse(gaussian: Gaussian, share: float) -> Floats:
 
 
 def region_levels(log_density: ArrayLike, shares: tuple[float, ...]) -> Floats:
-    """Log densities at the borders of the regions of highest density with these shares, on cells of equal size.
-
-    Examples
-    --------
-    >>> region_levels(np.log([0.5, 0.3, 0.15, 0.05]), (0.5, 0.9)).round(3)
-    array([-0.693, -1.897])
-    """
+    """Log densities at the borders of the regions of highest density with these shares, on cells of equal size."""
     heights = np.sort(np.ravel(log_density))[::-1]
     mass = np.cumsum(np.exp(heights - heights[0]))
     inside = np.searchsorted(mass, np.asarray(shares) * mass[-1] * (1 - 1e-12))

@@ -33,23 +33,7 @@ class Layout(NamedTuple):
 
 
 def layered_layout(dag: Dag) -> Layout:
-    """Place the nodes of a graph so that every edge leads down.
-
-    Parameters
-    ----------
-    dag : Dag
-
-    Returns
-    -------
-    Layout
-        Nodes without edges stand in rows of their own, below the others.
-
-    Examples
-    --------
-    >>> layout = layered_layout(Dag.from_edges([("a", "c"), ("b", "c")]))
-    >>> [layout.nodes[name][1] for name in ("a", "b", "c")]
-    [0.0, 0.0, 1.0]
-    """
+    """Place the nodes of a graph so that every edge leads down; nodes without edges stand below in rows apart."""
     layer = _layers(dag)
     paths = {edge: _path(edge, layer) for edge in dag.edges}
     links = [link for path in paths.values() for link in itertools.pairwise(path)]
@@ -127,13 +111,7 @@ def _crossings(rows: list[list[Item]], below: dict[Item, list[Item]]) -> int:
 
 
 def _inversions(values: list[int]) -> int:
-    """Pairs of which the first is larger, of n whole numbers from 0, by a Fenwick tree: n log n steps.
-
-    Examples
-    --------
-    >>> _inversions([2, 0, 1, 1])
-    3
-    """
+    """Pairs of which the first is larger, of n whole numbers from 0, by a Fenwick tree: n log n steps."""
     size = max(values, default=-1) + 1
     tree = [0] * (size + 1)  # [k]: how many of the values so far lie among the k & -k places that end at place k - 1
     total = 0

@@ -23,7 +23,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import check_prob
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.plots.columns import Which, read_column
 from doxa.plots.style import BLACK, BLUE, GREY, RED, Look, axes_or_new, chain_look, name_axes, quiet_legend
 
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from doxa.structure.posterior.structure_posterior import StructurePosterior
-
-__all__ = [
-    "plot_consensus",
-    "plot_edge_probabilities",
-    "plot_n_edges",
-    "plot_ranks",
-    "plot_running_means",
-    "plot_traces",
-]
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "GREEN",
-    "GREY",
-    "LAW_LOOKS",
-    "LOOKS",
-    "ORANGE",
-    "PINK",
-    "RED",
-    "SKY",
-    "Look",
-    "legend_below",
-    "panels",
-    "save_png",
-]
-
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 BLACK, GREY = "#000000", "#888888"
 

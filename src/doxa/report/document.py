@@ -22,18 +22,6 @@ from typing import Any, NamedTuple
 from doxa.errors import DoxaError
 from doxa.report.numbers import json_block
 
-__all__ = [
-    "LAYOUTS",
-    "AssetsMissingError",
-    "Layout",
-    "Library",
-    "document",
-    "filled",
-    "hash_source",
-    "libraries",
-    "own_text",
-]
-
 _FETCH = "python scripts/fetch_page_assets.py"
 
 
@@ -58,13 +46,7 @@ def own_text(name: str) -> str:
 
 @cache
 def libraries() -> tuple[Library, ...]:
-    """Cytoscape.js and uPlot, with their licences.
-
-    Raises
-    ------
-    AssetsMissingError
-        If they were not fetched.
-    """
+    """Cytoscape.js and uPlot, with their licences."""
     folder = files("doxa.report") / "assets" / "vendor"
     found = []
     try:
@@ -166,19 +148,7 @@ _STYLE_MARKS = {
 
 
 def document(data: dict[str, Any]) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    data : dict
-        What the page shows, see `doxa.report.writing`; ``kind`` is a key of `LAYOUTS`, and ``title`` the title of the
-        window, too.
-
-    Raises
-    ------
-    AssetsMissingError
-        If the page needs libraries that were not fetched.
-    """
+    """The whole page of ``data`` (see `doxa.report.writing`), whose ``kind`` is a key of `LAYOUTS`."""
     layout = LAYOUTS[data["kind"]]
     bundled = [library for library in libraries() if library.name in layout.libraries] if layout.libraries else []
     scripts = [library.script for library in bundled] + [_own_script(layout)]
@@ -214,13 +184,7 @@ def filled(name: str, parts: Mapping[str, str]) -> str:
 
 
 def hash_source(text: str) -> str:
-    """The source expression that allows an inline script or style of this text.
-
-    Examples
-    --------
-    >>> hash_source("")
-    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-    """
+    """The source expression that allows an inline script or style of this text."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = [
-    "MOST_CELLS",
-    "MOST_EDGES",
-    "MOST_SAMPLES",
-    "NOT_DRAWN",
-    "Places",
-    "bend",
-    "by_rank",
-    "family_tables",
-    "graphs",
-    "places",
-]
-
 MOST_CELLS = 4000  # entries of the tables of all nodes together
 _MOST_OF_ONE = 300  # entries of one table
 _MOST_TABLES = 2  # of a node
@@ -50,19 +37,11 @@ NOT_DRAWN = "no network that was drawn has these parents"
 
 
 def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
-    """Of every node, tables of its most probable parent sets, as far as there is room.
+    """Of every node, tables of its most probable parent sets, as far as there is room; ``sets`` has the most probable
+    first.
 
-    Parameters
-    ----------
-    draws : NetworkDraws
-    sets : list
-        Parent sets of every node, most probable first.
-
-    Returns
-    -------
-    list
-        Of each node, tables with ``parents``, ``given`` (states of the parents, one list a row), ``cases``, ``mean``,
-        ``low`` and ``high`` (a list a row), or ``why`` there is none.
+    A table has ``parents``, ``given`` (states of the parents, one list a row), ``cases``, ``mean``, ``low`` and
+    ``high`` (a list a row), or ``why`` there is none.
     """
     found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
     room = MOST_CELLS
@@ -82,8 +61,6 @@ def family_tables(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list
 def by_rank(sets: list[list[dict[str, Any]]], most: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Nodes with their parent sets, ``most`` of each: the best set of every node before the second of any.
 
-    Examples
-    --------
     >>> list(by_rank([[{"parents": [1]}, {"parents": []}], [{"parents": []}]], 2))
     [(0, (1,)), (1, ()), (0, ())]
     """
@@ -137,13 +114,7 @@ def places(posterior: StructurePosterior) -> Places:
 
 
 def bend(start: Point, end: Point, points: tuple[Point, ...]) -> list[list[float]]:
-    """Bends of an edge as [share of the way, distance to the side], which move along with its ends.
-
-    Examples
-    --------
-    >>> bend((0.0, 0.0), (0.0, 10.0), ((4.0, 5.0),))
-    [[0.5, -4.0]]
-    """
+    """Bends of an edge as [share of the way, distance to the side], which move along with its ends."""
     along = (end[0] - start[0], end[1] - start[1])
     length = math.hypot(*along)
     found = []

@@ -39,14 +39,7 @@ class Made(NamedTuple):
 
 
 class PageMaker:
-    """Makes pages of a run file, one at a time, in a process that begins with the first, or with `start`.
-
-    Parameters
-    ----------
-    run : Path
-    table : Path, optional
-        The table of the run, if it has moved.
-    """
+    """Makes pages of a run file, one at a time, in a process that begins with the first, or with `start`."""
 
     def __init__(self, run: Path, table: Path | None = None) -> None:
         self._words = [str(run.absolute()), "" if table is None else str(table.absolute())]

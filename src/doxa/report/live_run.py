@@ -1,50 +1,42 @@
-"""A run that goes on, as its file shows it: how far it is, and the newest page of it.
+"""The live view: a run that goes on, as its file shows it, on a small server on this machine's loopback address.
 
-The file is only read.  Pages are made when somebody looks, one at a time, and so seldom that they cost the run little.
-Who makes them is `doxa.report.live_maker`; who asks, and how that is answered, is `doxa.report.live_server`'s.
+The file is only read, and so is the sidecar of its lease; the lock itself is not asked: to ask is to hold it for a
+moment, in which a writer that begins would be refused.  Pages are made when somebody looks, one at a time, and so
+seldom that they cost the run little (`doxa.report.live_maker`).  A page is the report, left as it is, and a bar that
+says how far the run is and loads newer pages; the report's policy, which allows nothing from anywhere, gets the hashes
+of the bar's own script and style, and leave to ask the address that the page came from.
 
-Who writes a run file: what the sidecar of its lease says, which is not touched.
-
-The lock itself is not asked: to ask is to hold it for a moment, in which a writer that begins would be refused.
-
-The page of a run that goes on: the report, and a bar that says how far the run is and loads newer pages.
-
-The report is left as it is.  Its policy, which allows nothing from anywhere, gets the hashes of the bar's own script
-and style, and leave to ask the address that the page came from.
-
-How far a run is, in words for the live view.
+Only this machine can reach the server (it is bound to 127.0.0.1), and only who knows the address, which has a random
+token in its path.  A request that names another host is refused, so no page of the web can reach it by a name of its
+own that it points here (DNS rebinding).  It answers GET for two addresses, the page and its status, and has no files to
+give.
 """
 
 from __future__ import annotations
 
+import hmac
 import html
+import json
+import logging
 import os
 import re
+import secrets
 import socket
+import socketserver
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from doxa.errors import DoxaError
+from doxa.errors import ArgumentError, DoxaError
 from doxa.estimates.store import RunFileError, open_reader, stored_stop
 from doxa.report.document import filled, hash_source, own_text
 from doxa.report.live_maker import PageMaker
 from doxa.text import printable
-
-__all__ = [
-    "SHARE",
-    "LiveRun",
-    "LiveStatus",
-    "Progress",
-    "Writer",
-    "gone_text",
-    "live_page",
-    "progress_text",
-    "waiting_page",
-    "writer_of",
-]
 
 _COMMANDS = {"structure": "learn", "parameters": "fit"}
 
@@ -63,15 +55,7 @@ class Progress(NamedTuple):
 
 
 def progress_text(progress: Progress, path: Path, now: float | None = None) -> str:
-    """One or two sentences; ``now`` is the time in seconds since 1970.
-
-    Examples
-    --------
-    >>> print(progress_text(Progress("running", chains=4, draws=1200, planned=4000, since=0.0), Path("r.doxa"), 35.0))
-    Running: 1200 draws of 4000 of each of 4 chains, 35 s so far, not finished.
-    >>> print(progress_text(Progress("warm-up", since=0.0), Path("r.doxa"), now=150.0))
-    In the warm-up or before it, 2 min 30 s so far; no draws are kept yet. The page comes with the first that are.
-    """
+    """One or two sentences; ``now`` is the time in seconds since 1970."""
     now = time.time() if now is None else now
     sofar = "" if progress.since is None else f", {_time_text(max(0.0, now - progress.since))} so far"
     of_plan = "" if progress.planned is None else f" of {progress.planned}"
@@ -105,8 +89,6 @@ def gone_text(path: Path) -> str:
 def _time_text(seconds: float) -> str:
     """Seconds, minutes or hours.
 
-    Examples
-    --------
     >>> _time_text(59.4), _time_text(3599.0), _time_text(7300.0)
     ('59 s', '59 min 59 s', '2 h 1 min')
     """
@@ -119,18 +101,9 @@ def _time_text(seconds: float) -> str:
 
 
 def live_page(report: str, number: int, draws: int, gone: str) -> str:
-    """A report with the bar.
+    """A report with the bar: page ``number`` (a larger one is newer), which shows so many ``draws`` of each chain.
 
-    Parameters
-    ----------
-    report : str
-        As `doxa.report.writing.page_text` makes it.
-    number : int
-        Of the page, from 1: a page with a larger number is newer.
-    draws : int
-        Of each chain, that the page shows.
-    gone : str
-        What to say when nobody answers any more.
+    ``gone`` is what to say when nobody answers any more.
     """
     script, style = own_text("live.js"), own_text("live.css")
     page = _once(report, "default-src 'none'; ", "default-src 'none'; connect-src 'self'; ")
@@ -197,13 +170,7 @@ class Writer(NamedTuple):
 
 
 def writer_of(path: Path) -> Writer:
-    """The process that writes a run file, by the sidecar of its lease (`doxa.estimates.store.lease`).
-
-    Examples
-    --------
-    >>> writer_of(Path("no such run.doxa"))
-    Writer(alive=False, since=None)
-    """
+    """The process that writes a run file, by the sidecar of its lease (`doxa.estimates.store.lease`)."""
     real = path.resolve()
     sidecar = real.with_name(real.name + ".lock")
     try:
@@ -243,16 +210,9 @@ class LiveStatus(NamedTuple):
 
 
 class LiveRun:
-    """A run file that may be growing.
+    """A run file that may be growing, or not be there yet; its ``table``, if it has moved.
 
-    Parameters
-    ----------
-    path : path
-        It need not exist yet.
-    table : path, optional
-        The table of a run over graphs, if it has moved.
-    share : float, default=0.04
-        Most of the processor time of the run that may go into pages, the first one apart.
+    ``share`` is the most of the processor time of the run that may go into pages, the first one apart.
     """
 
     def __init__(self, path: str | os.PathLike[str], table: Path | None = None, share: float = SHARE) -> None:
@@ -363,3 +323,104 @@ def _read(path: Path) -> Progress:
             warmup=reader.n_warmup_steps // header.thin,
             stop=None if stop is None else stop.text,
         )
+
+
+_log = logging.getLogger("doxa")
+_ADDRESS = "127.0.0.1"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",  # what a policy inside the page cannot say
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_TEXT, _HTML, _JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json; charset=utf-8"
+
+
+@contextmanager
+def serving(run: LiveRun, port: int = 0) -> Iterator[str]:
+    """Serve the pages of a run at the address yielded, in threads, until the end of the ``with``; then the run is
+    closed.
+
+    The port 0 is one that is free.
+    """
+    try:
+        server = _Server(run, port)
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(
+            f"the live view cannot be served on port {port}: {getattr(error, 'strerror', None) or error}; give another "
+            "port, or leave it out for one that is free"
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="doxa live view", daemon=True)
+    thread.start()
+    try:
+        yield server.address
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+        run.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, run: LiveRun, port: int) -> None:
+        self.run = run
+        self.path = f"/{secrets.token_urlsafe(24)}/"
+        super().__init__((_ADDRESS, port), _Handler)
+        self.hosts = {f"{name}:{self.server_port}" for name in (_ADDRESS, "localhost")}
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer's own asks the network for this machine's name
+        self.server_name, self.server_port = _ADDRESS, self.server_address[1]
+
+    @property
+    def address(self) -> str:
+        return f"http://{_ADDRESS}:{self.server_port}{self.path}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
+        error = sys.exception()
+        if not isinstance(error, OSError):  # which is a browser that has left
+            _log.warning("the live view failed to answer: %s", printable(f"{type(error).__name__}: {error}"))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 10.0  # seconds that a request may take to arrive
+    server_version, sys_version = "doxa", ""
+
+    def do_GET(self) -> None:
+        if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
+            self._answer(403, _TEXT, "This address answers to 127.0.0.1 and localhost alone.\n")
+        elif self._asks_for(self.server.path):
+            self._answer(200, _HTML, self.server.run.page())
+        elif self._asks_for(f"{self.server.path}status"):
+            self._answer(200, _JSON, json.dumps(self.server.run.status().to_json()))
+        else:
+            self._answer(404, _TEXT, "There is nothing here.\n")
+
+    def _asks_for(self, path: str) -> bool:
+        return hmac.compare_digest(self.path.encode("utf-8", "replace"), path.encode())
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
+        """What is no GET, or no HTTP; nothing of the request is repeated."""
+        self.close_connection = True
+        if code == 501:
+            self._answer(405, _TEXT, "Only GET is answered.\n", {"Allow": "GET"})
+        else:
+            self._answer(code, _TEXT, "This is not a request that is answered.\n")
+
+    def _answer(self, code: int, kind: str, text: str, more: dict[str, str] | None = None) -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(code)
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), **_HEADERS, **(more or {})}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ARG002
+        return

@@ -22,18 +22,6 @@ from doxa.text import printable
 if TYPE_CHECKING:
     from doxa.estimates.verdict import Verdict
 
-__all__ = [
-    "DIGITS",
-    "LEVELS",
-    "closing_facts",
-    "decimals",
-    "json_block",
-    "packed",
-    "significant",
-    "unpacked",
-    "verdict_box",
-]
-
 _NEXT = {
     True: "Nothing need be done; look at the Monte Carlo errors of the numbers that you use.",
     False: "Do not rely on the numbers of this page yet.",
@@ -78,13 +66,7 @@ LEVELS = len(DIGITS) ** 2 - 1  # steps from the lowest to the highest number; a 
 
 
 def packed(values: NDArray[Any], low: float, high: float) -> str:
-    """Two characters for each number from ``low`` to ``high``, rounded to 1/4095 of the way; others are cut to it.
-
-    Examples
-    --------
-    >>> packed(np.array([0.0, 0.5, 1.0]), 0.0, 1.0)
-    'AAgA__'
-    """
+    """Two characters for each number from ``low`` to ``high``, rounded to 1/4095 of the way; others are cut to it."""
     share = (
         (np.asarray(values, dtype=np.float64).ravel() - low) / (high - low) if high > low else np.zeros(np.size(values))
     )
@@ -105,24 +87,12 @@ _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", 
 
 
 def decimals(values: Iterable[Any], places: int) -> list[Number]:
-    """Numbers rounded to so many decimals; None for what is not a number, "inf" and "-inf" for infinities.
-
-    Examples
-    --------
-    >>> decimals([0.12345, 2.0, float("nan"), float("inf")], 3)
-    [0.123, 2, None, 'inf']
-    """
+    """Numbers rounded to so many decimals; None for what is not a number, "inf" and "-inf" for infinities."""
     return [_short(value, places) for value in _floats(values)]
 
 
 def significant(values: Iterable[Any], digits: int) -> list[Number]:
-    """Numbers rounded to so many digits that count, otherwise as `decimals`.
-
-    Examples
-    --------
-    >>> significant([0.0012345, 1234.5, 0.0], 2)
-    [0.0012, 1200, 0]
-    """
+    """Numbers rounded to so many digits that count, otherwise as `decimals`."""
     return [
         _short(value, digits - 1 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0)
         for value in _floats(values)
@@ -130,17 +100,8 @@ def significant(values: Iterable[Any], digits: int) -> list[Number]:
 
 
 def json_block(data: Any) -> str:
-    r"""JSON for a script element of HTML: nothing in it can end the element, open a comment or end a line.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite, which JSON has no form for.
-
-    Examples
-    --------
-    >>> json_block({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
+    r"""JSON of finite numbers for a script element of HTML: nothing in it can end the element, open a comment or end a
+    line.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character, escape in _UNSAFE.items():

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
 from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
 from doxa.report.simulation import PairAnswers, simulate_pairs
@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = [
-    "ERROR_STEPS",
-    "MOST_ANSWERS",
-    "MOST_CELLS",
-    "MOST_COEFFICIENTS",
-    "MOST_POINTS",
-    "evidence",
-    "imputed_cells",
-    "inspection",
-    "of_graphs",
-    "pair_answers",
-    "regressions",
-    "run_facts",
-    "verdict",
-]
-
 MOST_COEFFICIENTS = 3000  # of all nodes together
 _MOST_FAMILIES = 2  # of a node
 _MOST_OF_ONE_REGRESSIONS = 40
@@ -69,18 +53,9 @@ _ENDS = (0.025, 0.975)
 def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]] | None:
     """Of every node, its most probable parent sets as logistic regressions; None where all families are tables.
 
-    Parameters
-    ----------
-    draws : NetworkDraws
-    sets : list
-        Parent sets of every node, most probable first.
-
-    Returns
-    -------
-    list or None
-        Of each node, families with ``parents``; posterior ``mean``, ``low`` and ``high`` of the bias and of the
-        coefficient of each parent, counted as -1 and +1; ``share``, the probability that the family is a regression
-        and no table, or None where that was not open.  Families without coefficients have a ``why``.
+    A family has ``parents``; posterior ``mean``, ``low`` and ``high`` of the bias and of the coefficient of each
+    parent, counted as -1 and +1, or ``why`` there are none; ``share``, the probability that it is a regression and no
+    table, or None where that was not open.
     """
     if not draws.prior.has_coefficients:
         return None
@@ -128,12 +103,9 @@ Floats = NDArray[np.float64]
 def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
     """Answers, packed; or ``why`` there are none.
 
-    Returns
-    -------
-    dict
-        ``pairs``: y * n_nodes + x of the pairs of columns, in order; ``seen`` and ``done``: text with three characters
-        for each state of y and each of x, pair after pair, y by y, first P (two digits of base 64, in 1/4000; the
-        largest number for none), then the place of its error among ``steps``.
+    ``pairs``: y * n_nodes + x of the pairs of columns, in order.  ``seen`` and ``done``: text with three characters for
+    each state of y and each of x, pair after pair, y by y, first P (two digits of base 64, in 1/4000; the largest
+    number for none), then the place of its error among ``steps``.
     """
     n_states = sum(draws.n_states)
     if n_states > _MOST_STATES:
@@ -190,14 +162,10 @@ _MOST_OF_ONE = 200  # cells of one column
 
 
 def imputed_cells(draws: NetworkDraws) -> dict[str, Any]:
-    """The missing cells, column by column.
+    """The missing cells, column by column, or ``why`` there are none to show.
 
-    Returns
-    -------
-    dict
-        ``why`` says why there are none to show, though cells are missing.  ``columns`` has an entry for each node:
-        ``n`` missing cells, the first ``rows`` of them (of the source, from 0), ``p``, a list of probabilities for
-        each, and ``mcse``, the largest Monte Carlo error of these.
+    ``columns`` has for each node ``n`` missing cells, the first ``rows`` of them (of the source, from 0), ``p``, a list
+    of probabilities for each, and ``mcse``, the largest Monte Carlo error of these.
     """
     completed = draws.completed
     if not completed.table.n_missing:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.estimates.ranks import rank_shares
+from doxa.estimates.gelman_rubin import rank_shares
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.kernels.student import Student
 from doxa.report.fit_method import fit_method
@@ -33,47 +33,13 @@ if TYPE_CHECKING:
 
     from doxa.parameters.posterior import ParameterPosterior
 
-__all__ = [
-    "BINS",
-    "MOST_DRAWN",
-    "MOST_POINTS",
-    "MOST_TRACES",
-    "coefficients",
-    "fit_evidence",
-    "fit_facts",
-    "histogram_range",
-    "kept_draws",
-    "marginal_density",
-    "of_parameters",
-    "what_counts_as_one",
-]
-
 _DRAWS, _BINS = 40_000, 120  # of an approximation whose marginals have no formula
 
 
 def marginal_density(proposal: Any, column: int, at: Floats, *, probability: bool = False) -> Floats:
-    """Density of one parameter under an approximation.
+    """Density of one ``column`` under an approximation of vectors, at each of some values.
 
-    Parameters
-    ----------
-    proposal : Proposal
-        Of vectors.
-    column : int
-        Of the vector.
-    at : ndarray of float, shape (n,)
-        Values of the parameter.
-    probability : bool, default=False
-        Whether the parameter is a probability, whose logit stands in the vector.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Examples
-    --------
-    >>> from doxa.sampling.gaussian import Gaussian
-    >>> marginal_density(Gaussian.from_covariance([0.0, 1.0], [[4.0, 1.0], [1.0, 1.0]]), 0, np.array([0.0])).round(4)
-    array([0.1995])
+    Where it is a ``probability``, its logit stands in the vector.
     """
     if not probability:
         return _density(proposal, column, at)
@@ -110,12 +76,9 @@ Floats = NDArray[np.float64]
 def coefficients(posterior: ParameterPosterior) -> dict[str, Any]:
     """Columns over all parameters, and ``drawn``: what is drawn of those that are slowest to agree.
 
-    Returns
-    -------
-    dict
-        ``nodes``, and of every parameter ``node``, ``label``, ``places`` (decimals worth showing), ``mean``, ``sd``,
-        ``low``, ``high``, ``mcse``, ``ess``, ``r_hat``.  ``drawn`` maps the place of a parameter among these to its
-        densities and traces; ``steps`` are the draws that the traces show.
+    ``nodes``, and of every parameter ``node``, ``label``, ``places`` (decimals worth showing), ``mean``, ``sd``,
+    ``low``, ``high``, ``mcse``, ``ess``, ``r_hat``.  ``drawn`` maps the place of a parameter among these to its
+    densities and traces; ``steps`` are the draws that the traces show.
     """
     frame = posterior.summary()
     nodes = list(posterior.network.parameters)
@@ -137,13 +100,7 @@ def coefficients(posterior: ParameterPosterior) -> dict[str, Any]:
 
 
 def kept_draws(n_chains: int, n_draws: int, n_parameters: int) -> NDArray[np.intp]:
-    """Draws at even distances that traces show, so that all of them have room.
-
-    Examples
-    --------
-    >>> kept_draws(4, 1000, 3).size, kept_draws(4, 100, 3).size
-    (250, 100)
-    """
+    """Draws at even distances that traces show, so that all of them have room."""
     room = min(_MOST_OF_ONE, MOST_POINTS // max(1, n_parameters))
     most = max(_LEAST_OF_CHAIN, room // n_chains)
     return np.arange(0, n_draws, -(-n_draws // most))
@@ -294,11 +251,8 @@ _MOST_RANKS = 4  # parameters
 def fit_evidence(posterior: ParameterPosterior) -> dict[str, Any]:
     """Log densities of the parts, diagnosed; traces of the slowest; ranks of the parameters with the largest R-hat.
 
-    Returns
-    -------
-    dict
-        ``parts``, each with ``nodes`` and its numbers; ``traces``: of the slowest parts, ``part`` and ``chains``, at
-        the draws ``steps``; ``ranks``: ``parameter`` (its place in the summary) and ``chains``.
+    ``parts``, each with ``nodes`` and its numbers; ``traces``: of the slowest parts, ``part`` and ``chains``, at the
+    draws ``steps``; ``ranks``: ``parameter`` (its place in the summary) and ``chains``.
     """
     parts, traces = [], []
     shown = kept_draws(posterior.n_chains, posterior.n_draws, 1)

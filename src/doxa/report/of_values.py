@@ -34,12 +34,6 @@ def grid_places(answer: Inference) -> dict[str, tuple[int, int]] | None:
     """Row and column of every variable, asked for or observed, if they fill a grid of at least 2 x 2; else None.
 
     They do when all are called ``X{row}_{column}``, with nothing left out and nothing twice, and have the same states.
-
-    Examples
-    --------
-    >>> import doxa
-    >>> grid_places(doxa.infer(doxa.ising_grid(2, 2, coupling=0.5)))["X1_0"]
-    (1, 0)
     """
     if len({tuple(table) for table in answer.values()}) != 1:
         return None
@@ -57,13 +51,10 @@ def grid_places(answer: Inference) -> dict[str, tuple[int, int]] | None:
 def grid(answer: Inference) -> dict[str, Any] | None:
     """Maps of the probability of each state, of two states the second; None where there is no grid.
 
-    Returns
-    -------
-    dict
-        ``rows`` and ``columns`` of the map, ``square``, how many variables wide each of its cells is, and of each
-        state in ``states`` a map in ``p``, packed from 0 to 1.  ``errors`` is a map of the largest Monte Carlo error
-        over these states, packed from 0 to ``largest``; empty where all is exact or errors are not known.  ``given``
-        are cells that were observed, as row * columns + column.
+    ``rows`` and ``columns`` of the map, ``square``, how many variables wide each of its cells is, and of each state in
+    ``states`` a map in ``p``, packed from 0 to 1.  ``errors`` is a map of the largest Monte Carlo error over these
+    states, packed from 0 to ``largest``; empty where all is exact or errors are not known.  ``given`` are cells that
+    were observed, as row * columns + column.
     """
     places = grid_places(answer)
     if places is None:
@@ -124,13 +115,9 @@ _WHAT_NUMBERS_ARE = {
 def marginals(answer: Inference) -> dict[str, Any]:
     """Variables with their states and probabilities; how they were found.
 
-    Returns
-    -------
-    dict
-        ``names``; ``labels``, lists of states; ``states``, of each variable the place of its list among these; and over
-        the states of all variables, one after another: ``p``, and where there are errors ``low``, ``high``, ``mcse``,
-        ``ess``.  Of variables of two states only the second is held (``half``) where there are many; ``left_out`` are
-        the variables that had no room.
+    ``names``; ``labels``, lists of states; ``states``, of each variable the place of its list among these; and over the
+    states of all variables, one after another: ``p``, and where there are errors ``low``, ``high``, ``mcse``, ``ess``.
+    Of variables of two states only the second is held (``half``) where there are many; ``left_out`` had no room.
     """
     half = all(len(table) == 2 for table in answer.tables.values()) and 2 * len(answer) > MOST_STATES
     names: list[str] = []

@@ -45,22 +45,8 @@ class PairAnswers(NamedTuple):
 
 
 def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = _ROWS) -> PairAnswers:
-    """Simulate rows from drawn networks, and count pairs of states.
+    """Simulate about ``rows`` rows from drawn networks, x seen or set, and count pairs of states.
 
-    Parameters
-    ----------
-    draws : NetworkDraws
-    intervene : bool, default=False
-        Whether x is set and not seen.
-    rows : int
-        About how many to simulate.
-
-    Returns
-    -------
-    PairAnswers
-
-    Notes
-    -----
     The same networks give the same numbers: the stream is that of the run.
     """
     n = len(draws.names)

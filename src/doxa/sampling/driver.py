@@ -21,8 +21,15 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Assess, Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.progress import following
-from doxa.sampling.runner import STEPS_PER_BLOCK, Runner, Sampler, is_compiled, run_block
-from doxa.sampling.workers import run_in_parallel, single_threaded_products
+from doxa.sampling.runner import (
+    STEPS_PER_BLOCK,
+    Runner,
+    Sampler,
+    is_compiled,
+    run_block,
+    run_in_parallel,
+    single_threaded_products,
+)
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter

@@ -1,16 +1,19 @@
-"""`Runner`: all chains of one run, moved on in rounds, with the draws that they keep.
+"""`Runner`: all chains of one run, moved on in rounds, with the draws that they keep, on as many workers as there are.
 
-The runner knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  How
-many workers there are and where they run is the business of `doxa.sampling.workers`.
+The runner knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  One
+block of every chain runs at a time: on threads, processes or machines, by joblib.  Matrix products run on one thread
+each: chains already keep the cores busy, and a product that is shared out between threads may round differently, so
+that draws would depend on how many there are.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,9 +23,44 @@ from doxa.estimates import store as run_store
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
-from doxa.sampling.workers import single_threaded_products
 
-__all__ = ["STEPS_PER_BLOCK", "Runner", "Sampler", "is_compiled", "run_block"]
+
+@contextmanager
+def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) -> Iterator[Callable[..., list[Any]]]:
+    """A function that runs one block of every chain, on as many workers as asked for."""
+    from joblib import Parallel, cpu_count, delayed
+
+    n_jobs = min(chains, workers or cpu_count())
+    if workers is None and _joblib_is_configured():
+        n_jobs = None
+    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
+
+        def run_all(sampler: Any, runner: Iterable[Any], n_steps: int) -> list[Any]:
+            return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in runner))
+
+        yield run_all
+
+
+def single_threaded_products() -> AbstractContextManager[Any]:
+    """A context in which matrix products of this process run on one thread."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # takes some milliseconds to look at the libraries that are loaded
+
+
+def _joblib_is_configured() -> bool:
+    """Whether an active ``joblib.parallel_config`` says anything (perhaps ``n_jobs=1``)."""
+    from joblib import parallel
+
+    with parallel.parallel_config() as config:  # adds nothing, and gives what is active
+        return bool(config != parallel.default_parallel_config)
+
 
 State = TypeVar("State")
 Draws = dict[str, NDArray[Any]]

@@ -9,10 +9,9 @@ except ImportError as error:
         "doxa.sklearn needs the package scikit-learn, 1.6 or later: pip install 'doxa[sklearn]'"
     ) from error
 
-from doxa.sklearn.bayesian_logistic import BayesianLogisticRegression
 from doxa.sklearn.belief_network import BeliefNetworkClassifier
 from doxa.sklearn.factor_analysis import BinaryFactorAnalysis
-from doxa.sklearn.variational_logistic import VariationalLogisticRegression
+from doxa.sklearn.logistic import BayesianLogisticRegression, VariationalLogisticRegression
 
 __all__ = [
     "BayesianLogisticRegression",

@@ -28,17 +28,8 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CategoryColumn:
-    """A feature whose values are states.
-
-    Attributes
-    ----------
-    name : str
-    labels : tuple of str
-        All different, in the order of the codes.
-    codes : dict
-        The code of each value.
-    numeric : bool
-        Whether values are read as numbers: 1 and 1.0 and "1" are one state.
+    """A feature whose values are states, labels in the order of the codes; ``numeric``: 1 and 1.0 and "1" are one
+    state.
     """
 
     name: str
@@ -66,15 +57,8 @@ class CategoryColumn:
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """A feature that is cut into intervals; the first and the last have no end.
-
-    Attributes
-    ----------
-    name : str
-    labels : tuple of str
-        ``"< 1.5"``, ``"[1.5, 2)"``, ``">= 2"``.
-    cuts : ndarray of float, shape (n_states - 1,)
-        Rising; each belongs to the interval above it.
+    """A feature that is cut into intervals ``"< 1.5"``, ``"[1.5, 2)"``, ``">= 2"`` at rising ``cuts``, each in the one
+    above.
     """
 
     name: str
@@ -102,33 +86,11 @@ def category_flags(X: Any) -> list[bool] | None:
 
 
 def learn_column(name: str, values: Values, counts: Integers, bins: int, is_category: bool) -> CodedColumn:
-    """Learn what the states of a feature are.
+    """Learn what the states of a feature are, of values of any make (None, NaN and ``pandas.NA`` are missing).
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    values : ndarray, shape (n_rows,)
-        Numbers, texts or any objects; None, NaN and ``pandas.NA`` are missing.
-    counts : ndarray of int, shape (n_rows,)
-        How many times each row was seen, at least once.
-    bins : int
-        Most intervals of a feature of numbers.
-    is_category : bool
-        Whether every value is a state, even if all are numbers.
+    ``counts`` is how many times each row was seen, at least once; ``is_category`` makes every value a state, even if
+    all are numbers.  A column is without states where every cell is missing.
 
-    Returns
-    -------
-    CategoryColumn or NumberColumn
-        Without states where every cell is missing.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a number is infinite, a category has more than 1000 states, or a cell cannot be a state.
-
-    Examples
-    --------
     >>> ages = np.array([18.5, 25.0, np.nan, 40.0, 71.0])
     >>> column = learn_column("age", ages, np.ones(5, dtype=np.int64), bins=2, is_category=False)
     >>> column.labels, column.code(np.array([1.0, 40.0, 99.0, np.nan])).tolist()

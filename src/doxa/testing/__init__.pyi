@@ -4,14 +4,14 @@ from doxa.testing.checks import as_transition_matrix as as_transition_matrix
 from doxa.testing.classes import CommunicatingClass as CommunicatingClass
 from doxa.testing.finite_chain import FiniteChain as FiniteChain
 from doxa.testing.metropolis_hastings import Proposal as Proposal
+from doxa.testing.metropolis_hastings import cycle_matrix as cycle_matrix
+from doxa.testing.metropolis_hastings import gibbs_matrix as gibbs_matrix
 from doxa.testing.metropolis_hastings import independence_rate as independence_rate
 from doxa.testing.metropolis_hastings import metropolis_hastings_matrix as metropolis_hastings_matrix
+from doxa.testing.metropolis_hastings import mixture_matrix as mixture_matrix
 from doxa.testing.metropolis_hastings import proposal_matrices as proposal_matrices
 from doxa.testing.residuals import detailed_balance_residual as detailed_balance_residual
 from doxa.testing.residuals import invariance_residual as invariance_residual
 from doxa.testing.residuals import stationary_distribution as stationary_distribution
 from doxa.testing.residuals import total_variation as total_variation
-from doxa.testing.scans import cycle_matrix as cycle_matrix
-from doxa.testing.scans import gibbs_matrix as gibbs_matrix
-from doxa.testing.scans import mixture_matrix as mixture_matrix
 from doxa.testing.simulation import simulated_invariance as simulated_invariance

@@ -22,18 +22,6 @@ from doxa.errors import ArgumentError
 from doxa.testing.checks import Array, as_distribution, as_numbers
 from doxa.testing.classes import CommunicatingClass, LabelledChain, frozen
 
-__all__ = [
-    "FiniteChain",
-    "distances_by_step",
-    "eliminate",
-    "in_balance",
-    "laws_after",
-    "poisson_solution",
-    "sorted_eigenvalues",
-    "stationary_law",
-    "steps_to_mix",
-]
-
 
 def eliminate(matrix: Array) -> tuple[Array, Array]:
     """Watch an irreducible chain only on states 0..k-1, for k = n-1, ..., 1 (Grassmann, Taksar & Heyman 1985).

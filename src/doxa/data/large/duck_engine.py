@@ -46,28 +46,11 @@ class _Cells:
 class DuckEngine:
     """A relation whose columns are c0, c1, ..., and ``place`` if it has an order.
 
-    Missing cells are NULL, or NaN in floats, or one of the texts that mean missing in columns of texts: to look for
-    these in each cell would cost DuckDB more than to group them.
-
-    Parameters
-    ----------
-    relation : DuckDBPyRelation
-        Made by `doxa.data.large.opening`.
-    label : str
-        How messages name the source.
-    names, kinds : sequence of str
-        Of the columns; a kind is DuckDB's type before `cell_of` was applied, ``""`` for an untyped text.
-    missing : sequence of str
-        Texts that are missing cells, in columns of texts and enums.
-    has_order : bool
-        Whether there is a column ``place``.
-    verify : callable
-        Raises if the source has changed since it was opened; called before and after every pass.
-    close : callable
-        Lets go of what was opened for it.
-    stream : callable, optional
-        Given two projections, one of the other, gives the columns of the outer one, some rows at a time: where there
-        is one, blocks are counted as rows stream by.
+    Missing cells are NULL, or NaN in floats, or one of the texts ``missing`` in columns of texts: to look for these in
+    each cell would cost DuckDB more than to group them.  A kind is DuckDB's type before `cell_of` was applied, ``""``
+    for an untyped text.  ``verify`` raises if the source has changed; it is called before and after every pass.
+    ``stream``, where there is one, gives the columns of the outer of two projections some rows at a time, and blocks
+    are counted as rows stream by.
     """
 
     def __init__(
@@ -201,7 +184,7 @@ class DuckEngine:
         placed = [tuple(at[j] for j in block) for block in blocks]
         if self._stream is None or any(math.prod(radices[list(b)].tolist()) > self.cells_a_pass for b in placed):
             return self.group(blocks, most)
-        from doxa.data.large.tally import Tally  # compiled on import
+        from doxa.data.large.blocks import Tally  # compiled on import
 
         tally = Tally(placed, radices, has_missing)
         cells = ", ".join(f"{self._cell(j)} AS c{j}" for j in named)

@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 from doxa.data.coding import Column
 from doxa.errors import DoxaError
 
-__all__ = [
-    "MANY_VALUES",
-    "Cells",
-    "Coding",
-    "Engine",
-    "Groups",
-    "Seen",
-    "SourceError",
-    "changed",
-    "failures",
-    "rank",
-    "unseen",
-]
-
 _MAX_SAID = 300  # characters of what an engine says
 
 
@@ -63,10 +49,8 @@ MANY_VALUES = 4096  # a column with more distinct values is no category, and the
 
 @dataclass(frozen=True)
 class Seen:
-    """A column after the first passes.
-
-    ``column`` is described by its distinct values in place of its rows: ``codes()`` has an entry for each of them, and
-    none where there are too many to fetch.
+    """A column after the first passes, ``column`` by its distinct values; no ``codes()`` where they are too many to
+    fetch.
     """
 
     column: Column
@@ -139,13 +123,7 @@ def unseen(codes: NDArray[Any]) -> bool:
 
 
 def rank(values: NDArray[np.float64], counts: NDArray[np.int64], ranks: Sequence[int]) -> NDArray[np.float64]:
-    """Return the k-th smallest, from 0, of values that occur ``counts`` times.
-
-    Examples
-    --------
-    >>> rank(np.array([7.0, 2.0]), np.array([1, 3]), [0, 2, 3]).tolist()
-    [2.0, 2.0, 7.0]
-    """
+    """Return the k-th smallest, from 0, of values that occur ``counts`` times."""
     order = np.argsort(values)
     ends = np.cumsum(counts[order])
     found: NDArray[np.float64] = values[order][np.searchsorted(ends, ranks, side="right")]

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from doxa.data.large.blocks import members_of
-from doxa.data.large.sets import SetCounts
-from doxa.data.large.table import OutOfCoreTable
+from doxa.data.large.table import OutOfCoreTable, SetCounts
 from doxa.errors import FileError
 
 __all__ = ["KeptCounts", "Known", "table_of"]
@@ -42,15 +41,7 @@ class Known(NamedTuple):
 
 
 class KeptCounts:
-    """Counts by sets of columns given as bits.
-
-    Parameters
-    ----------
-    known : Known
-        Of the source; a file made of another one is refused.
-    path : path, optional
-        The file, made when there is something to keep.
-    """
+    """Counts by sets of columns as bits, kept in a file made when needed; one made of another source is refused."""
 
     def __init__(self, known: Known, path: str | os.PathLike[str] | None) -> None:
         self._known, self._path = known.to_json(), None if path is None else Path(path)
@@ -86,13 +77,7 @@ class KeptCounts:
 
 
 def table_of(path: str | os.PathLike[str], sets: Iterable[tuple[int, ...]]) -> OutOfCoreTable:
-    """The table of counts of some sets of columns, rising, that a file holds.
-
-    Raises
-    ------
-    FileError
-        If the file is none of ours, or does not hold all of them.
-    """
+    """The table of counts of some sets of columns, rising, that a file of ours holds, or raise `FileError`."""
     known, found = _read(Path(path))
     wanted = [sum(1 << j for j in members) for members in sets]
     lacking = sum(columns not in found for columns in wanted)

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from doxa.data.coding import NUMBER, Column
 from doxa.data.large.blocks import cover, members_of
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
-from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, streaming
-from doxa.data.large.lazy_dask import count_partitions, describe_partitions
+from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, count_partitions, describe_partitions, streaming
 from doxa.data.options import LEAVE_OUT
 from doxa.data.series import series_column
 from doxa.errors import TableError
@@ -50,7 +49,7 @@ def count_in_spark(
     radices: NDArray[np.int64],
     has_missing: NDArray[np.bool_],
 ) -> tuple[list[Cells], int, int]:
-    """Count blocks of columns; parameters and results as `doxa.data.large.lazy_dask.count_partitions`."""
+    """Count blocks of columns; parameters and results as `doxa.data.large.lazy_counts.count_partitions`."""
     import narwhals.stable.v2 as nw
 
     maps = [None if one is None else dict(one) for one in codes_of]
@@ -189,20 +188,7 @@ _COUNT = "doxa n"
 
 
 class LazyEngine:
-    """A lazy frame of Narwhals; see `doxa.data.large.engine`.
-
-    Parameters
-    ----------
-    frame : LazyFrame
-    label : str
-        How messages name the source.
-    names : sequence of str
-        Of the columns.
-    missing : sequence of str
-        Texts that are missing cells.
-    own : sequence of str, optional
-        Names of the columns in the frame, if they are others.
-    """
+    """A lazy frame of Narwhals, whose columns may have other names there (``own``); see `doxa.data.large.engine`."""
 
     has_order = False
 
@@ -237,8 +223,7 @@ class LazyEngine:
         """Count the rows, and fetch the values of every column with their counts, of many columns in one pass.
 
         Dask takes one pass.  Elsewhere how many columns go together is guessed from the first rows.  Distinct values
-        are not asked for: Polars reads whole columns into memory for that, 1.9 GB of twelve short texts in 10 million
-        rows, where groups take 0.1 GB.
+        are not asked for: Polars reads whole columns into memory for that, 1.9 GB where groups take 0.1 GB.
         """
         with failures(self.label, "its columns were described"):  # some engines refuse names before they are asked
             return self._described()

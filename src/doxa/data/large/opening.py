@@ -1,4 +1,4 @@
-"""`open_source`: files, relations and lazy frames, made ready to be counted where they are."""
+"""`open_source`: files, relations and lazy frames, made ready to be counted where they are; `read_or_open`: or read."""
 
 from __future__ import annotations
 
@@ -12,25 +12,79 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.duck import database, literal, unglobbed
+from doxa.data.duck import database, is_large, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.engine import changed, failures
 from doxa.data.large.source import OutOfCoreSource
-from doxa.data.layout import Layout, read_layout
+from doxa.data.layout import Layout, cells_of_text, read_layout
 from doxa.data.number import marks_of
-from doxa.data.options import check_bins, check_columns, check_missing
-from doxa.data.parquet import NUMBER_TYPES, cell_of, parquet_columns, refuse_type
-from doxa.data.paths import check_opens, is_parquet
+from doxa.data.options import check_bins, check_columns, check_missing, check_opens, is_parquet
+from doxa.data.parquet import NUMBER_TYPES, cell_of, n_parquet_rows, parquet_columns, refuse_type
+from doxa.data.read import read_table
 from doxa.data.series import frame_names
-from doxa.data.text_cells import cells_of_text
+from doxa.data.table import Table
 from doxa.errors import ArgumentTypeError, TableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
+__all__ = ["open_lazy", "open_parquet", "open_relation", "open_source", "open_text", "read_or_open"]
+
+
+def read_or_open(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    missing: str | Sequence[str] | None = None,
+    bins: int | Mapping[str, int] | None = None,
+    keep: str | os.PathLike[str] | None = None,
+) -> Table | OutOfCoreSource:
+    """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold; then it is to be
+    closed.
+    """
+    if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
+        return read_table(source, columns=columns, missing=missing, bins=bins)
+    from doxa.data.large.opening import open_source
+    from doxa.data.large.source import OutOfCoreSource
+
+    if isinstance(source, OutOfCoreSource):
+        found = source.try_table()
+        return source if found is None else found  # with the file that it was opened with
+    with ExitStack() as held:
+        opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
+        found = opened.try_table()
+        if found is not None:
+            return found
+        if keep is not None:
+            opened.keep_in(keep)
+        held.pop_all()
+    return opened
+
+
+def _may_be_large(source: Any, n_columns: int) -> bool:
+    """Whether a source is open or lazy, or a file that `doxa.read_table` would count where it is; 0 columns are all."""
+    if not isinstance(source, str | os.PathLike):
+        import narwhals.stable.v2 as nw
+
+        is_open = hasattr(source, "try_table")  # a `OutOfCoreSource`, whose module is imported when one is made
+        return is_open or isinstance(nw.from_native(source, pass_through=True), nw.LazyFrame)
+    path = Path(source)
+    check_opens(path)
+    if is_parquet(path):
+        with database() as (connection, _):
+            names, _, _ = parquet_columns(connection, path, f"read_parquet({literal(unglobbed(path))})")
+            n_rows = n_parquet_rows(connection, path)
+        return is_large(n_rows, n_columns or len(names))
+    is_packed = path.suffix.lower() == ".gz"
+    n_bytes = path.stat().st_size * (1032 if is_packed else 1)  # deflate makes nothing smaller than that
+    if not is_large(n_bytes, 1):  # a cell takes a byte or more, its delimiter
+        return False
+    layout = read_layout(path)
+    return is_large(layout.scan.n_rows, n_columns or len(layout.names))
+
+
 Stream = Callable[[str, str], Iterator[Mapping[str, NDArray[Any]]]]
 
-__all__ = ["open_lazy", "open_parquet", "open_relation", "open_source", "open_text"]
 
 _WIDE = {"HUGEINT": "DECIMAL", "UHUGEINT": "DECIMAL"}  # what sum() gives; NumPy has no such integers
 _VECTORS = 64  # of 2048 rows, at a time
@@ -56,44 +110,15 @@ def open_source(
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
 ) -> OutOfCoreSource:
-    """Open a table that is counted where it lives, whatever its size.
+    """Open a table that is counted where it lives, whatever its size: to be closed, or used in a ``with`` statement.
 
-    Parameters
-    ----------
-    source : path, DuckDB relation, or lazy frame
-        A delimited text or Parquet file; what ``connection.sql(...)`` of DuckDB returns; or a lazy frame that Narwhals
-        knows (Polars, Dask, PySpark, Ibis).  A delimited text is first copied, as Parquet, into a temporary folder.
-    columns, missing, bins
-        As for `doxa.read_table`, whose rules for states are followed.
-    keep : path, optional
-        Keep counted sets in this file, so that another process goes on from them.
+    ``source`` is a delimited text or Parquet file, what ``connection.sql(...)`` of DuckDB returns, or a lazy frame that
+    Narwhals knows (Polars, Dask, PySpark, Ibis); the other options are those of `doxa.read_table`, whose rules for
+    states are followed.  Counted sets are kept in the file ``keep``, so that another process goes on from them.
 
-    Returns
-    -------
-    OutOfCoreSource
-        To be closed, or used in a ``with`` statement.
-
-    Raises
-    ------
-    TableError
-        If the table cannot be read as it stands.
-    SourceError
-        If the source fails or changes while its columns are described.
-
-    Notes
-    -----
-    Files are counted by a DuckDB of our own, with 2 GB of memory and a temporary folder beyond them.  A relation is
-    counted by the connection that it belongs to, under the settings made there (``SET memory_limit = '2GB'``); nothing
-    is created in that database.
-
-    Examples
-    --------
-    >>> import duckdb
-    >>> with duckdb.connect() as connection:
-    ...     rows = connection.sql("SELECT CASE WHEN i % 3 = 0 THEN 'yes' ELSE 'no' END AS smokes FROM range(9) AS r(i)")
-    ...     with open_source(rows) as counted:
-    ...         print(counted, counted.table().counts.tolist())
-    OutOfCoreSource(9 rows x 1 column, no missing cells) [6, 3]
+    A delimited text is first copied, as Parquet, into a temporary folder.  Files are counted by a DuckDB of our own,
+    with 2 GB of memory and a temporary folder beyond them.  A relation is counted by the connection that it belongs to,
+    under the settings made there (``SET memory_limit = '2GB'``); nothing is created in that database.
     """
     tokens = check_missing(missing)
     if isinstance(source, str | os.PathLike):

@@ -30,8 +30,7 @@ from doxa.data.coding import Column, code_table
 from doxa.data.large.blocks import Block, cover, members_of
 from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, SourceError, changed, unseen
 from doxa.data.large.kept import KeptCounts, Known
-from doxa.data.large.sets import SetCounts, count_subset
-from doxa.data.large.table import OutOfCoreTable
+from doxa.data.large.table import OutOfCoreTable, SetCounts, count_subset
 from doxa.data.options import near
 from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
@@ -44,24 +43,7 @@ _KEPT = 2**20  # cells of a sum that is held for others to start from
 
 
 class Marginals:
-    """Counts of the subsets of a block.
-
-    Parameters
-    ----------
-    found : Groups or Cells
-        Of the block.
-    members : sequence of int
-        The columns of the block, rising.
-    n_states : ndarray of int64, shape (n_columns of the table,)
-        Number of states of every column.
-
-    Examples
-    --------
-    >>> groups = Groups(np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int16), np.array([4, 1, 7]), None)
-    >>> one = Marginals(groups, [2, 5], np.full(6, 2)).of(0b000100)
-    >>> one.columns, one.codes.tolist(), one.counts.tolist()
-    ((2,), [[0], [1]], [4, 8])
-    """
+    """Counts of the subsets of a block, whose columns ``members`` rise; ``n_states`` are those of all columns."""
 
     def __init__(self, found: Groups | Cells, members: Sequence[int], n_states: NDArray[np.int64]) -> None:
         self._members, self._n_states, self._groups = tuple(members), n_states, found
@@ -174,19 +156,9 @@ _MOST_DISTINCT = 2**23  # rows of a table that is held in memory: 270 MB for twe
 
 
 class OutOfCoreSource:
-    """A table that is counted where it lives; made by `open_source`.
+    """A table that is counted where it lives; made by `open_source`.  States are those that `doxa.read_table` would
+    find.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the columns.
-    states : tuple of tuple of str
-        Labels of the states of each column, in the order of their codes; those that `doxa.read_table` would find.
-    n_rows : int
-        Number of rows.
-
-    Notes
-    -----
     A failure of the source, or a change of it that shows, is a `SourceError`; what was counted before it is kept, and
     asking again goes on from there.
     """
@@ -229,31 +201,16 @@ class OutOfCoreSource:
         """SHA-256 of what is known without counting sets, in hexadecimal: not of the cells.
 
         Names, states, numbers of rows and missing cells, and how often each state occurs (not of columns that are cut
-        into bins).  A source that changes and keeps all of these looks the same.  The digest of `counted_table` covers
-        all counts that scores are made of.
+        into bins).  The digest of `counted_table` covers all counts that scores are made of.
         """
         return hashlib.sha256(self._known.to_json().encode("ascii")).hexdigest()
 
     def table(self, most_distinct: int = _MOST_DISTINCT) -> Table:
-        """The distinct rows with their counts, in one pass: all that learning needs.
+        """The distinct rows with their counts, in one pass: all that learning needs; at most ``most_distinct`` are
+        held.
 
-        Parameters
-        ----------
-        most_distinct : int, default=2**23
-            How many distinct rows may be held in memory.
-
-        Returns
-        -------
-        Table
-            Without the order of the rows.  Its distinct rows are in order of first occurrence where the source is a
-            file, so that it has the digest of the table read whole; otherwise they rise.
-
-        Raises
-        ------
-        TableError
-            If there are more distinct rows.
-        SourceError
-            If the source fails or has changed.
+        They are in order of first occurrence where the source is a file, so that the table has the digest of the table
+        read whole; otherwise they rise.
         """
         found = self.try_table(most_distinct)
         if found is None:
@@ -289,40 +246,18 @@ class OutOfCoreSource:
         return OutOfCoreTable(self.names, self.states, self.n_rows, self.count_sets(sets))
 
     def keep_in(self, path: str | os.PathLike[str]) -> None:
-        """Keep counted sets in a file from now on; what it holds of this source is not counted again.
-
-        Raises
-        ------
-        FileError
-            If the file holds counts of another source, or is none of ours.
-        """
+        """Keep counted sets in a file of ours from now on; what it holds of this source is not counted again."""
         with self._lock:
             self._kept = KeptCounts(self._known, path)
 
     def count_sets(
         self, sets: Iterable[Sequence[str] | Sequence[int]], *, cells_a_pass: int | None = None
     ) -> list[SetCounts]:
-        """Count sets of columns, many in one pass; each is counted once, and kept.
+        """Count sets of columns (names or positions), many in one pass, in the order asked; each is counted once, and
+        kept.
 
-        Parameters
-        ----------
-        sets : iterable of sequences of names or of positions
-            Sets of columns, in any order, the empty set included.
-        cells_a_pass : int, optional
-            Bound on the cells that one pass has to hold; a set that may have more has a pass of its own.  When left
-            out, 2**25 for files, at 8 bytes each, and 2**20 where an engine groups rows, at some 100 bytes each.
-
-        Returns
-        -------
-        list of SetCounts
-            In the order asked; columns within a set rise.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If a column is unknown or is in a set twice.
-        SourceError
-            If the source fails or has changed; it says how many sets are kept.
+        ``cells_a_pass`` bounds the cells that one pass has to hold; a set that may have more has a pass of its own.
+        When left out, 2**25 for files, at 8 bytes each, and 2**20 where an engine groups rows, at some 100 bytes each.
         """
         asked = [self._as_bits(columns) for columns in sets]
         with self._lock:

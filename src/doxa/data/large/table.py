@@ -1,4 +1,4 @@
-"""`OutOfCoreTable`: a table of which the counts of some sets of columns are held, and no rows."""
+"""`OutOfCoreTable`: a table of which counts are held, of some sets of columns, and no rows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,94 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.large.sets import SetCounts
 from doxa.data.options import check_columns
-from doxa.data.table import Table, collapsed
-from doxa.errors import TableError
+from doxa.data.table import Table, collapsed, group_rows
+from doxa.errors import ArgumentError, TableError
 
-__all__ = ["OutOfCoreTable", "SizedCounts"]
+__all__ = ["OutOfCoreTable", "SetCounts", "SizedCounts", "count_subset"]
+
+_DENSE = 2**20  # cells of a table that is filled rather than sorted
+
+
+@dataclass(frozen=True, eq=False)
+class SetCounts:
+    """Counts of the cells of a set of columns that occur, rising; positions of the columns rise, and -1 is missing."""
+
+    columns: tuple[int, ...]
+    n_states: NDArray[np.int64]
+    codes: NDArray[np.int16]
+    counts: NDArray[np.int64]
+
+    @property
+    def n_possible(self) -> int:
+        """Number of cells that are possible: the product of the numbers of states, of any size."""
+        product = 1
+        for number in self.n_states.tolist():
+            product *= number
+        return product
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """The number of each cell, none missing, in mixed radix, the last column fastest; rising."""
+        if (self.codes < 0).any():
+            raise ArgumentError(f"columns {list(self.columns)} have missing cells; only complete columns have an index")
+        if self.n_possible > 2**62:
+            raise ArgumentError(f"columns {list(self.columns)} have {self.n_possible} cells, too many to number")
+        index = np.zeros(self.counts.size, dtype=np.int64)
+        for j, radix in enumerate(self.n_states.tolist()):
+            index = index * radix + self.codes[:, j]
+        return index
+
+    def without(self, column: int) -> SetCounts:
+        """The counts of the set without one of its columns, a family's parents for example."""
+        if column not in self.columns:
+            raise ArgumentError(f"column is {column}, which is none of the set's columns {list(self.columns)}")
+        kept = [at for at, j in enumerate(self.columns) if j != column]
+        return count_subset(self.codes, self.counts, kept, tuple(self.columns[at] for at in kept), self.n_states[kept])
+
+
+def count_subset(
+    codes: NDArray[np.int16],
+    counts: NDArray[np.int64],
+    positions: list[int],
+    columns: tuple[int, ...],
+    n_states: NDArray[np.int64],
+) -> SetCounts:
+    """Counts of some columns of a counted block: those at ``positions`` of ``codes``."""
+    radices = (n_states + 1).tolist()
+    n_cells = 1
+    for radix in radices:
+        n_cells *= radix
+    if n_cells > _DENSE:
+        return _by_sorting(codes[:, positions], counts, columns, n_states)
+    keys = np.zeros(counts.size, dtype=np.int64)
+    for at, radix in zip(positions, radices, strict=True):
+        keys = keys * radix + (codes[:, at] + 1)
+    # Sums in floats are exact: they are whole and below 2^53.
+    dense = np.bincount(keys, weights=counts, minlength=n_cells)
+    found = np.flatnonzero(dense)
+    cells = np.empty((found.size, len(radices)), dtype=np.int16)
+    rest = found
+    for at in range(len(radices) - 1, -1, -1):
+        rest, cells[:, at] = rest // radices[at], rest % radices[at] - 1
+    return SetCounts(columns, n_states, cells, dense[found].astype(np.int64))
+
+
+def _by_sorting(
+    codes: NDArray[np.int16], counts: NDArray[np.int64], columns: tuple[int, ...], n_states: NDArray[np.int64]
+) -> SetCounts:
+    order = np.lexsort(codes.T[::-1])
+    ordered = [np.ascontiguousarray(column) for column in codes[order].T]
+    first, group = group_rows(ordered, counts.size)
+    total = np.bincount(group, weights=counts[order], minlength=first.size).astype(np.int64)
+    return SetCounts(columns, n_states, codes[order[first]], total)
 
 
 class SizedCounts(NamedTuple):
@@ -30,15 +106,11 @@ class SizedCounts(NamedTuple):
 
 
 class OutOfCoreTable(Table):
-    """A table whose distinct rows are too many to hold: the counts of sets of its columns stand in their place.
+    """A table whose distinct rows are too many to hold: the counts of sets of its columns, by their size, stand in
+    their place.
 
-    Made by `doxa.data.large.OutOfCoreSource.counted_table`.  It has no missing cells.  Names, states, number of rows
-    and `select` for sets that were counted are as in any `Table`; whatever needs rows is a `TableError`.
-
-    Attributes
-    ----------
-    sizes : dict of int to SizedCounts
-        The counts, by the number of columns of the sets.
+    It has no missing cells.  Names, states, number of rows and `select` for sets that were counted are as in any
+    `Table`; whatever needs rows is a `TableError`.
     """
 
     def __init__(
@@ -109,23 +181,7 @@ class OutOfCoreTable(Table):
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
-        """Some of the columns as a table of distinct rows with counts, if a set that holds them was counted.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Names of columns, in the order wanted.
-
-        Returns
-        -------
-        Table
-            Without the order of the rows.
-
-        Raises
-        ------
-        TableError
-            If they were not counted together.
-        """
+        """Some of the columns as a table of distinct rows with counts, if a set that holds them was counted."""
         positions = check_columns(columns, self.names)
         held = self._set_with(tuple(sorted(positions)))
         at = [held.columns.index(j) for j in positions]

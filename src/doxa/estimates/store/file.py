@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from doxa.errors import ArgumentTypeError
-from doxa.estimates.store.format import MAX_BYTES
-from doxa.estimates.store.header import RunFileError
+from doxa.estimates.store.format import MAX_BYTES, RunFileError
 from doxa.estimates.store.lease import Lease, LeaseHeldError
 
 __all__ = ["FORMAT", "create_file", "in_words", "open_read_only", "open_to_write", "real_path"]

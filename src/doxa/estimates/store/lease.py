@@ -14,7 +14,7 @@ import sys
 from io import FileIO
 from pathlib import Path
 
-from doxa.estimates.store.header import RunFileError
+from doxa.estimates.store.format import RunFileError
 from doxa.text import printable
 
 __all__ = ["Lease", "LeaseHeldError"]
@@ -37,31 +37,9 @@ class LeaseHeldError(RunFileError):
 
 
 class Lease:
-    """The right to write ``path``, from construction to `release` or the end of the process.
+    """The right to write ``path``, links resolved, from construction to `release` or the end of the process.
 
-    Parameters
-    ----------
-    path : Path
-        The file to be written, symbolic links resolved.  It need not exist.
-
-    Raises
-    ------
-    LeaseHeldError
-        If another writer holds it.
-    RunFileError
-        If the sidecar cannot be made or locked.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lease = Lease(Path(folder) / "run.doxa")
-    ...     try:
-    ...         Lease(Path(folder) / "run.doxa")
-    ...     except LeaseHeldError as error:
-    ...         print("refused:", "is being written by process" in str(error))
-    ...     lease.release()
-    refused: True
+    Raises `LeaseHeldError` if another writer holds it, and `RunFileError` if the sidecar cannot be made or locked.
     """
 
     def __init__(self, path: Path) -> None:

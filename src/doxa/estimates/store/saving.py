@@ -21,11 +21,10 @@ import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store.file import create_file, open_read_only, open_to_write, real_path
-from doxa.estimates.store.header import MAX_HEADER, RunFileError, RunHeader, insert_header, with_free_options
+from doxa.estimates.store.format import MAX_HEADER, RunFileError, RunHeader, insert_header, with_free_options
 from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import RunReader
-from doxa.estimates.store.rounds import ChainRound, Round
-from doxa.estimates.store.writer import RunWriter
+from doxa.estimates.store.writer import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
 
 __all__ = ["MAX_RUN_BYTES", "check_can_go_on", "create_run", "open_reader", "open_writer", "write_trace"]

@@ -41,7 +41,7 @@ from doxa.errors import ArgumentError
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_estimate import WeightedEstimate
 from doxa.sampling.importance_weights import log_mean_exp
-from doxa.sampling.workers import run_in_parallel
+from doxa.sampling.runner import run_in_parallel
 
 __all__ = [
     "Annealed",

@@ -23,7 +23,7 @@ from doxa.inference.exact.kernels import LIFT, Room, load, prepare, run_logs, ru
 from doxa.inference.exact.program import Budget, BudgetError, Cost, Program, Purpose, write_program
 from doxa.inference.exact.tree import ContractionTree, Scope, TooWideError, grow_tree
 from doxa.models.factors import Factor
-from doxa.sampling.workers import single_threaded_products
+from doxa.sampling.runner import single_threaded_products
 
 __all__ = ["ContractionPlan", "ExactResult", "Joint", "MostProbable", "plan_contraction"]
 

@@ -18,8 +18,7 @@ from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.bif import bif_pieces, read_bif
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, check_path, open_source, write_text
-from doxa.models.network_files.uai import read_uai, uai_pieces
-from doxa.models.network_files.uai_evidence import read_evidence_file, write_evidence_file
+from doxa.models.network_files.uai import read_evidence_file, read_uai, uai_pieces, write_evidence_file
 from doxa.models.network_files.xmlbif import read_xmlbif, xmlbif_pieces
 
 __all__ = [

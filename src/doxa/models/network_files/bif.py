@@ -1,4 +1,4 @@
-r"""Read BIF, the interchange format: blocks ``variable`` and ``probability``, with states, rows and comments.
+r"""Read and write BIF, the interchange format: blocks ``variable`` and ``probability``, with states, rows and comments.
 
     network unknown {
     }
@@ -14,8 +14,7 @@ Names are words, or stand in double quotes; states between commas may hold blank
 head, may be left out where the names tell what is meant.  ``table`` lists the numbers of a child's first state, for all
 configurations of the parents with the last varying fastest, before those of its second.  Properties are passed over.
 The file is scanned three times: declarations, then heads, are checked before any row is read.
-
-Write BIF, as `doxa.models.network_files.bif` reads it and other programs do.
+Every pattern is possessive and every character is looked at a bounded number of times, so time is linear in the text.
 """
 
 from __future__ import annotations
@@ -24,19 +23,210 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from typing import NoReturn
 
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
-from doxa.models.network_files.bif_words import CUT_OFF, FORM, Words, plain
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.numbers import Numbers
-from doxa.models.network_files.source import Source, shown
-from doxa.models.network_files.spans import Finder, Spans, repeated
-from doxa.models.network_files.tables import Rows, finish
+from doxa.models.network_files.source import Finder, Source, Spans, repeated, shown
+from doxa.models.network_files.tables import Numbers, Rows, finish
 
-__all__ = ["KEYWORDS", "bif_pieces", "read_bif", "read_families"]
+__all__ = ["CUT_OFF", "FORM", "KEYWORDS", "Words", "bif_pieces", "plain", "read_bif", "read_families"]
+
+FORM = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
+CUT_OFF = "the file ends in the block that begins here: it has been cut off"
+
+_COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
+_SKIP = rf"(?:\s++|{_COMMENT})*+"
+_BLANKS = re.compile(_SKIP)
+_WORD = r'(?:[^\s{}()|,;"/]|/(?![/*]))++'
+_TOKEN = re.compile(rf'{_SKIP}("[^"\n]++"|[{{}}()|,;]|{_WORD}|\Z)')
+_TYPE = re.compile(rf"{_SKIP}discrete{_SKIP}\[{_SKIP}([0-9]++){_SKIP}\]{_SKIP}\{{")
+_BLOCK = re.compile(rf'[^{{}}"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}}"/]*+)*+')
+_STATEMENT = re.compile(rf'[^{{}};"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}};"/]*+)*+')
+_LABELS = re.compile(r'([^{}()"/]*+)[})]')
+_BETWEEN_COMMAS = re.compile(r"[^,\s][^,]*+")
+_BETWEEN_BLANKS = re.compile(r"[^,\s]++")
+_COMMENTS = re.compile(_COMMENT)
+
+
+class Words:
+    """The words of a text, taken one after the other."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.position = 0  # behind the last word
+        self.place = 0  # of the last word
+
+    def refuse(self, cause: str, place: int | None = None) -> NoReturn:
+        """Raise, naming a place: that of the last word if left out."""
+        self._source.refuse(cause, self.place if place is None else place)
+
+    def take(self) -> str:
+        """The next word, a name in quotes with its quotes; empty at the end."""
+        found = _TOKEN.match(self._source.text, self.position)
+        if found is None:
+            self._refuse_open()
+        self.place, self.position = found.span(1)
+        return found[1]
+
+    def expect(self, mark: str) -> None:
+        """Take a mark that has to stand here."""
+        word = self.take()
+        if word != mark:
+            self.refuse(f"{_named(word)} stands where {mark!r} should; {FORM}")
+
+    def pass_until(self, mark: str) -> None:
+        """Leave words behind, up to a mark that has to follow."""
+        begin = self.place
+        while (word := self.take()) != mark:
+            if not word:
+                self.refuse(CUT_OFF, begin)
+            if word in "{};":
+                self.refuse(f"{shown(word)} stands where {mark!r} should; {FORM}")
+
+    def take_family(self) -> Iterator[str]:
+        """Child and parents of a head ``( CHILD | A, B )``, one after the other, and then the brace behind it."""
+        self.expect("(")
+        begin, most = self.place, self._source.limits.max_variables + 1
+        form = f"the head of a probability is not of the form '( CHILD | A, B )'; {FORM}"
+        n, last, bar, commas = 0, "(", False, False
+        while (word := self.take()) != ")" or n == 0:
+            if not word:
+                self.refuse(CUT_OFF, begin)
+            if word in "{};" or n > most:
+                self.refuse(f"{shown(word)} stands where ')' should; {FORM}")
+            if word == "|" and n == 1 and not bar:
+                bar = True
+            elif word == "," and n:
+                if not bar or last in "|," or (n > 2 and not commas):
+                    self.refuse(form, begin)
+                commas = True
+            else:
+                if commas and last != ",":
+                    self.refuse(form, begin)
+                yield self.check_name(word, begin)
+                n += 1
+            last = word
+        if last == "|":
+            self.refuse(f"no parent stands behind the bar; leave it out where there are none; {FORM}", begin)
+        if last == ",":
+            self.refuse(form, begin)
+        self.expect("{")
+
+    def take_name(self) -> str:
+        """The next word, which has to be a name."""
+        return self.check_name(self.take(), self.place)
+
+    def check_name(self, word: str, place: int) -> str:
+        """A name without its quotes."""
+        if not word or word in "{}()|,;":
+            self.refuse(f"{_named(word)} stands where a name should; {FORM}", place)
+        return plain(word)
+
+    def take_type(self) -> int | None:
+        """The number in ``discrete [ N ] {``; None where it has more digits than any that could be used."""
+        found = _TYPE.match(self._source.text, self.position)
+        if found is None:
+            self.refuse("the type is not of the form 'type discrete [ N ] { FIRST, SECOND };'")
+        self.place, self.position = found.start(1), found.end()
+        return int(found[1]) if len(found[1]) < 16 else None
+
+    def take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
+        """Append ``n`` names that stand before a mark."""
+        text, begin, before = self._source.text, self.position, len(labels)
+        found = _LABELS.match(text, begin)
+        if found and text[found.end() - 1] == mark:  # neither quotes nor slashes
+            start, end = found.span(1)
+            part = _BETWEEN_COMMAS if text.count(",", start, end) == n - 1 else _BETWEEN_BLANKS
+            for piece in islice(part.finditer(text, start, end), n + 1):
+                labels.add(*piece.span())
+            if len(labels) - before == n:
+                self.position = found.end()
+                return
+            labels.cut(before)
+        self._take_labels(mark, n, of_what, labels)
+
+    def _take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
+        text, begin, before = self._source.text, self.position, len(labels)
+        ends = array("q")  # how many words stand before each comma
+        cause = f"there are not {n} {of_what}; separate names by commas"
+        while (word := self.take()) != mark:
+            if not word or word in "{}()|;":
+                self.refuse(f"{_named(word)} stands where a name, a comma or {mark!r} should")
+            if word == ",":
+                ends.append(len(labels) - before)
+            else:
+                labels.add(self.place, self.position)
+            if len(labels) - before > 16 * (n + 1) or len(ends) > n:
+                self.refuse(cause, begin)
+        ends.append(len(labels) - before)
+        if len(ends) == 1 and ends[0] == n:
+            return
+        first = before
+        for i, end in enumerate(ends if len(ends) == n else [0], start=before):
+            end += before
+            quoted = end - first > 1 and any(text[labels.place(k)] == '"' for k in range(first, end))
+            if first == end or quoted:
+                self.refuse(cause, begin)
+            labels.join(i, first, end)
+            first = end
+        labels.cut(before + n)
+
+    def pass_statement(self) -> None:
+        """Leave a statement behind its semicolon, which becomes the last word."""
+        begin = self.position
+        if self._pass(_STATEMENT) != ";":
+            self.refuse("no ';' ends the statement that begins here", begin)
+
+    def pass_block(self, begin: int) -> None:
+        """Leave a block behind its last brace, which becomes the last word."""
+        mark = self._pass(_BLOCK)
+        if mark == "{":
+            self.refuse("there is a block within a block; has a closing brace been lost?")
+        if mark != "}":
+            self.refuse(CUT_OFF, begin)
+
+    def pass_nested(self, begin: int) -> None:
+        """Leave a block behind that may hold others."""
+        depth = 1
+        while depth:
+            mark = self._pass(_BLOCK)
+            if not mark:
+                self.refuse(CUT_OFF, begin)
+            depth += 1 if mark == "{" else -1
+
+    def _pass(self, what: re.Pattern[str]) -> str:
+        """Leave a stretch with the mark behind it, which becomes the last word; empty at the end."""
+        found = what.match(self._source.text, self.position)
+        assert found is not None  # it may be empty
+        self.place = self.position = found.end()
+        mark = self._source.text[self.place : self.place + 1]
+        if mark and mark in '"/':
+            self._refuse_open()
+        self.position += len(mark)
+        return mark
+
+    def _refuse_open(self) -> NoReturn:
+        """Refuse what begins at or behind the position and is not closed."""
+        found = _BLANKS.match(self._source.text, self.position)
+        assert found is not None  # it may be empty
+        comment = self._source.text.startswith("/*", found.end())
+        what = "a comment is not closed" if comment else "a quote is not closed on its line, or holds no name"
+        self.refuse(f"{what}; has the file been cut off?", found.end())
+
+
+def plain(text: str) -> str:
+    """A name as it stands in the text, without quotes; of several words, with one blank between them."""
+    if text.startswith('"'):
+        return text[1:-1]
+    return " ".join((_COMMENTS.sub(" ", text) if "/" in text else text).split())
+
+
+def _named(word: str) -> str:
+    return shown(word) if word else "the end of the file"
+
 
 KEYWORDS = frozenset({"network", "variable", "probability", "type", "discrete", "property", "table", "default"})
 
@@ -44,13 +234,7 @@ _ROW = re.compile(r'\s*+\(([^()"]{0,4096})\)([0-9eE+.,\s-]{1,16384});')
 
 
 def read_bif(source: Source) -> CategoricalNetwork:
-    """Read a network.
-
-    Raises
-    ------
-    NetworkFileError
-        If the text is of another form, or no network.
-    """
+    """Read a network, or raise `NetworkFileError`."""
     words, labels = Words(source), Spans(source.text, plain)
     draft = Draft(source, labels)
     heads, ends = array("q"), array("q")  # of blocks probability, where they begin and where their last brace stands
@@ -226,14 +410,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.+-]++")
 
 
 def bif_pieces(network: CategoricalNetwork) -> Iterator[str]:
-    """The text of a network in pieces, numbers with all their digits.
+    """The text of a network in pieces, numbers with all their digits; a name with a quote is refused.
 
     Names of other than letters, digits and ``_.+-`` stand in double quotes, which not every program reads.
-
-    Raises
-    ------
-    ArgumentError
-        If a name cannot be written so that it comes back: the format has no way to write a quote within quotes.
     """
     names = [_quoted(name) for name in network.names]
     states = [[_quoted(label) for label in labels] for labels in network.states]

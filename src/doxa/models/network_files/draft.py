@@ -22,13 +22,8 @@ __all__ = ["Draft", "check_sizes", "repeated_number"]
 
 
 class Draft:
-    """What is known of a directed network while its file is read.
-
-    Parameters
-    ----------
-    source : Source
-    labels : sequence of str, optional
-        Labels of all variables' states, one variable after the other; 0, 1, ... of each if left out.
+    """What is known of a directed network while its file is read; without ``labels`` states are 0, 1, ... of each
+    variable.
     """
 
     def __init__(self, source: Source, labels: Sequence[str] | None = None) -> None:

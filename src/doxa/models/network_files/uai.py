@@ -1,4 +1,4 @@
-"""Read UAI: numbers alone, for networks of either kind.
+"""Read and write UAI, numbers alone, for networks of either kind, and evidence.
 
     BAYES                    the kind: BAYES or MARKOV
     2                        how many variables
@@ -14,18 +14,20 @@ that begins with the word ``c``.  The format has no names: variables are called 
 where comments, which `write_network` leaves behind the last number, give all of them: ``# variable 0: ["rain", "no",
 "yes"]``.
 
-Write UAI, as `doxa.models.network_files.uai` reads it and other programs do.
-
 Numbers are written without exponents, which some readers do not know; names follow as comments behind the last number,
 where most readers have stopped.
+
+Evidence is how many variables are observed, then pairs of a variable and its state, as in ``2  0 1  3 0``: numbers from
+0.  An older form begins with the number of records, here one, each as above.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
 from math import prod
@@ -34,16 +36,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork
+from doxa.models.factors import DiscreteNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.draft import Draft, check_sizes, repeated_number
-from doxa.models.network_files.numbers import Numbers
-from doxa.models.network_files.source import Source, shown
-from doxa.models.network_files.spans import Spans, repeated
-from doxa.models.network_files.tables import Rows, finish
-
-__all__ = ["Integers", "default_name", "linear_potential", "read_uai", "uai_pieces", "without_comments"]
+from doxa.models.network_files.source import Limits, Source, Spans, check_path, open_source, repeated, shown, write_text
+from doxa.models.network_files.tables import Numbers, Rows, finish
 
 _COMMENT = re.compile(r"#[^\n]*+|^c(?!\S)[^\n]*+", re.MULTILINE)
 _WORD = re.compile(r"\s*+(\S++|\Z)")
@@ -114,13 +113,7 @@ def default_name(variable: int) -> str:
 
 
 def read_uai(source: Source) -> CategoricalNetwork | MarkovNetwork:
-    """Read a network.
-
-    Raises
-    ------
-    NetworkFileError
-        If the text is of another form, or no network.
-    """
+    """Read a network, or raise `NetworkFileError`."""
     original, source = source, without_comments(source)
     words = Integers(source)
     kind = words.take_word()
@@ -288,13 +281,7 @@ def _read_markov(
 
 
 def uai_pieces(network: CategoricalNetwork | MarkovNetwork) -> Iterator[str]:
-    """The text of a network in pieces, numbers with all their digits.
-
-    Raises
-    ------
-    ArgumentError
-        If the exponential of a log potential is beyond the range of numbers.
-    """
+    """The text of a network in pieces, numbers with all their digits."""
     if isinstance(network, CategoricalNetwork):
         kind = "BAYES"
         scopes: list[tuple[int, ...]] = [(*parents, node) for node, parents in enumerate(network.parents)]
@@ -315,13 +302,7 @@ def uai_pieces(network: CategoricalNetwork | MarkovNetwork) -> Iterator[str]:
 
 
 def linear_potential(network: MarkovNetwork, k: int) -> NDArray[np.float64]:
-    """Exponentials of the logs of factor ``k``; a constant taken out of them would change the partition function.
-
-    Raises
-    ------
-    ArgumentError
-        If one of them is beyond the range of numbers.
-    """
+    """Exponentials of the logs of factor ``k``; a constant taken out of them would change the partition function."""
     variables, log_values = network.factors[k]
     with np.errstate(over="ignore", under="ignore"):
         values: NDArray[np.float64] = np.exp(log_values)
@@ -348,3 +329,96 @@ def _names(names: Sequence[str], states: Sequence[Sequence[str]]) -> Iterator[st
     yield "\n"
     for i, (name, labels) in enumerate(zip(names, states, strict=True)):
         yield f"# variable {i}: {json.dumps([name, *labels])}\n"
+
+
+def read_evidence_file(
+    path: str | os.PathLike[str], network: DiscreteNetwork, *, limits: Limits | None = None
+) -> dict[str, str]:
+    """Read what was observed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file of the UAI form, mostly named ``.uai.evid``; with ``.gz`` at the end it is unpacked.
+    network : CategoricalNetwork or MarkovNetwork
+        Whose variables and states the numbers count, in order.
+    limits : Limits, optional
+
+    Returns
+    -------
+    dict of str to str
+        The state of each observed variable: what ``given`` is called elsewhere.
+
+    Raises
+    ------
+    NetworkFileError
+        If the file cannot be read, holds several records, or does not fit the network.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from doxa.models.markov import MarkovNetwork
+    >>> network = MarkovNetwork({"rain": ["no", "yes"], "wet": ["no", "yes"]}, [])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_evidence_file({"wet": "yes"}, network, f"{folder}/lawn.uai.evid")
+    ...     read_evidence_file(f"{folder}/lawn.uai.evid", network)
+    {'wet': 'yes'}
+    """
+    source = without_comments(open_source(check_path(path), limits, "evidence"))
+    n_words = _count_words(source.text, 2 * len(network.names) + 4)
+    words = Integers(source)
+    n = words.take("the number of observed variables")
+    if n_words != 1 + 2 * n:  # no file has both forms: the one has an odd number of words, the other an even one
+        if n != 1:
+            source.refuse(f"{n} pairs of a variable and its state should follow, and nothing else", words.place)
+        n = words.take("the number of observed variables")
+        if n_words != 2 + 2 * n:
+            source.refuse(f"{n} pairs of a variable and its state should follow, and nothing else", words.place)
+    given: dict[str, str] = {}
+    for _ in range(n):
+        variable = words.take("a variable", len(network.names) - 1)
+        name = network.names[variable]
+        if name in given:
+            source.refuse(f"variable {variable}, {shown(name)}, is observed twice; take one away", words.place)
+        state = words.take(f"a state of variable {variable}", len(network.states[variable]) - 1)
+        given[name] = network.states[variable][state]
+    return given
+
+
+def _count_words(text: str, most: int) -> int:
+    words = text.split(None, most)
+    return len(words)
+
+
+def write_evidence_file(given: Mapping[str, str], network: DiscreteNetwork, path: str | os.PathLike[str]) -> None:
+    """Write what was observed; an older file is replaced in one step.
+
+    Parameters
+    ----------
+    given : mapping of str to str
+        The state of each observed variable.
+    network : CategoricalNetwork or MarkovNetwork
+        Whose variables and states are counted.
+    path : str or path-like
+        Packed if it ends in ``.gz``.
+
+    Raises
+    ------
+    ArgumentError
+        If a variable or a state is not one of the network's.
+    FileError
+        If the file cannot be written.
+    """
+    name = check_path(path)
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"given is {given!r}; give a mapping of variables to states")
+    positions = {variable: i for i, variable in enumerate(network.names)}
+    pairs = [f"{len(given)}"]
+    for variable, state in given.items():
+        if variable not in positions:
+            raise ArgumentError(f"given names {variable!r}, which is not a variable of the network")
+        states = network.states[positions[variable]]
+        if state not in states:
+            raise ArgumentError(f"given[{variable!r}] is {state!r}; the states of {variable!r} are {', '.join(states)}")
+        pairs.append(f" {positions[variable]} {states.index(state)}")
+    write_text([*pairs, "\n"], name, "evidence")

@@ -28,8 +28,7 @@ from typing import NamedTuple
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.source import Source, shown
-from doxa.models.network_files.spans import repeated
+from doxa.models.network_files.source import Source, repeated, shown
 from doxa.models.network_files.tables import Rows, finish
 
 __all__ = ["Mark", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]
@@ -39,13 +38,8 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def xmlbif_pieces(network: CategoricalNetwork) -> Iterator[str]:
-    """The text of a network in pieces, numbers with all their digits.
-
-    Raises
-    ------
-    ArgumentError
-        If a name cannot be written so that it comes back: XML has no control characters, and blanks around a name do
-        not count.
+    """The text of a network in pieces, numbers with all their digits; names with control characters or blank ends are
+    refused.
     """
     names = [_escaped(name) for name in network.names]
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n<NAME>unknown</NAME>\n'
@@ -97,13 +91,7 @@ class Mark(NamedTuple):
 
 
 def scan_marks(source: Source) -> Iterator[Mark]:
-    """Go through a file; an element that closes itself has both marks.
-
-    Raises
-    ------
-    NetworkFileError
-        If the file is not nested as XML is, or declares entities.
-    """
+    """Go through a file nested as XML is, without entities; an element that closes itself has both marks."""
     text, position, begun = source.text, 0, False
     opened: list[str] = []
     if illegal := _ILLEGAL.search(text):
@@ -217,13 +205,7 @@ class _Text(NamedTuple):
 
 
 def read_xmlbif(source: Source) -> CategoricalNetwork:
-    """Read a network.
-
-    Raises
-    ------
-    NetworkFileError
-        If the text is of another form, or no network.
-    """
+    """Read a network, or raise `NetworkFileError`."""
     elements = _Elements(source)
     elements.read()
     draft = elements.draft

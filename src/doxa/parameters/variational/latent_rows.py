@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data import Table, read_table
-from doxa.data.collapse import group_rows
+from doxa.data.table import group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_rows import binary_codes
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.averages import AverageDiagnostics, diagnose_averages
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.long_run import long_run_variance
+from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def mean_over_draws(series: Floats, worth: float) -> AverageDiagnostics:
     Notes
     -----
     A slow chain of graphs under quick noise of drawn parameters has a lag-one autocorrelation near 0 and a long memory
-    all the same: the error is that of `doxa.estimates.averages`, or by Geyer's monotone sequence where that is larger.
+    all the same: the error is that of `doxa.estimates.real`, or by Geyer's monotone sequence where that is larger.
     Neither sees a part of the variance that is both slow and small; ``worth`` is measured on quantities without such
     noise, and `doxa.estimates.intervals.UnmetInterval` makes room for it.
     """

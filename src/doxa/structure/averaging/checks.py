@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.models.categorical_draws import draw_records
+from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.draws import SampledGraphs, draw_networks
 from doxa.structure.families.kind import FamilyKind

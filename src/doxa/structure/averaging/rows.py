@@ -24,41 +24,107 @@ from doxa.models.factors import Factor
 from doxa.structure.averaging.conditional import read_budget
 from doxa.structure.averaging.draws import NetworkDraws
 
-__all__ = ["RowProbabilities", "row_in_networks"]
+__all__ = ["Parts", "RowProbabilities", "find_part", "join", "list_states", "room_for_parts", "root_of"]
 
 
-class RowWork(NamedTuple):
-    """Work space of one row."""
+class Parts(NamedTuple):
+    """Room to list the states of missing cells that hang together, and the places of their tables in a network."""
 
-    owner: NDArray[np.int64]  # (n_missing,): missing cells that hang together have one root
-    digit: NDArray[np.int64]  # (n_missing,): the states of a part
-    base: NDArray[np.int64]  # (n_nodes,): where a family with missing cells begins in the values
-    part: NDArray[np.int64]  # (n_nodes,): one of its missing cells
-    at: NDArray[np.int64]  # (n_nodes,): its place in the values
-    step: NDArray[np.int64]  # (n_nodes, n_missing): how far it moves there with the state of a cell
-    logs: NDArray[np.float64]  # (limit,)
+    owner: Any  # (n_cells,) of trees whose roots stand for parts; -1 for what is no cell of any
+    digit: Any  # (n_cells,) states of the cells of a part, in their order
+    cells: Any  # (n_cells,) the cells of a part, rising
+    base: Any  # (n_nodes,) where each table with missing cells is by what was observed
+    part: Any  # (n_nodes,) one of its missing cells
+    own: Any  # (n_nodes,) the tables of a part
+    at: Any  # (n_nodes,) where each of them is
+    step: Any  # (n_nodes, n_cells) how far a table's place moves with the state of a cell
+    logs: Any  # (most states of a part to list,)
+
+
+def room_for_parts(n_nodes: int, n_cells: int, limit: int) -> Parts:
+    """Room for parts of up to ``limit`` states."""
+    owner, digit, cells = np.empty((3, n_cells), dtype=np.int64)
+    base, part, own, at = np.empty((4, n_nodes), dtype=np.int64)
+    step = np.empty((n_nodes, n_cells), dtype=np.int64)
+    return Parts(owner, digit, cells, base, part, own, at, step, np.empty(limit))
 
 
 @hot
-def row_in_networks(
-    row: Any, missing_cells: Any, tables: Any, limit: int, work: Any, log_weight: Any, probabilities: Any
-) -> None:
-    """Fill log p(row | network) and p(missing cell = state | row, network), for every network.
+def root_of(owner: Any, k: int) -> int:
+    """The cell that stands for the part of cell ``k``."""
+    while owner[k] != k:
+        k = owner[k]
+    return k
 
-    Parameters
-    ----------
-    row : (n_nodes,) codes; those of missing cells are not read
-    missing_cells : number (n_nodes,) of each missing cell, -1 where observed; sizes (n_missing,); starts (n_missing,)
-        in ``probabilities``
-    tables : family (n_networks, n_nodes); offset (n_networks, n_nodes); first (n_families + 1,), member and stride, the
-        child with stride 1 among the members; log values
-    limit : most states of a part to list; networks with more get nan
-    work : RowWork
-    log_weight, chances : (n_networks,), (n_networks, total of sizes): written
+
+@hot
+def join(owner: Any, a: int, b: int) -> None:
+    """Make one part of those of two cells."""
+    owner[root_of(owner, a)] = root_of(owner, b)
+
+
+@hot
+def find_part(root: int, sizes: Any, n_dependent: int, parts: Any) -> Any:
+    """Number of states of a part (0 if there are too many to list), of its cells and of its tables."""
+    n_cases, n_cells, n_own = 1, 0, 0
+    for k in range(parts.owner.size):
+        if parts.owner[k] >= 0 and root_of(parts.owner, k) == root:
+            parts.cells[n_cells] = k
+            n_cells += 1
+            n_cases *= sizes[k]
+            if n_cases > parts.logs.size:
+                return 0, 0, 0
+    for d in range(n_dependent):
+        if root_of(parts.owner, parts.part[d]) == root:
+            parts.own[n_own] = d
+            n_own += 1
+    return n_cases, n_cells, n_own
+
+
+@hot
+def list_states(n_cases: int, n_cells: int, n_own: int, sizes: Any, values: Any, parts: Any) -> float:
+    """Fill ``logs`` with the log probability of each state of a part; the largest.  ``at`` is that of the first."""
+    at, logs = parts.at, parts.logs
+    for k in range(n_cells):
+        parts.digit[k] = 0
+    peak = -math.inf
+    for case in range(n_cases):
+        log_p = 0.0
+        for d in range(n_own):
+            log_p += values[at[d]]
+        logs[case] = log_p
+        peak = max(peak, log_p)
+        _next(n_cells, n_own, sizes, parts)
+    return peak
+
+
+@hot
+def _next(n_cells: int, n_own: int, sizes: Any, parts: Any) -> None:
+    """Move on to the next states of a part, and every place with them; after the last comes the first."""
+    cells, digit, own, at, step = parts.cells, parts.digit, parts.own, parts.at, parts.step
+    for k in range(n_cells):
+        j = cells[k]
+        digit[k] += 1
+        around = digit[k] == sizes[j]
+        move = 1 - sizes[j] if around else 1
+        for d in range(n_own):
+            at[d] += move * step[own[d], j]
+        if not around:
+            return
+        digit[k] = 0
+
+
+@hot
+def _row_in_networks(row: Any, missing_cells: Any, tables: Any, parts: Any, log_weight: Any, chances: Any) -> None:
+    """Fill log p(row | network) and p(missing cell = state | row, network), for every network; nan: too many states.
+
+    ``row`` has codes, of which those of missing cells are not read.  ``missing_cells``: number (n_nodes,) of each, -1
+    where observed; sizes and starts in ``chances`` (n_missing_cells,).  ``tables``: family and offset (n_networks,
+    n_nodes); first (n_families + 1,), member and stride, child with stride 1 among the members; log values.
     """
-    number, sizes = missing_cells[0], missing_cells[1]
+    number, sizes, starts = missing_cells
     family, offset, first, member, stride, values = tables
-    owner, base, part, step = work.owner, work.base, work.part, work.step
+    owner, step = parts.owner, parts.step
     n_missing_cells = sizes.size
     for t in range(family.shape[0]):
         for k in range(n_missing_cells):
@@ -77,94 +143,43 @@ def row_in_networks(
                     for other in range(n_missing_cells):
                         step[n_dependent, other] = 0
                 step[n_dependent, k] = stride[e]
-                _join(owner, missing_cell, k)
+                join(owner, missing_cell, k)
             if missing_cell < 0:
                 total += values[place]
             else:
-                base[n_dependent], part[n_dependent] = place, missing_cell
+                parts.base[n_dependent], parts.part[n_dependent] = place, missing_cell
                 n_dependent += 1
         for k in range(n_missing_cells):
-            if _root(owner, k) == k:
-                total += _list_part(k, missing_cells, values, work, n_dependent, limit, probabilities[t])
+            if root_of(owner, k) == k:
+                total += _list_part(find_part(k, sizes, n_dependent, parts), sizes, starts, values, parts, chances[t])
         log_weight[t] = total
 
 
 @hot
-def _root(owner: Any, k: int) -> int:
-    while owner[k] != k:
-        k = owner[k]
-    return k
-
-
-@hot
-def _join(owner: Any, a: int, b: int) -> None:
-    owner[_root(owner, a)] = _root(owner, b)
-
-
-@hot
-def _list_part(
-    root: int, missing_cells: Any, values: Any, work: Any, n_dependent: int, limit: int, probabilities: Any
-) -> float:
-    """Log of the sum over the states of one part; its marginals into ``probabilities``."""
-    sizes, starts = missing_cells[1], missing_cells[2]
-    owner, digit, at, logs = work.owner, work.digit, work.at, work.logs
-    n_cases = 1
-    for k in range(sizes.size):
-        if _root(owner, k) == root:
-            n_cases *= sizes[k]
-            digit[k] = 0
-            if n_cases > limit:
-                return math.nan
-    for d in range(n_dependent):  # -1: a family of another part
-        if _root(owner, work.part[d]) == root:
-            at[d] = work.base[d]
-        else:
-            at[d] = -1
-    peak = -math.inf
-    for case in range(n_cases):
-        log_p = 0.0
-        for d in range(n_dependent):
-            if at[d] >= 0:
-                log_p += values[at[d]]
-        logs[case] = log_p
-        peak = max(peak, log_p)
-        _next(root, sizes, work, n_dependent)
+def _list_part(found: Any, sizes: Any, starts: Any, values: Any, parts: Any, chances: Any) -> float:
+    """Log of the sum over the states of one part; its marginals into ``chances``."""
+    n_cases, n_cells, n_own = found
+    if n_cases == 0:
+        return math.nan
+    for d in range(n_own):
+        parts.at[d] = parts.base[parts.own[d]]
+    peak = list_states(n_cases, n_cells, n_own, sizes, values, parts)
+    for k in range(n_cells):
+        j = parts.cells[k]
+        for s in range(sizes[j]):
+            chances[starts[j] + s] = 0.0
     total = 0.0
-    for k in range(sizes.size):
-        if _root(owner, k) == root:
-            digit[k] = 0
-            for s in range(sizes[k]):
-                probabilities[starts[k] + s] = 0.0
     for case in range(n_cases):
-        weight = math.exp(logs[case] - peak)
+        weight = math.exp(parts.logs[case] - peak)
         total += weight
-        for k in range(sizes.size):
-            if _root(owner, k) == root:
-                probabilities[starts[k] + digit[k]] += weight
-        _next(root, sizes, work, 0)
-    for k in range(sizes.size):
-        if _root(owner, k) == root:
-            for s in range(sizes[k]):
-                probabilities[starts[k] + s] /= total
+        for k in range(n_cells):
+            chances[starts[parts.cells[k]] + parts.digit[k]] += weight
+        _next(n_cells, 0, sizes, parts)
+    for k in range(n_cells):
+        j = parts.cells[k]
+        for s in range(sizes[j]):
+            chances[starts[j] + s] /= total
     return peak + math.log(total)
-
-
-@hot
-def _next(root: int, sizes: Any, work: Any, n_dependent: int) -> None:
-    """Move on to the next states of a part, and every place with them; after the last comes the first."""
-    owner, digit, at = work.owner, work.digit, work.at
-    for k in range(sizes.size):
-        if _root(owner, k) != root:
-            continue
-        digit[k] += 1
-        around = digit[k] == sizes[k]
-        move = 1 - sizes[k] if around else 1
-        for d in range(n_dependent):
-            if at[d] >= 0:
-                at[d] += move * work.step[d, k]
-        if not around:
-            return
-        digit[k] = 0
 
 
 Floats = NDArray[np.float64]
@@ -175,11 +190,7 @@ _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 class RowProbabilities:
     """All posterior mean tables of networks, laid out for rows.
 
-    Parameters
-    ----------
-    draws : NetworkDraws
-    exact_budget : Budget or int, optional
-        Most that one network may cost where a row has many missing cells.
+    ``exact_budget`` is the most that one network may cost where a row has many missing cells.
     """
 
     def __init__(self, draws: NetworkDraws, exact_budget: Budget | int | None = None) -> None:
@@ -203,26 +214,10 @@ class RowProbabilities:
         self._values = np.concatenate(values)
 
     def of(self, row: NDArray[np.integer], missing_cells: Sequence[int]) -> tuple[Floats, Floats]:
-        """Evidence and probabilities of one row.
+        """Log probability (nats) of what was observed in a row, shape (n_networks,), and probabilities of the rest.
 
-        Parameters
-        ----------
-        row : ndarray of int, shape (n_nodes,)
-            Codes; those of ``missing_cells`` are not read.
-        missing_cells : sequence of int
-            Missing cells.
-
-        Returns
-        -------
-        log_weight : ndarray of float, shape (n_networks,)
-            Log probability of what was observed, nats.
-        probabilities : ndarray of float, shape (n_networks, n)
-            Of the states of the first missing cell, then of the next.
-
-        Raises
-        ------
-        BudgetError
-            If a network is too wide for exact inference with so many cells missing.
+        The latter has shape (n_networks, n): the states of the first missing cell, then of the next; the row's codes
+        there are not read.  Raises `BudgetError` if a network is too wide for exact inference with so many missing.
         """
         n = len(self.draws.names)
         sizes = np.array([self.draws.n_states[j] for j in missing_cells], dtype=np.int64)
@@ -230,16 +225,14 @@ class RowProbabilities:
         number = np.full(n, -1, dtype=np.int64)
         number[list(missing_cells)] = np.arange(len(missing_cells))
         log_weight = np.empty(len(self.draws))
-        probabilities = np.empty((len(self.draws), int(sizes.sum())))
-        m = len(missing_cells)
-        owner, digit, base, part, at = (np.empty(size, dtype=np.int64) for size in (m, m, n, n, n))
-        work = RowWork(owner, digit, base, part, at, np.empty((n, m), dtype=np.int64), np.empty(_LIMIT))
+        chances = np.empty((len(self.draws), int(sizes.sum())))
+        parts = room_for_parts(n, len(missing_cells), _LIMIT)
         tables = (self._family, self._offset, *self._layout, self._values)
         codes = np.ascontiguousarray(row, dtype=np.int64)
-        row_in_networks(codes, (number, sizes, starts), tables, _LIMIT, work, log_weight, probabilities)
+        _row_in_networks(codes, (number, sizes, starts), tables, parts, log_weight, chances)
         for t in np.flatnonzero(np.isnan(log_weight)).tolist():
-            log_weight[t], probabilities[t] = self._eliminate(codes, list(missing_cells), t)
-        return log_weight, probabilities
+            log_weight[t], chances[t] = self._eliminate(codes, list(missing_cells), t)
+        return log_weight, chances
 
     def _eliminate(self, row: NDArray[np.int64], missing_cells: list[int], t: int) -> tuple[float, Floats]:
         """The same for one network, by contraction."""

@@ -25,7 +25,7 @@ from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
-from doxa.models.logistic_family import ordered_regression
+from doxa.models.logistic_rows import ordered_regression
 from doxa.parameters.variational.case_order import CaseOrder, Order, order_cases
 from doxa.parameters.variational.hidden.cells import predict_rest
 from doxa.parameters.variational.hidden.pass_layout import Family, Group, PassLayout, State, lay_out_pass
