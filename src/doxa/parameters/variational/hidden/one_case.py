@@ -41,10 +41,7 @@ def see_case(
     q: _Floats,
     free_q: bool,
     learn: bool,
-    by_row: bool,
-    published: bool,
-    tolerance: float,
-    most: int,
+    rules: tuple[bool, bool, float, int],
 ) -> tuple[float, int, bool]:
     """Find xi and q of one case, and move the state on; the bound (nats), iterations and whether they sufficed.
 
@@ -57,15 +54,12 @@ def see_case(
         Where it begins, and where it ends unless ``free_q`` is False.
     free_q, learn : bool
         Whether q is improved, and whether parameters are; without the second they are as the state has them.
-    by_row : bool
-        One xi for all entries of a family.
-    published : bool
-        q by eqs. 7 and 8 of de Freitas et al. (2001) as printed: without the quadratic term and the roots.
-    tolerance : float
-        Changes of xi, relative, and of q that end the search.
-    most : int
-        Iterations at most.
+    rules : tuple
+        ``by_row``: one xi for all entries of a family.  ``published``: q by eqs. 7 and 8 of de Freitas et al. (2001) as
+        printed, without the quadratic term and the roots.  ``tolerance``: changes of xi, relative, and of q that end
+        the search.  ``most``: iterations at most.
     """
+    by_row, published, tolerance, most = rules
     n_families, n_roots = shape.family.size, shape.root.size
     n_entries, width = shape.unit.shape
     base = np.zeros((n_families, width))
@@ -93,7 +87,7 @@ def see_case(
         old_q[:] = q
         old_xi[:] = xi
         if free_q:
-            _values(shape, case, centre, second, xi, slope, beta, by_row, published, value)
+            _values(shape, case, (centre, second, xi, slope), beta, by_row, published, value)
             _better_q(shape, case, value, published, q, marginal)
             _all_probabilities(shape, marginal, probability)
             _best_xi(shape, probability, second, by_row, xi, slope)
@@ -207,16 +201,14 @@ def _best_xi(shape: Shape, probability: _Floats, second: _Floats, by_row: bool, 
 def _values(
     shape: Shape,
     case: Case,
-    centre: _Floats,
-    second: _Floats,
-    xi: _Floats,
-    slope: _Floats,
+    moments: tuple[_Floats, _Floats, _Floats, _Floats],
     beta: _Floats,
     by_row: bool,
     published: bool,
     value: _Floats,
 ) -> None:
     """What each entry adds to the logarithm of q (eq. 65), up to what all entries of its factor have in common."""
+    centre, second, xi, slope = moments
     for e in range(centre.size):
         value[e] = case.sign[e] * centre[e] / 2
         if not published:  # eq. 8 sets the derivative of this to zero

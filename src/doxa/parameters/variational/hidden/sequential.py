@@ -326,10 +326,9 @@ def _run(plan: _Plan, coefficients: Mapping[str, _Floats] | None, led: int | Non
             given, q = (group.shape, group.cases[local]), flat[g][local].copy()
             free = not (lead and group.nodes)
             if guide is not None and not free:
-                see_case(*given, guide, q, True, False, by_row, False, 0.0, _SWEEPS)
-            log_bound, _, done = see_case(
-                *given, state, q, free, True, by_row, plan.published, plan.tolerance, plan.most
-            )
+                see_case(*given, guide, q, True, False, (by_row, False, 0.0, _SWEEPS))
+            rules = (by_row, plan.published, plan.tolerance, plan.most)
+            log_bound, _, done = see_case(*given, state, q, free, True, rules)
             total += log_bound
             converged &= done
             for block, begin in zip(group.blocks, group.shape.block_at.tolist(), strict=False):
