@@ -294,6 +294,14 @@ def log_mixture(of_table: float, of_logistic: float, rule: Any) -> float:
 _WORDS, _ADDRESSES = types.CPointer(types.uint64), types.CPointer(types.int64)
 _SIGNATURE = types.float64(types.int64, _WORDS, types.int64, _ADDRESSES, types.float64)
 
+# Which arrays `_scorer` finds at which address: by name, so that the order of the tuples' fields means nothing.
+_NODES = ("value", "bend", "levels")
+_WORK = (
+    "labels", "keys", "names", "parents", "row", "successes", "cases", "logit", "skewness", "left", "along", "mean",
+    "trial", "step", "precision", "axes", "frame", "centre", "tilt", "moved", "growth", "product", "weighted", "logits",
+    "exponents", "weights", "sums", "report",
+)  # fmt: skip
+
 
 class Box:
     """Addresses of a scorer and of all that it works on; keep it as long as ``addresses`` is in use, by one chain.
@@ -322,7 +330,7 @@ class Box:
         self._data = data
         sizes = [n_nodes, n_rows, len(work.keys), len(work.row), len(work.mean), len(work.parents)]
         sizes += [work.nodes.value.shape[0], work.nodes.value.shape[1], len(work.nodes.levels)]
-        held = (*data, self._numbers, *work.nodes, *work[1:])
+        held = (*data, self._numbers, *(getattr(work.nodes, x) for x in _NODES), *(getattr(work, x) for x in _WORK))
         scorer = _scorer.address
         self.addresses = np.array([scorer, *sizes, *(array.ctypes.data for array in held)], dtype=np.int64)
 
@@ -360,40 +368,40 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> 
     if rule.kind == MIXTURE_RULE and not type_matters(child, parents, data[2]):
         return of_table
     nodes = Nodes(
-        carray(_at(a[14]), (n_axes, n_points), np.float64),
-        carray(_at(a[15]), (n_axes, n_points), np.float64),
-        carray(_at(a[16]), n_levels, np.int64),
+        value=carray(_at(a[14]), (n_axes, n_points), np.float64),
+        bend=carray(_at(a[15]), (n_axes, n_points), np.float64),
+        levels=carray(_at(a[16]), n_levels, np.int64),
     )
     work = LogisticWork(
-        nodes,
-        carray(_at(a[17]), n_rows, np.int64),
-        carray(_at(a[18]), n_keys, np.int64),
-        carray(_at(a[19]), n_keys, np.int64),
-        carray(_at(a[20]), most, np.int64),
-        carray(_at(a[21]), n_labels, np.int64),
-        carray(_at(a[22]), n_labels, np.float64),
-        carray(_at(a[23]), n_labels, np.float64),
-        carray(_at(a[24]), n_labels, np.float64),
-        carray(_at(a[25]), n_labels, np.float64),
-        carray(_at(a[26]), n_labels, np.float64),
-        carray(_at(a[27]), n_labels, np.float64),
-        carray(_at(a[28]), d, np.float64),
-        carray(_at(a[29]), d, np.float64),
-        carray(_at(a[30]), d, np.float64),
-        carray(_at(a[31]), (d, d), np.float64),
-        carray(_at(a[32]), (d, d), np.float64),
-        carray(_at(a[33]), (d, d), np.float64),
-        carray(_at(a[34]), d, np.float64),
-        carray(_at(a[35]), d, np.float64),
-        carray(_at(a[36]), (d, 128), np.float64),
-        carray(_at(a[37]), (d, 128), np.float64),
-        carray(_at(a[38]), 128, np.float64),
-        carray(_at(a[39]), 128, np.float64),
-        carray(_at(a[40]), 128, np.float64),
-        carray(_at(a[41]), 128, np.float64),
-        carray(_at(a[42]), 128, np.float64),
-        carray(_at(a[43]), 16, np.float64),
-        carray(_at(a[44]), 6, np.float64),
+        nodes=nodes,
+        labels=carray(_at(a[17]), n_rows, np.int64),
+        keys=carray(_at(a[18]), n_keys, np.int64),
+        names=carray(_at(a[19]), n_keys, np.int64),
+        parents=carray(_at(a[20]), most, np.int64),
+        row=carray(_at(a[21]), n_labels, np.int64),
+        successes=carray(_at(a[22]), n_labels, np.float64),
+        cases=carray(_at(a[23]), n_labels, np.float64),
+        logit=carray(_at(a[24]), n_labels, np.float64),
+        skewness=carray(_at(a[25]), n_labels, np.float64),
+        left=carray(_at(a[26]), n_labels, np.float64),
+        along=carray(_at(a[27]), n_labels, np.float64),
+        mean=carray(_at(a[28]), d, np.float64),
+        trial=carray(_at(a[29]), d, np.float64),
+        step=carray(_at(a[30]), d, np.float64),
+        precision=carray(_at(a[31]), (d, d), np.float64),
+        axes=carray(_at(a[32]), (d, d), np.float64),
+        frame=carray(_at(a[33]), (d, d), np.float64),
+        centre=carray(_at(a[34]), d, np.float64),
+        tilt=carray(_at(a[35]), d, np.float64),
+        moved=carray(_at(a[36]), (d, 128), np.float64),
+        growth=carray(_at(a[37]), (d, 128), np.float64),
+        product=carray(_at(a[38]), 128, np.float64),
+        weighted=carray(_at(a[39]), 128, np.float64),
+        logits=carray(_at(a[40]), 128, np.float64),
+        exponents=carray(_at(a[41]), 128, np.float64),
+        weights=carray(_at(a[42]), 128, np.float64),
+        sums=carray(_at(a[43]), 16, np.float64),
+        report=carray(_at(a[44]), 6, np.float64),
     )
     value = logistic_log_marginal(child, parents, data, rule, work)
     return log_mixture(of_table, value, rule) if rule.kind == MIXTURE_RULE else value

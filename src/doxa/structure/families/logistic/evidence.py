@@ -64,7 +64,7 @@ def add_log_likelihood(n: int, n_cells: int, n_parents: int, scale: float, colum
                     _take_logarithm(product, exponents)
                     size = 0.0
                 size += own
-                _multiply(row, int(cases), n, n_parents, columns, parents, work.growth, logits, product)
+                _multiply(row, int(cases), n, (n_parents, columns, parents), work.growth, logits, product)
                 continue
         target = moved[0]
         for p in range(n):
@@ -140,10 +140,9 @@ def _largest_logit(row: int, n_parents: int, scale: float, columns: Any, parents
 
 
 @inlined
-def _multiply(
-    row: int, cases: int, n: int, n_parents: int, columns: Any, parents: Any, growth: Any, factor: Any, product: Any
-) -> None:
+def _multiply(row: int, cases: int, n: int, family: Any, growth: Any, factor: Any, product: Any) -> None:
     """Multiply the product by (1 + exp(logit)) to the power ``cases``, by squares."""
+    n_parents, columns, parents = family
     first = growth[0]
     for p in range(n):
         factor[p] = first[p]

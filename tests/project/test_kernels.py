@@ -1,0 +1,50 @@
+"""Compiled functions that one can read: few arguments, and arrays handed over by name."""
+
+from __future__ import annotations
+
+import ast
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.logistic import Logistic, box
+from doxa.structure.families.logistic.work import LogisticWork, Nodes, logistic_work
+from support.tables import skewed_table
+
+SOURCES = Path(__file__).parents[2] / "src" / "doxa"
+COMPILERS = {"hot", "inlined", "compiled"}
+MOST = 8
+
+
+def compiled_functions():
+    for path in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and COMPILERS & {ast.unparse(one) for one in node.decorator_list}:
+                yield f"{path.relative_to(SOURCES)}: {node.name}", node.args
+
+
+def test_compiled_functions_take_few_arguments():
+    found = {name: len(given.args) + len(given.kwonlyargs) for name, given in compiled_functions()}
+    assert len(found) > 200
+    assert {name: count for name, count in found.items() if count > MOST} == {}
+
+
+def test_the_scorer_gets_its_arrays_by_name(monkeypatch):
+    """Whatever the order of the work space's fields: with names that do not agree the scores are others."""
+    assert sorted(box._WORK) == sorted(set(LogisticWork._fields) - {"nodes"})
+    assert sorted(box._NODES) == sorted(Nodes._fields)
+    data, sets = FamilyScores(skewed_table(3, 40, seed=1)).data, np.array([[2], [6]], dtype=np.uint64)
+
+    def scored():
+        values = np.zeros(2)
+        box.Box(Logistic(), data).score(0, sets, values)
+        return values
+
+    usual = scored()
+    backwards = namedtuple("backwards", LogisticWork._fields[::-1])
+    monkeypatch.setattr(box, "logistic_work", lambda *sizes: backwards(**logistic_work(*sizes)._asdict()))
+    np.testing.assert_array_equal(scored(), usual)
+    monkeypatch.setattr(box, "_NODES", ("bend", "value", "levels"))
+    assert not np.array_equal(scored(), usual)
