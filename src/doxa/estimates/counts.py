@@ -218,8 +218,6 @@ class IndicatorCounts:
         if not 1 <= n_bits <= 64 * n_words:
             message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
             raise ArgumentError(message)
-        from doxa.estimates.counts import count_words  # compiles: not at import
-
         edges = batch_edges(n_draws)
         masks = np.array([(1 << max(0, min(64, n_bits - 64 * w))) - 1 for w in range(n_words)], dtype=np.uint64)
         ones = np.zeros((n_chains, edges.size - 1, n_rows, n_bits), dtype=np.int64)
