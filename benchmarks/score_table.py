@@ -1,4 +1,4 @@
-"""Score tables: time, memory and what is kept.  One core, CPU seconds, kernels compiled beforehand.
+"""FamilyKind tables: time, memory and what is kept.  One core, CPU seconds, kernels compiled beforehand.
 
     python benchmarks/score_table.py [networks | random | kept | threads]
 
@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from doxa.data import Table
 from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.score_table import ScoreTable, build_score_table
-from doxa.structure.families.scores import BIC, K2, Score
+from doxa.structure.families.scores import BIC, K2
 from doxa.structure.limits import capped
 from support.networks import load_network
 from support.tables import skewed_table
@@ -50,7 +51,7 @@ def random_table(n_nodes: int, n_rows: int, seed: int) -> Table:
     )
 
 
-def timed(table: Table, *scored: Score, repeats: int = 3, **options: float) -> tuple[ScoreTable, float, float]:
+def timed(table: Table, *scored: FamilyKind, repeats: int = 3, **options: float) -> tuple[ScoreTable, float, float]:
     """A score table with the medians of CPU and wall-clock seconds."""
     cpu, wall = [], []
     for _ in range(repeats):
@@ -62,7 +63,7 @@ def timed(table: Table, *scored: Score, repeats: int = 3, **options: float) -> t
     return found, median(cpu), median(wall)
 
 
-def show(name: str, table: Table, *scored: Score, repeats: int = 3) -> None:
+def show(name: str, table: Table, *scored: FamilyKind, repeats: int = 3) -> None:
     found, seconds, _ = timed(table, *scored, repeats=repeats)
     info = found.info
     candidates = np.bitwise_count(info.candidates).sum(axis=1)

@@ -87,7 +87,7 @@ def _run(problem: Problem, most_seconds: float) -> tuple[Answer | None, str, str
         return None, "Time is up", f"after {most_seconds:.0f} CPU seconds"
     except Exception as error:  # whatever it is, it is a line of the table
         return None, type(error).__name__, str(error)
-    return answer, answer.judgement.word, answer.judgement.reason
+    return answer, answer.judgement.status, answer.judgement.reason
 
 
 @contextmanager

@@ -32,12 +32,12 @@ from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, cell_probabilities
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import arrange, fill_cache, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import observed_cells, reference_completions, shared_lists
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import put_cells
-from doxa.structure.cases.incomplete.sampler import Turns
-from doxa.structure.cases.incomplete.tempered import sampler_with_cells
+from doxa.structure.cases.incomplete.sampler import CollapsedChain
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import make_limits
 from doxa.structure.moves.changes import accepts, local_scores
@@ -82,9 +82,9 @@ def sweep_cost(table: Table) -> dict[str, float]:
     start = sampler.start(0, rng)
     joint_proposals = JointProposals(data, limits, lists, completions, sampler.least_spread)
     place = (0, start.block, start.memory)
-    chain = Turns(data, limits, sampler.move, lists, start.rows, start.cells, place, joint_proposals)
+    chain = CollapsedChain(data, limits, sampler.move, lists, start.rows, start.cells, place, joint_proposals)
     for _ in range(5):
-        chain.turn(1, sampler.joint_proposals, 20_000, rng)
+        chain.sweep(1, sampler.joint_proposals, 20_000, rng)
     n = data.n_nodes
     steps = round(n * (n - 1) / 2 / Auto().single_edge)
     cells = milliseconds(lambda: chain.redraw_cells(1, rng))
@@ -114,7 +114,7 @@ def cost() -> None:
 # --- devices ---------------------------------------------------------------------------------------------------------
 
 
-class Frozen(Turns):
+class Frozen(CollapsedChain):
     """Structure moves on scores frozen at reference completions, accepted by what the completion at hand says.
 
     A step of `Auto` is a mixture of moves, each reversible for the frozen scores, so any number of steps is reversible;
@@ -125,7 +125,7 @@ class Frozen(Turns):
         super().__init__(*arguments)
         self.length, self.offered, self.taken = length, 0, 0
         data, limits, move, lists, rows, _, place = arguments
-        self.frozen = Turns(data, limits, move, lists, rows, frozen[0], place)
+        self.frozen = CollapsedChain(data, limits, move, lists, rows, frozen[0], place)
         weights = []
         for cells in frozen[::-1]:  # the first last: other families are scored on it
             put_cells(self.frozen.completion, data.missing_cells, cells)
@@ -206,9 +206,9 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
         if "length" in device:
             chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
         elif "joint_proposals" in device:
-            chain = Turns(*arguments, JointProposals(data, limits, shared, completions, sampler.least_spread))
+            chain = CollapsedChain(*arguments, JointProposals(data, limits, shared, completions, sampler.least_spread))
         else:
-            chain = Turns(*arguments)
+            chain = CollapsedChain(*arguments)
         begin, draws = time.process_time(), []
         while time.process_time() - begin < SECONDS:
             if "joint_proposals" not in device:
@@ -217,7 +217,7 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
                 chain.frozen_steps(100, rng)
                 note = f"{chain.taken / chain.offered:.2f} accepted"
             elif "joint_proposals" in device:
-                chain.turn(1, device["joint_proposals"], device["steps"], rng)
+                chain.sweep(1, device["joint_proposals"], device["steps"], rng)
                 note = "{2} of {1} changes taken".format(*chain.joint_proposals.done)
             else:
                 chain.score_afresh()
@@ -253,8 +253,8 @@ def devices(names: list[str]) -> None:
         means = np.array([unpack_rows(draws, data.n_nodes).mean(axis=0) for draws in found])
         gap = means.max(axis=0) - means.min(axis=0)
         typical = np.sqrt((gap[means.max(axis=0) > 0.01] ** 2).mean())
-        turns = sum(map(len, found)) // 4
-        print(f"{name:36s} {turns:6d} {gap.max():10.3f} {typical:17.4f} {(gap > 0.05).sum():10d}   {note}", flush=True)
+        sweeps = sum(map(len, found)) // 4
+        print(f"{name:36s} {sweeps:6d} {gap.max():10.3f} {typical:17.4f} {(gap > 0.05).sum():10d}   {note}", flush=True)
 
 
 def agree() -> None:
@@ -326,15 +326,15 @@ def sampled_losses(table: Table, truth: Any, score: Any) -> Any:
     return -np.log(found[np.arange(len(truth)), truth] / found.sum(axis=1))
 
 
-def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, sweeps: int = 400) -> Any:
+def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, passes: int = 400) -> Any:
     """The graph is known; only cells and, summed out, tables are not."""
     data, limits = IncompleteData(table, score), make_limits(table.names)
     rng = np.random.default_rng(1)
     start = IncompleteSampler(data, limits, SingleEdge()).start_at(rows, observed_cells(data.missing_cells, rng))
-    chain = Turns(data, limits, SingleEdge(), None, rows, start.cells, (0, start.block, start.memory))
+    chain = CollapsedChain(data, limits, SingleEdge(), None, rows, start.cells, (0, start.block, start.memory))
     chain.redraw_cells(50, rng)
     kept = []
-    for _ in range(sweeps // 4):
+    for _ in range(passes // 4):
         chain.redraw_cells(4, rng)
         kept.append(chain.cells)
     found = cell_probabilities(data, np.broadcast_to(rows, (len(kept), *rows.shape)), np.array(kept))

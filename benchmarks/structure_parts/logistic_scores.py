@@ -29,8 +29,8 @@ from logistic_score_cases import KINDS, binary_table, random_codes
 
 from doxa.data import Table, datasets
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.cases.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
-from doxa.structure.cases.incomplete.logistic_sweeps import LogisticTurns
+from doxa.structure.cases.incomplete import IncompleteData, ScoredCellsSampler
+from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import counting_scratch
@@ -209,13 +209,14 @@ def missing_cells() -> None:
     blanked = Table.from_codes(blanked.names, blanked.states, codes)
     for name, table in (("house_votes", datasets.load("house_votes")), ("alarm, 10% missing", blanked)):
         n, rng = len(table.names), np.random.default_rng(1)
-        data, limits = LogisticIncompleteData(table, Logistic()), capped([n - 1] * n)
-        sampler = LogisticCellsSampler(data, limits, steps=n * n)
+        data, limits = IncompleteData(table, Logistic()), capped([n - 1] * n)
+        sampler = ScoredCellsSampler(data, limits, steps=n * n)
         state = sampler.run(sampler.start(1, rng), (20 if n < 20 else 4) * n * n, rng)[0]
-        chain = LogisticTurns(data, limits, sampler.move, sampler.joint_proposal, state.rows, state.cells)
+        chain = ScoredChain(sampler, state)
         for block in (1, 16, 64):
             begin, chain.blocks_done[:] = time.process_time(), 0
-            chain.redraw_cells(block, rng)
+            chain.work = chain.work._replace(block=block)
+            chain.redraw_cells(rng)
             seconds, (made, taken) = time.process_time() - begin, chain.blocks_done
             print(f"{name}: sweep in blocks of {block}: {1e3 * seconds:.0f} ms, {taken}/{made} accepted", flush=True)
         for joint_proposal in (1, 3, 10):

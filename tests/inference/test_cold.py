@@ -143,7 +143,7 @@ def test_a_run_in_which_nothing_moved_cannot_tell(monkeypatch, kind):
     begin_together(monkeypatch)
     found = doxa.infer(network, method="gibbs", seed=1, draws=200)
     assert found.converged is None
-    assert found.judgement.word == "Cannot tell"
+    assert found.judgement.status == "Cannot tell"
     assert "no marginal changed in 200 draws of 4 chains" in found.judgement.reason
     assert "tempering" in found.judgement.advice
     assert min(e.mcse for table in found.values() for e in table.values()) > 0.3
@@ -239,7 +239,7 @@ def test_particles_are_right_within_their_errors(kind):
 
 def run_of(p, error=0.001, n=2000):
     draws = np.clip(p + error * np.sqrt(4 * n) * np.random.default_rng(0).normal(size=(4, n, len(p))), 0, 1)
-    return ChainRun(diagnose_averages(draws), Verdict(True, "Converged: four chains."), {})
+    return ChainRun(diagnose_averages(draws), Verdict(True, "Converged", "four chains."), {})
 
 
 @pytest.mark.parametrize(("kind", "n_seeds"), [("spins", 120), ("tables", 50)])

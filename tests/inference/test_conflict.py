@@ -8,7 +8,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from doxa.errors import ArgumentError, DoxaError
-from doxa.inference.conflict import ImpossibleEvidenceError, impossible, minimal_conflict
+from doxa.inference.propagation import ImpossibleEvidenceError, impossible, minimal_conflict
 from doxa.models.evidence import Evidence
 from doxa.models.markov import MarkovNetwork
 from support.checks import SEED

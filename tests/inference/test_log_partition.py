@@ -8,9 +8,9 @@ import pytest
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.annealing import Annealed, Reversed, linear
 from doxa.inference.annealing.network_paths import condition_spins
-from doxa.inference.conflict import ImpossibleEvidenceError
 from doxa.inference.exact import BudgetError
 from doxa.inference.log_partition import NoWeightError, _compare, log_partition
+from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence

@@ -9,8 +9,9 @@ import pytest
 
 from doxa.errors import ArgumentError
 from doxa.inference import problem as problem_module
-from doxa.inference.conflict import ImpossibleEvidenceError
-from doxa.inference.problem import Problem, ancestral, merged, prepare
+from doxa.inference.flat import ancestral
+from doxa.inference.problem import Problem, merged, prepare
+from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence

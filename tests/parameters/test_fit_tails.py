@@ -210,7 +210,7 @@ def test_agreement_of_chains_that_do_not_reach_the_tails_is_no_proof():
     (part,) = fit.report.parts
     fit.report = replace(fit.report, parts=(replace(part, doubt="the weights of proposals vary too much"),))
     verdict = judge(fit)
-    assert (verdict.converged, verdict.word) == (None, "Cannot tell")
+    assert (verdict.converged, verdict.status) == (None, "Cannot tell")
     assert "for y the weights of proposals vary too much" in verdict.reason
     assert verdict.advice == "Fit with method='auto' or 'hmc'."
 

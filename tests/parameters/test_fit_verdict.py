@@ -12,14 +12,14 @@ from doxa.parameters.verdict import judge
 
 def parts_of(fit):
     verdict = judge(fit)
-    assert fit.verdict == f"{verdict.word}: {verdict.reason} {verdict.advice}".rstrip()
+    assert fit.verdict == f"{verdict.status}: {verdict.reason} {verdict.advice}".rstrip()
     return verdict
 
 
 def test_draws_from_the_approximation_are_advised_against():
     network, table = two_parents(np.random.default_rng(1), n=60)
     verdict = parts_of(doxa.fit(network, table, method="variational", draws=100, seed=3))
-    assert verdict.word == "Approximation"
+    assert verdict.status == "Approximation"
     assert verdict.reason.endswith("(below 0.5 is good).")
     assert verdict.advice == "Fit with method='auto' to draw from the posterior itself."
 
@@ -27,13 +27,13 @@ def test_draws_from_the_approximation_are_advised_against():
 def test_one_chain_should_be_several():
     network, table = two_parents(np.random.default_rng(1), n=60)
     verdict = parts_of(doxa.fit(network, table, chains=1, draws=100, seed=3))
-    assert (verdict.word, verdict.advice) == ("Cannot tell", "Run several: chains=4.")
+    assert (verdict.status, verdict.advice) == ("Cannot tell", "Run several: chains=4.")
 
 
 def test_nothing_to_add_where_the_chains_agree():
     network, table = two_parents(np.random.default_rng(1), n=60)
     verdict = parts_of(doxa.fit(network, table, draws=1000, seed=3))
-    assert (verdict.word, verdict.advice) == ("Converged", "")
+    assert (verdict.status, verdict.advice) == ("Converged", "")
     assert verdict.reason.startswith("4 chains agree")
 
 

@@ -88,7 +88,7 @@ def run_python(block: Block, namespace: dict[str, object], name: str) -> str:
     # the blank lines make a traceback show the line of the page
     source = "\n" * block.line + block.code
     with contextlib.redirect_stdout(printed):
-        exec(compile(source, name, "exec"), namespace)
+        exec(compile(source, name, "exec", dont_inherit=True), namespace)  # as in a script
     return printed.getvalue()
 
 

@@ -171,7 +171,7 @@ def test_coefficients_are_those_of_the_drawn_families(logistic):
     draws = logistic.network_draws()
     node = logistic.names.index("systol")
     regression = next(entry for entry in found["regressions"][node] if len(entry["parents"]) > 1 and "mean" in entry)
-    family = draws.logistic_family((node, tuple(regression["parents"])))
+    family = draws.parameters_of((node, tuple(regression["parents"])))
     assert regression["share"] == pytest.approx(family.logistic_probability, abs=1.1e-4)
     drawn = family.coefficients(20_000)
     drawn = drawn[~np.isnan(drawn[:, 0])]

@@ -21,6 +21,7 @@ from doxa.testing import (
     metropolis_hastings_matrix,
     mixture_matrix,
     proposal_matrices,
+    simulated_invariance,
 )
 
 SKEWED = np.array([0.05, 0.5, 0.15, 0.3])
@@ -335,3 +336,24 @@ def test_the_rates_at_the_ends():
 )
 def test_what_is_not_a_distribution_is_refused(target, proposal, message):
     assert message_of(lambda: independence_rate(target, proposal)) == message
+
+
+def test_simulated_invariance_refuses_what_is_no_kernel():
+    with pytest.raises(ArgumentError, match="step led from state 0 to 2, which is not among the 2 states"):
+        simulated_invariance(lambda _state, _rng: 2, [1.0, 0.0])
+    with pytest.raises(ArgumentError, match="nearly all its probability in one state"):
+        simulated_invariance(lambda _state, _rng: 0, [1.0, 0.0])
+
+
+def test_simulated_invariance_gives_a_right_kernel_uniform_p_values_and_sees_a_wrong_one():
+    """Gibbs sampling of one of two bits; the twin draws the bit by its marginal."""
+    joint = np.array([[0.4, 0.1], [0.15, 0.35]])
+
+    def gibbs(state, rng, weights=None):
+        other = state % 2
+        column = joint[:, other] / joint[:, other].sum() if weights is None else weights
+        return 2 * int(rng.random() < column[1]) + other
+
+    p = [simulated_invariance(gibbs, joint.ravel(), 500, seed) for seed in range(200)]
+    assert abs(np.mean(p) - 0.5) < 4 * np.sqrt(1 / 12 / 200)
+    assert simulated_invariance(lambda s, rng: gibbs(s, rng, joint.sum(axis=1)), joint.ravel(), 500) < 1e-6

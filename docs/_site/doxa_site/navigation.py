@@ -37,6 +37,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "errors",
             "diagnostics",
             "samplers",
+            "extending",
             "kernels",
             "importance",
             "variational-hidden",

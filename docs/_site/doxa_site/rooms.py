@@ -37,7 +37,9 @@ ROOMS = (
     Room("doxa.structure.cases.incomplete", "Graphs of tables with missing cells"),
     Room("doxa.structure.exact.enumeration", "Sums over all graphs", ("doxa.structure.exact.dag_budget",)),
     Room(
-        "doxa.structure.graph", "For moves of your own", _below("doxa.structure", "moves.changes families.cache limits")
+        "doxa.structure.graph",
+        "For moves of your own",
+        _below("doxa.structure", "moves.changes families.cache limits priors"),
     ),
     Room("doxa.structure.averaging", "Queries, imputation and prediction"),
     Room(

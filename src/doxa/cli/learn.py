@@ -18,6 +18,7 @@ from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbe
 
 if TYPE_CHECKING:
     from doxa.structure.averaging.posterior import Posterior
+    from doxa.structure.runs.options import LearnOptions
 
 __all__ = ["learn"]
 
@@ -125,7 +126,7 @@ def learn(
     output: Output = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
-    from doxa.structure.runs.options import check_family
+    from doxa.structure.runs.options import LearnOptions, check_family
 
     kept = resume if resume is not None else store
     chosen = typed(context)
@@ -139,9 +140,7 @@ def learn(
         if resume is not None:
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)
         else:
-            posterior = _begin(
-                data,
-                read,
+            asked = LearnOptions(
                 score=check_family(family, score, equivalent_sample_size, prior_scale),
                 prior=prior,
                 **_knowledge(edge_log_odds, max_parents, required, forbidden, tier),
@@ -155,10 +154,8 @@ def learn(
                 thin=thin,
                 until=until,
                 seed=seed,
-                store=store,
-                workers=workers,
-                progress=None,
             )
+            posterior = _begin(data, read, asked, store, workers)
     show_graphs(posterior)
     questions.answer(posterior)
     if output is not None:
@@ -207,12 +204,12 @@ def _knowledge(
     }
 
 
-def _begin(data: Any, read: dict[str, Any], **asked: Any) -> Posterior:
+def _begin(data: Any, read: dict[str, Any], asked: LearnOptions, store: Path | None, workers: int | None) -> Posterior:
     """Learn from a file; ``read`` says how it is read."""
     from doxa.structure.learn import learn_from, opened
 
-    with opened(data, asked["store"], asked["hidden"] or (), **read) as cases:
-        return learn_from(cases, {"source": str(data.absolute()), **read}, **asked)
+    with opened(data, store, asked.hidden or (), **read) as cases:
+        return learn_from(cases, {"source": str(data.absolute()), **read}, asked, store, workers, None)
 
 
 def _go_on(run: Path, data: Path | None, read: dict[str, Any], **asked: Any) -> Posterior:

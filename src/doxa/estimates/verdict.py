@@ -1,4 +1,4 @@
-"""A verdict on a run, in words that can be taken apart."""
+"""A verdict on a run, as data: whether it can be trusted, why, and what to do; the text follows from these."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from typing import NamedTuple
 
 __all__ = ["Verdict"]
 
+_OF_CHAINS = {True: "Converged", False: "Not converged", None: "Cannot tell"}
+
 
 class Verdict(NamedTuple):
     """Whether a run can be trusted.
 
     Examples
     --------
-    >>> verdict = Verdict(None, "Cannot tell: there is one chain. Run several.", "Run several.")
-    >>> verdict.word, verdict.reason, verdict.advice
-    ('Cannot tell', 'there is one chain.', 'Run several.')
+    >>> verdict = Verdict.of_chains(None, "there is one chain.", advice="Run several.")
+    >>> verdict.status, verdict.text
+    ('Cannot tell', 'Cannot tell: there is one chain. Run several.')
     """
 
     converged: bool | None  # None: cannot tell
-    text: str  # a word, a colon, the reason, the advice
-    advice: str = ""  # what to do, in the words of the text; empty when there is nothing to add
+    status: str  # what the text begins with, such as "Converged"
+    reason: str  # why, in sentences
+    advice: str = ""  # what to do; empty when there is nothing to add
+
+    @classmethod
+    def of_chains(cls, converged: bool | None, *reason: str, advice: str = "") -> Verdict:
+        """With the status that chains have; empty sentences are left out."""
+        return cls(converged, _OF_CHAINS[converged], " ".join(filter(None, reason)), advice)
 
     @property
-    def word(self) -> str:
-        """What the text begins with, such as "Converged"."""
-        return self.text.partition(": ")[0]
-
-    @property
-    def reason(self) -> str:
-        """Why, in sentences: the text without its word and the advice."""
-        before, _, after = self.text.partition(": ")[2].rpartition(self.advice or self.text)
-        return " ".join(part.strip() for part in (before, after) if part.strip())
+    def text(self) -> str:
+        """All of it in a line."""
+        return f"{self.status}: {self.reason} {self.advice}".rstrip()

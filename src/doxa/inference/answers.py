@@ -17,7 +17,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Answer", "Inference", "certain", "certain_answer"]
+__all__ = ["Inference"]
 
 
 class Answer(NamedTuple):
@@ -39,7 +39,7 @@ def certain_answer(
     method: str, estimates: Mapping[int, Sequence[Estimate]], why: str = "the evidence leaves one state of each"
 ) -> Answer:
     """The answer where nothing has to be drawn: the evidence leaves one state of everything that was asked for."""
-    return Answer(method, estimates, None, Verdict(True, f"Exact: {why}."))
+    return Answer(method, estimates, None, Verdict(True, "Exact", f"{why}."))
 
 
 @dataclass(frozen=True, eq=False)

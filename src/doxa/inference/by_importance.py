@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
 from doxa.inference.importance import (
     NetworkProposal,
-    NetworkSample,
     NetworkSampler,
     lay_out,
     learned,
@@ -24,8 +22,6 @@ from doxa.inference.importance import (
 from doxa.inference.problem import Problem, prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
-
-__all__ = ["answer_by_importance", "cross_checked", "weighted_starts"]
 
 _START_DRAWS = 8192
 _STARTS = 256
@@ -54,11 +50,11 @@ def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], 
         stopped = ""
     else:
         sample, report = sample_until(proposal, running.until, seed=running.seed)
-        stopped = f" {report.text}" if report.text else ""
-    estimates = {v: _estimates(problem, sample, v) for v in query}
+        stopped = report.text
+    estimates = {v: certain(problem.expand(v)) if v in problem.fixed else [*sample.marginal(v)] for v in query}
     numbers = {"draws": float(sample.n), "ess": sample.ess, "pareto_k": sample.pareto_k}
     weights = sample.verdict
-    found = Verdict(weights.reliable, f"{weights.text}{stopped}", weights.advice)
+    found = Verdict(weights.reliable, weights.status, f"{weights.reason}. {stopped}".rstrip(), weights.advice)
     return Answer("importance", estimates, sample.log_evidence(), found, numbers)
 
 
@@ -86,11 +82,11 @@ def cross_checked(
     if worst <= _DISAGREE:
         return answer
     advice = "Use method='importance'."
-    text = (
-        f"Not converged: the chains agree, but their {where} is {worst:.0f} standard errors from that of weighted "
-        f"draws: they miss a mode. {advice}"
+    reason = (
+        f"the chains agree, but their {where} is {worst:.0f} standard errors from that of weighted draws: they miss a "
+        "mode."
     )
-    return answer._replace(judgement=Verdict(False, text, advice))
+    return answer._replace(judgement=Verdict.of_chains(False, reason, advice=advice))
 
 
 def weighted_starts(
@@ -129,12 +125,6 @@ def _supported(network: CategoricalNetwork, problem: Problem) -> dict[int, NDArr
     for v, state in whole.fixed.items():
         masks[v] = np.arange(len(network.states[v])) == state
     return masks
-
-
-def _estimates(problem: Problem, sample: NetworkSample, v: int) -> list[Estimate]:
-    if v in problem.fixed:
-        return certain(problem.expand(v))
-    return list(sample.marginal(v))
 
 
 def _completed(network: CategoricalNetwork, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -18,8 +18,6 @@ from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
 
-__all__ = ["answer_by_mean_field"]
-
 
 def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], seed: int) -> Answer:
     """Marginals without errors, and a lower bound on the log evidence among the numbers."""
@@ -61,7 +59,7 @@ def _approximate(p: float) -> Estimate:
 
 def _judgement(found: MeanField) -> Verdict:
     parts = [
-        "Approximation: the best product of tables that was found; its errors are not known, and its probabilities "
+        "the best product of tables that was found; its errors are not known, and its probabilities "
         "are too sure as a rule."
     ]
     if not found.converged:
@@ -71,4 +69,4 @@ def _judgement(found: MeanField) -> Verdict:
         n = len(found.excluded)
         lost = "1 variable loses states that are" if n == 1 else f"{n} variables lose states that are"
         parts.append(f"No product of tables holds the network's hard constraints: {lost} possible.")
-    return Verdict(None, " ".join(parts))
+    return Verdict(None, "Approximation", " ".join(parts))

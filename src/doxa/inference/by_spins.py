@@ -12,19 +12,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 
-from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import AverageDiagnostics
-from doxa.inference.annealing import SpinPath, TablePath, condition_spins, turn_over
+from doxa.inference.annealing import TablePath, condition_spins, spins_or_tables, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
-from doxa.inference.population import HOPELESS, Begun, Population, looking, vouched
+from doxa.inference.population import HOPELESS, Around, Begun, Population, looking, vouched
 from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsBitParallel, PottsGibbs, PottsModel
 from doxa.models.evidence import Evidence
 from doxa.models.factors import Factor
 from doxa.models.ising import IsingNetwork, PairNetwork, PottsNetwork
-
-__all__ = ["answer_by_spins", "certain_spin", "condition_potts"]
 
 _THIN = 50  # sweeps behind each kept draw: what a grid's marginals cost is paid once a draw
 _SITES_PER_BLOCK = 10**9  # updates between two commits: a second or less
@@ -39,10 +36,6 @@ def answer_by_spins(network: PairNetwork, evidence: Evidence, query: Sequence[in
     if isinstance(network, PottsNetwork):
         return _answer_potts(network, evidence, query, running)
     assert isinstance(network, IsingNetwork)
-    return _answer_ising(network, evidence, query, running)
-
-
-def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
     left, free = condition_spins(network, evidence)
     place = {v: i for i, v in enumerate(free)}
     known = {v: certain_spin(v, evidence) for v in query if v not in place}
@@ -56,7 +49,7 @@ def _answer_ising(network: IsingNetwork, evidence: Evidence, query: Sequence[int
     sampler = _sampler(network, model, len(free) == len(network.names))
     names = [f"{network.names[v]} = {network.states[v][1]}" for v in free]
     rng = looking(running)
-    population = Population.annealed(_spin_path(left), rng)
+    population = Population.annealed(spins_or_tables(left), rng)
     starts = population.apart(running.schedule.chains, rng, _aligned(model))
     run = run_to_accuracy(
         Begun(sampler, starts),
@@ -77,24 +70,11 @@ def _alone(field: float) -> list[Estimate]:
     return certain(expit([-2 * field, 2 * field]))
 
 
-def _spin_path(left: IsingNetwork) -> SpinPath | TablePath:
-    """From independent spins in their fields; by tables where couplings at one spin are of too many sizes."""
-    try:
-        return SpinPath(left.edges, left.couplings, left.fields)
-    except ArgumentError:
-        return TablePath(left.n_states, left.factors)
-
-
 def _aligned(model: IsingModel) -> list[NDArray[np.int64]]:
     """The ground state as far as couplings agree on one, and its opposite; none where they are frustrated.
 
     Without couplings of either sign these are all up and all down.  Clusters of coupled spins turn over one by one, and
     stay where their fields would make the opposite hopeless.
-
-    Examples
-    --------
-    >>> [row.tolist() for row in _aligned(IsingModel([[0, 1], [2, 3]], [-1.0, 1.0], [0.1, 0.0, 9.0, 0.0]))]
-    [[1, 0, 1, 1], [0, 1, 1, 1]]
     """
     signs = turn_over(model.graph)
     if signs is None:
@@ -134,15 +114,6 @@ def condition_potts(network: PottsNetwork, evidence: Evidence) -> tuple[PottsMod
 
     Soft likelihoods are added to the fields as logarithms, and forbid states where they are 0; where they leave one
     state, the variable is known.
-
-    Examples
-    --------
-    >>> from doxa.models.ising import potts
-    >>> chain = potts([[0, 1], [1, 2]], 3, [0.5, 0.7])
-    >>> model, known = condition_potts(chain, Evidence({0: 1}, {2: np.array([1.0, 0.0, 1.0])}))
-    >>> model.fields, known
-    (array([[ 0. ,  0.5,  0. ],
-           [ 0. , -inf,  0. ]]), array([ 1, -1, -1]))
     """
     fields, ends = network.fields.copy(), network.edges
     known = np.full(len(fields), -1, dtype=np.intp)
@@ -227,34 +198,16 @@ def _constant(model: PottsModel) -> list[NDArray[np.int64]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Asked(Around):
     """Chains of which the probabilities of some states are kept, and averages over those that run together."""
 
-    chains: PottsBitParallel | PottsGibbs
+    sampler: PottsBitParallel | PottsGibbs
     sites: NDArray[np.intp]
     states: NDArray[np.intp]
 
-    @property
-    def thin(self) -> int:
-        """Sweeps between kept draws."""
-        return self.chains.thin
-
-    @property
-    def state_type(self) -> type[Any]:
-        """The type of its states."""
-        return self.chains.state_type
-
-    def init(self, rng: np.random.Generator) -> Any:
-        """The chains' own start."""
-        return self.chains.init(rng)
-
-    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        """All of them at the same states."""
-        return self.chains.begin(states, rng)
-
     def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> tuple[Any, dict[str, NDArray[Any]], Any]:
         """Their run."""
-        state, draws, info = self.chains.run(state, n_steps, rng)
+        state, draws, info = self.sampler.run(state, n_steps, rng)
         energy, probability = draws["energy"], draws["probability"]
         groups = probability.reshape(len(probability), -1, *probability.shape[-2:])
         kept = {

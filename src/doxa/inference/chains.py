@@ -23,8 +23,6 @@ from doxa.estimates.verdict import Verdict
 from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.runner import Sampler
 
-__all__ = ["ChainRun", "Running", "run_to_accuracy"]
-
 R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
 R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
 LEAST_ESS = 100.0
@@ -62,18 +60,8 @@ def run_to_accuracy(
 ) -> ChainRun:
     """Run chains until every marginal is as accurate as asked, by `Until.mcse`.
 
-    Parameters
-    ----------
-    sampler : Sampler
-    running : Running
-    n_quantities : int
-        Width of the draws named ``probability``.
-    name_of : callable
-        What each of them is called.
-    scalar, probability : str
-        Names of draws.
-    steps_per_block : int, optional
-        Steps between two commits, for samplers whose steps are long.
+    ``probability`` and ``scalar`` name the draws, of which the first are ``n_quantities`` wide and called by
+    ``name_of``; ``steps_per_block`` are the steps between two commits, for samplers whose steps are long.
     """
     schedule, until = running.schedule, running.until
     allowed = max(4, _MOST_BYTES // (8 * max(n_quantities, 1) * schedule.chains))
@@ -149,16 +137,11 @@ def _judge(
     name_of: Callable[[int], str],
 ) -> Verdict:
     converged, reason = _reason(marginals, where, trace, name_of)
-    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
-    parts = [f"{word}: {reason}."]
-    if stop.text and (converged or stop.reason != "reached"):  # what gives up, or never moved, has not been accurate
-        parts.append(stop.text)
+    accurate = converged or stop.reason != "reached"  # what gives up, or never moved, has not been accurate
     advice = "Run longer (draws=), or try method='tempering'." if converged is False else ""
     if converged is None and trace.n_chains > 1:
         advice = "Try method='tempering', or an exact method."
-    if advice:
-        parts.append(advice)
-    return Verdict(converged, " ".join(parts), advice)
+    return Verdict.of_chains(converged, f"{reason}.", stop.text if accurate else "", advice=advice)
 
 
 def _reason(

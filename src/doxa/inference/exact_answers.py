@@ -19,15 +19,15 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
-from doxa.inference.conflict import ImpossibleEvidenceError, impossible
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.problem import Problem, prepare
+from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.sampling.driver import fresh_entropy
 
-__all__ = ["Explanation", "JointTable", "answer_exactly", "joint", "most_probable", "positions"]
+__all__ = ["Explanation", "JointTable", "joint", "most_probable"]
 
 
 class JointTable(NamedTuple):
@@ -51,15 +51,7 @@ class Explanation(NamedTuple):
 def answer_exactly(
     network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], budget: Budget | None = None
 ) -> Answer:
-    """Marginals of variables given evidence, and the log evidence.
-
-    Raises
-    ------
-    BudgetError
-        If it would cost more than ``budget``.
-    ImpossibleEvidenceError
-        If the evidence has probability zero.
-    """
+    """Marginals of variables given evidence, and the log evidence; BudgetError where that costs too much."""
     budget = Budget() if budget is None else budget
     refuse_wide_grids(network, evidence, budget)
     problem = prepare(network, evidence, query)
@@ -74,7 +66,7 @@ def answer_exactly(
         known = variable in problem.fixed
         marginal = None if known else result.marginals[problem.position[variable]]
         estimates[variable] = certain(problem.expand(variable, marginal))
-    return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact: summed over all states."))
+    return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact", "summed over all states."))
 
 
 def joint(
@@ -194,7 +186,7 @@ def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -
 
 
 def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Explanation:
-    from doxa.inference.by_cooling import coldest
+    from doxa.inference.annealing import coldest
 
     found = coldest(network, evidence, sweeps, restarts, seed)
     states = {name: network.states[v][found.row[v]] for v, name in enumerate(network.names)}
@@ -206,13 +198,7 @@ def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restart
 
 
 def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argument: str = "query") -> list[int]:
-    """Positions of the variables asked for: one by name, several, or all.
-
-    Raises
-    ------
-    ArgumentError
-        If a name is unknown or comes twice.
-    """
+    """Positions of the variables asked for: one by name, several, or all."""
     names = network.names
     if query is None:
         return list(range(len(names)))

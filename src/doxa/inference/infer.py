@@ -26,9 +26,9 @@ from doxa.progress import following, tell
 from doxa.sampling.driver import fresh_entropy, plan_length
 
 if TYPE_CHECKING:
-    from doxa.inference.blocks import ChosenBy, Plan
+    from doxa.inference.by_gibbs import ChosenBy, Plan
 
-__all__ = ["METHODS", "infer"]
+__all__ = ["infer"]
 
 
 class Question(NamedTuple):
@@ -142,7 +142,7 @@ def _read_plan(
     """Blocks and order of a Gibbs sampler as the user gave them; None if neither was given."""
     if blocks is None and scan is None:
         return None
-    from doxa.inference.blocks import read_plan
+    from doxa.inference.by_gibbs import read_plan
 
     return read_plan(network, blocks, scan)
 
@@ -192,8 +192,8 @@ def _gibbs(question: Question) -> Answer:
 
 
 def _tempering(question: Question) -> Answer:
+    from doxa.inference.by_gibbs import answer_by_tempering
     from doxa.inference.by_importance import cross_checked
-    from doxa.inference.by_tempering import answer_by_tempering
 
     network, evidence, query, running = question.network, question.evidence, question.query, question.running
     found = answer_by_tempering(network, evidence, query, running)

@@ -50,7 +50,7 @@ from doxa.sampling.driver import fresh_entropy
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict
 
-__all__ = ["LogPartition", "NoWeightError", "log_partition"]
+__all__ = ["LogPartition", "log_partition"]
 
 _METHODS = ("auto", "exact", "annealed")
 _PARTICLES = 512
@@ -130,10 +130,6 @@ def log_partition(
         exact draw given the evidence, so that the upper bound is proven (over repetitions of the simulation too).
     seed : int, optional
         Whole number; taken from the system when left out.
-
-    Returns
-    -------
-    LogPartition
 
     Raises
     ------

@@ -22,8 +22,6 @@ from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
 from doxa.sampling.importance import ImportanceSample
 
-__all__ = ["HOPELESS", "Begun", "Population", "looking", "spread", "vouched"]
-
 Floats = NDArray[np.float64]
 
 _ADVICE = "Use method='tempering'."
@@ -41,39 +39,18 @@ _LEAST_ESS = 25.0  # effective particles below which a first look says nothing
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Weighted particles at the end of a path.
-
-    Made by `Population.annealed`.
-
-    Attributes
-    ----------
-    path : SpinPath or TablePath
-    states : ndarray of int, shape (n, n_variables)
-        Possible ones alone.
-    log_weights : ndarray of float, shape (n,)
-        Nats.
-    n_drawn : int
-        With those that ended at impossible states.
-    """
+    """Weighted particles at the end of a path; made by `Population.annealed`."""
 
     path: SpinPath | TablePath
-    states: NDArray[Any]
-    log_weights: Floats
-    n_drawn: int
+    states: NDArray[Any]  # (n, n_variables), possible ones alone
+    log_weights: Floats  # (n,), nats
+    n_drawn: int  # with those that ended at impossible states
 
     @classmethod
     def annealed(
         cls, path: SpinPath | TablePath, rng: np.random.Generator, times: int = 1, rows: int = _ROWS
     ) -> Population:
-        """Anneal particles, ``times`` as many as for a first look (there ``rows`` of tables).
-
-        Examples
-        --------
-        >>> found = Population.annealed(SpinPath([[0, 1]], 3.0, [0.1, 0.0]), np.random.default_rng(1))
-        >>> p = found.probabilities(np.array([0, 1]), np.array([1, 1]))  # exact: (1 + tanh(.1)) / 2, nearly the same
-        >>> bool((abs(p - 0.55) < 4 * found.error_at(p)).all()), bool(found.ess > 200)
-        (True, True)
-        """
+        """Anneal particles, ``times`` as many as for a first look (there ``rows`` of tables)."""
         is_fast = isinstance(path, SpinPath)
         n, n_steps = (_SPINS, _SPIN_STEPS) if is_fast else (rows, _ROW_STEPS)
         if is_fast or times > 1:
@@ -118,13 +95,8 @@ class Population:
     def apart(self, n: int, rng: np.random.Generator, first: Sequence[NDArray[np.int64]] = ()) -> NDArray[np.int64]:
         """Places to begin for n chains, shape (n, n_variables): far from each other, none of them hopeless.
 
-        Parameters
-        ----------
-        n : int
-        rng : numpy.random.Generator
-            Draws the first particle by its weight; each that follows differs in the most variables from those before.
-        first : sequence of ndarray
-            Places that half of the chains, or more if there are no particles, begin at.
+        Half of the chains, or more if there are no particles, begin at those given.  The first particle is drawn by its
+        weight; each that follows differs in the most variables from those before.
         """
         chosen = [np.asarray(row, dtype=np.int64) for row in first[: -(-n // 2)]]
         if len(self.states):
@@ -142,13 +114,7 @@ def looking(running: Running) -> np.random.Generator:
 
 
 def spread(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Of rows, the first and those that differ most from each other, shape (n, n_variables) or (0, 0).
-
-    Examples
-    --------
-    >>> spread(np.array([[0, 0, 0], [0, 1, 0], [1, 1, 1], [0, 0, 0]]), 2).tolist()
-    [[0, 0, 0], [1, 1, 1]]
-    """
+    """Of rows, the first and those that differ most from each other, shape (n, n_variables) or (0, 0)."""
     return np.array(_farthest([rows[0]], rows, n)) if len(rows) else np.empty((0, 0), np.int64)
 
 
@@ -162,12 +128,10 @@ def _farthest(chosen: list[NDArray[np.int64]], rows: NDArray[Any], n: int) -> li
     return chosen
 
 
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A sampler whose chains begin where they are told."""
+class Around:
+    """A sampler around another, whose answers it passes on."""
 
     sampler: Any
-    rows: NDArray[np.int64]  # (n_chains, n_variables), for the sampler's ``begin``
 
     @property
     def thin(self) -> int:
@@ -184,13 +148,25 @@ class Begun:
         """The sampler's own start."""
         return self.sampler.init(rng)
 
-    def start(self, number: int, rng: np.random.Generator) -> Any:
-        """Where chain ``number`` begins."""
-        return self.sampler.begin(self.rows[number % len(self.rows)], rng)
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        """Where a chain is that stands at these states."""
+        return self.sampler.begin(states, rng)
 
     def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> Any:
         """The sampler's run."""
         return self.sampler.run(state, n_steps, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Begun(Around):
+    """A sampler whose chains begin where they are told."""
+
+    sampler: Any
+    rows: NDArray[np.int64]  # (n_chains, n_variables), for the sampler's ``begin``
+
+    def start(self, number: int, rng: np.random.Generator) -> Any:
+        """Where chain ``number`` begins."""
+        return self.begin(self.rows[number % len(self.rows)], rng)
 
 
 def vouched(
@@ -201,21 +177,8 @@ def vouched(
     name_of: Callable[[int], str],
     rng: np.random.Generator,
 ) -> ChainRun:
-    """The run of chains, held against the population where they agree.
+    """The run of chains, whose quantities are of given columns and values, held against the population if they agree.
 
-    Parameters
-    ----------
-    run : ChainRun
-    population : Population
-    columns, values : ndarray of int
-        Variable and state of each of the run's quantities.
-    name_of : callable
-        What each is called.
-    rng : numpy.random.Generator
-        Of the second look.
-
-    Notes
-    -----
     Where a quantity is further off than one in twenty right runs would have it, a population eight times as large,
     which had no part in the suspicion, decides; where its weights are no good either, nobody can tell.
     """
@@ -232,12 +195,10 @@ def vouched(
     p = float(closer.probabilities(columns[k : k + 1], values[k : k + 1])[0])
     found = f"their P({name_of(k)}) is {run.marginals.value[k]:.3g}, and {p:.3g} by annealed particles"
     if closer.is_reliable:
-        text = (
-            f"Not converged: the chains agree, but {found}, {z:.0f} standard errors apart: they miss a mode. {_ADVICE}"
-        )
-        return run._replace(judgement=Verdict(False, text, _ADVICE))
-    text = f"Cannot tell: the chains agree, but {found}, whose weights are not reliable. {_ADVICE}"
-    return run._replace(judgement=Verdict(None, text, _ADVICE))
+        reason = f"the chains agree, but {found}, {z:.0f} standard errors apart: they miss a mode."
+        return run._replace(judgement=Verdict.of_chains(False, reason, advice=_ADVICE))
+    reason = f"the chains agree, but {found}, whose weights are not reliable."
+    return run._replace(judgement=Verdict.of_chains(None, reason, advice=_ADVICE))
 
 
 def _limit(share: float, n: int) -> float:

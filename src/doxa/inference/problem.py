@@ -6,8 +6,6 @@ evidence, with nothing approximated:
 
 .. math:: p(x_V, e) = \exp(c) \prod_f \exp \ell_f(x_f).
 
-What a question does not depend on: barren nodes, unconnected parts, factors within factors.
-
 In a directed network, a node that is neither observed nor asked for, and has no descendant that is, sums to one and can
 be left out, together with its table.  What is then not connected to the question by factors, observed variables having
 been cut out of them, is independent of it given the evidence: it counts in the log evidence alone.
@@ -23,41 +21,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.errors import ArgumentError
-from doxa.inference.conflict import impossible
-from doxa.inference.propagation import supported_states
+from doxa.inference.flat import ancestral, check_positions, connected_parts, over
+from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor
 
-__all__ = ["Problem", "ancestral", "connected_parts", "merged", "parents_first", "prepare"]
-
-
-def ancestral(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int]:
-    """Return ``nodes`` and all their ancestors.
-
-    Examples
-    --------
-    >>> sorted(ancestral([(), (0,), (1,), (1,)], [3]))
-    [0, 1, 3]
-    """
-    found = set(nodes)
-    waiting = list(found)
-    while waiting:
-        new = [p for p in parents[waiting.pop()] if p not in found]
-        found.update(new)
-        waiting += new
-    return found
+__all__ = ["prepare"]
 
 
 def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tuple[int, ...]:
-    """Return ``nodes`` with parents before children; ties as given.
-
-    Examples
-    --------
-    >>> parents_first([(1,), (2,), ()], [0, 1, 2])
-    (2, 1, 0)
-    """
+    """Return ``nodes`` with parents before children; ties as given."""
     waiting = dict.fromkeys(nodes, 0)
     children: dict[int, list[int]] = {}
     for node in waiting:
@@ -74,38 +48,10 @@ def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tup
     return tuple(order)
 
 
-def connected_parts(variables: Iterable[int], factors: Iterable[Factor]) -> dict[int, int]:
-    """Return for every variable one that stands for all those that factors connect it to.
-
-    Examples
-    --------
-    >>> pair = np.zeros((2, 2))
-    >>> connected_parts([0, 1, 2, 3], [Factor((0, 2), pair), Factor((3, 2), pair)])
-    {0: 2, 1: 1, 2: 2, 3: 2}
-    """
-    owner = {v: v for v in variables}
-
-    def root(v: int) -> int:
-        while owner[v] != v:
-            owner[v] = v = owner[owner[v]]
-        return v
-
-    for factor in factors:
-        for v in factor.variables[1:]:
-            owner[root(factor.variables[0])] = root(v)
-    return {v: root(v) for v in owner}
-
-
 def merged(factors: Iterable[Factor]) -> list[Factor]:
     """Add every factor to the smallest one that has all its variables, if there is one.
 
     What is merged with what depends on variables and shapes alone, not on values; arguments are left as they are.
-
-    Examples
-    --------
-    >>> [factor] = merged([Factor((1,), np.array([1.0, 2.0])), Factor((0, 1), np.zeros((2, 2)))])
-    >>> factor.variables, factor.log_values.tolist()
-    ((0, 1), [[1.0, 2.0], [1.0, 2.0]])
     """
     hosts: list[Factor] = []
     guests: dict[int, list[Factor]] = {}
@@ -125,11 +71,7 @@ def merged(factors: Iterable[Factor]) -> list[Factor]:
 def _sum(host: Factor, guests: Sequence[Factor]) -> Factor:
     total = host.log_values.copy()
     for variables, log_values in guests:
-        places = [host.variables.index(v) for v in variables]
-        shape = [1] * total.ndim
-        for place, size in zip(places, log_values.shape, strict=True):
-            shape[place] = size
-        total += log_values.transpose(np.argsort(places)).reshape(shape)
+        total += over(log_values, variables, host.variables)
     return Factor(host.variables, total)
 
 
@@ -138,40 +80,20 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A list of factors over the variables that are still free, and how they lie in the network.
+    """A list of factors over the variables that are still free, and how they lie in the network; made by `prepare`.
 
-    Made by `prepare`.  "Variable" without more is a position in the network; the factors number the free variables
-    from 0, in the order of ``variables``.
-
-    Attributes
-    ----------
-    variables : tuple of int
-        Free variables, increasing.
-    states : tuple of ndarray of int
-        For each of them, the network's positions of the states that are left: at least two, increasing.
-    factors : tuple of Factor
-        No scope lies within another; every free variable is in one at least.
-    fixed : mapping of int to int
-        Variables, of the network, with one state left: observed, or implied by what was.
-    log_constant : float
-        What is not in the factors, in nats.
-    barren : tuple of int
-        Variables left out because nothing observed or asked depends on them, parents before children: given the
-        others, they follow their tables.
-    rest : Problem or None
-        Free variables that the evidence makes independent of those asked for; its ``log_constant`` is 0.
-    sizes : tuple of int
-        Numbers of states in the network, of all its variables.
+    "Variable" without more is a position in the network; the factors number the free variables from 0, in the order of
+    ``variables``.
     """
 
-    variables: tuple[int, ...]
-    states: tuple[Positions, ...]
-    factors: tuple[Factor, ...]
-    fixed: Mapping[int, int]
-    log_constant: float
-    barren: tuple[int, ...]
-    rest: Problem | None
-    sizes: tuple[int, ...]
+    variables: tuple[int, ...]  # free ones, increasing
+    states: tuple[Positions, ...]  # of each of them, the network's positions of those left: at least two, increasing
+    factors: tuple[Factor, ...]  # no scope lies within another; every free variable is in one at least
+    fixed: Mapping[int, int]  # variables with one state left: observed, or implied by what was
+    log_constant: float  # what is not in the factors, nats
+    barren: tuple[int, ...]  # left out as nothing observed or asked depends on them, parents first: they follow tables
+    rest: Problem | None  # free variables that the evidence makes independent of those asked for; its constant is 0
+    sizes: tuple[int, ...]  # numbers of states in the network, of all its variables
 
     @property
     def n_states(self) -> tuple[int, ...]:
@@ -199,18 +121,7 @@ class Problem:
         return replace(self, variables=variables, states=every, factors=tuple(factors), rest=None)
 
     def expand(self, variable: int, probabilities: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the distribution of a variable over all its states in the network.
-
-        Parameters
-        ----------
-        variable : int
-        probabilities : array_like, shape (..., n_states left), optional
-            Of a free variable; those of a fixed one are known.
-
-        Returns
-        -------
-        ndarray, shape (..., n_states in the network)
-        """
+        """The distribution of a variable, free or known, over all its states in the network, (..., n_states)."""
         if variable in self.fixed:
             known = np.zeros(self.sizes[variable])
             known[self.fixed[variable]] = 1.0
@@ -221,17 +132,7 @@ class Problem:
         return full
 
     def decode(self, rows: ArrayLike) -> Positions:
-        """Return rows over the network's variables; -1 for those that are neither free here nor fixed.
-
-        Parameters
-        ----------
-        rows : array_like of int, shape (n, n_free)
-            Numbers of the states left.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_variables)
-        """
+        """Rows over the network's variables from rows (n, n_free); -1 for those neither free here nor fixed."""
         codes = np.asarray(rows)
         full = np.full((len(codes), len(self.sizes)), -1, dtype=np.intp)
         for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
@@ -241,17 +142,7 @@ class Problem:
         return full
 
     def encode(self, rows: ArrayLike) -> Positions:
-        """Undo `decode`: -1 where a state is not left.
-
-        Parameters
-        ----------
-        rows : array_like of int, shape (n, n_variables)
-            Positions of the network's states.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_free)
-        """
+        """Undo `decode`: -1 where a state is not left."""
         full = np.asarray(rows)
         codes = np.empty((len(full), len(self.variables)), dtype=np.intp)
         for i, (variable, states) in enumerate(zip(self.variables, self.states, strict=True)):
@@ -268,51 +159,24 @@ def prepare(
     *,
     propagate: bool = True,
 ) -> Problem:
-    """Reduce a network to what a question depends on.
+    """Reduce a network to what a question depends on; ImpossibleEvidenceError where the evidence is found to be so.
 
-    Parameters
-    ----------
-    network : DiscreteNetwork
-        Barren nodes are left out where it is a `CategoricalNetwork`.
-    evidence : Evidence, optional
-    query : iterable of int, optional
-        Variables asked for; all when left out, so that none is barren.  With ``()`` and directed networks, what is
-        left is the evidence and its ancestors, all of it in ``rest``: `Problem.whole` has it together.
-    propagate : bool, default=True
-        Whether impossible states are struck out.  Without it, variables and shapes of the factors depend on which
-        variables are observed or asked for and not on what was observed.
-
-    Returns
-    -------
-    Problem
-
-    Raises
-    ------
-    ImpossibleEvidenceError
-        If the evidence is found to have probability zero.  Not all such evidence is found here.
-
-    Examples
-    --------
-    >>> from doxa.models import Dag
-    >>> dag = Dag.from_edges([("rain", "wet"), ("wet", "slippery")])
-    >>> yes_no = dict.fromkeys(dag.names, ["no", "yes"])
-    >>> tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.0, 1.0]], "slippery": [[1.0, 0.0], [0.5, 0.5]]}
-    >>> problem = prepare(CategoricalNetwork(dag, tables, yes_no), Evidence({1: 1}, {}), [0])
-    >>> problem.variables, problem.fixed, problem.barren
-    ((0,), {1: 1}, (2,))
-    >>> np.exp(problem.factors[0].log_values)
-    array([0.08, 0.2 ])
+    ``query`` are variables asked for; all when left out, so that none is barren.  With ``()`` and directed networks,
+    what is left is the evidence and its ancestors, all of it in ``rest``: `Problem.whole` has it together.  Without
+    ``propagate`` impossible states are not struck out, and variables and shapes of the factors depend on which
+    variables are observed or asked for and not on what was observed.
     """
     given = evidence if evidence is not None else Evidence({}, {})
     sizes = tuple(map(len, network.states))
-    asked = set(range(len(sizes))) if query is None else _check_query(query, len(sizes))
+    asked = set(range(len(sizes))) if query is None else check_positions("query", query, len(sizes))
     relevant, barren = _relevant(network, given, asked)
     reduced = _reduce(network, given, relevant, propagate)
     if reduced is None:
         raise impossible(network, given, lambda part: _is_possible(network, part))
     factors, states, fixed, log_constant = reduced
     free = [v for v in relevant if v not in fixed]
-    part = connected_parts(free, factors)
+    parts = connected_parts(free, [factor.variables for factor in factors])
+    part = {v: k for k, own in enumerate(parts) for v in own}
     wanted = {part[v] for v in asked if v in part}
     sides = []
     for side in (True, False):
@@ -321,14 +185,6 @@ def prepare(
         sides.append(_numbered(own, states, mine))
     rest = Problem(*sides[1], fixed, 0.0, barren, None, sizes) if sides[1][0] else None
     return Problem(*sides[0], fixed, log_constant, barren, rest, sizes)
-
-
-def _check_query(query: Iterable[int], n: int) -> set[int]:
-    asked = set(query)
-    for variable in asked:
-        if not 0 <= variable < n:
-            raise ArgumentError(f"query has the position {variable}; those of the network are 0 to {n - 1}")
-    return asked
 
 
 def _relevant(network: DiscreteNetwork, evidence: Evidence, asked: set[int]) -> tuple[list[int], tuple[int, ...]]:
@@ -348,10 +204,7 @@ def _is_possible(network: DiscreteNetwork, evidence: Evidence) -> bool:
 def _reduce(
     network: DiscreteNetwork, evidence: Evidence, relevant: list[int], propagate: bool
 ) -> tuple[list[Factor], dict[int, Positions], dict[int, int], float] | None:
-    """Factors in the network's numbers, states left of the free variables, fixed variables, log constant (nats).
-
-    None where nothing is possible.
-    """
+    """Factors in the network's numbers, states left of the free variables, fixed variables, log constant; or None."""
     factors, log_constant = _observed(network, evidence, relevant)
     states = {v: np.arange(len(network.states[v])) for v in relevant if v not in evidence.hard}
     gone = {v: np.zeros(1, dtype=np.intp) for v, kept in states.items() if len(kept) == 1}

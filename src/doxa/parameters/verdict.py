@@ -53,16 +53,15 @@ def judge(posterior: _Judged) -> Verdict:
     if posterior.report.method == "variational":
         reason = f"independent draws from the variational approximation, not from the posterior. {_pilots(posterior)}"
         advice = "Fit with method='auto' to draw from the posterior itself."
-        return Verdict(False, f"Approximation: {reason} {advice}", advice)
+        return Verdict(False, "Approximation", reason, advice)
     converged, reason, advice = _judge(posterior)
-    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
     stopped = "" if posterior.stop is None else posterior.stop.text
     if posterior.report.symmetries:
         advice = (
             f"{advice} Not identified: {'; '.join(posterior.report.symmetries)}. Coefficients of these nodes have "
             "equal modes; ask for what the exchange leaves alone, such as predictions."
         ).lstrip()
-    return Verdict(converged, " ".join(filter(None, [f"{word}: {reason}.", stopped, advice])), advice)
+    return Verdict.of_chains(converged, f"{reason}.", stopped, advice=advice)
 
 
 def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:

@@ -36,11 +36,11 @@ _STATES = {True: "yes", False: "no", None: "unknown"}
 
 def verdict_box(found: Verdict) -> dict[str, str]:
     """``state`` (yes, no, unknown), the ``word`` for it, ``why``, and ``next``, what to do."""
-    then = _NEXT_AFTER.get(found.word, _NEXT[found.converged])
+    then = _NEXT_AFTER.get(found.status, _NEXT[found.converged])
     why = printable(found.reason)
     return {
-        "state": "unknown" if found.word == "Approximation" else _STATES[found.converged],
-        "word": found.word,
+        "state": "unknown" if found.status == "Approximation" else _STATES[found.converged],
+        "word": found.status,
         "why": why[:1].upper() + why[1:],
         "next": f"{printable(found.advice)} {then}".lstrip(),
     }

@@ -31,7 +31,7 @@ from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
 from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
 from doxa.report.simulation import PairAnswers, simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.impute import cell_chances
+from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.posterior.summary import cap_text, prior_text
 from doxa.text import printable
 
@@ -57,7 +57,7 @@ def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[l
     parent, counted as -1 and +1, or ``why`` there are none; ``share``, the probability that it is a regression and no
     table, or None where that was not open.
     """
-    if draws.is_of_tables:
+    if not draws.prior.has_coefficients:
         return None
     found: list[list[dict[str, Any]]] = [[] for _ in draws.names]
     room = MOST_COEFFICIENTS
@@ -75,7 +75,7 @@ def regressions(draws: NetworkDraws, sets: list[list[dict[str, Any]]]) -> list[l
 
 
 def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dict[str, Any]:
-    family = draws.logistic_family((node, parents))
+    family = draws.parameters_of((node, parents))
     share = family.logistic_probability
     if share == 0:
         return {"why": "it can only be a table: not all of its columns have two states"}
@@ -182,8 +182,8 @@ def _column(draws: NetworkDraws, j: int, rows: NDArray[np.intp], most: int) -> d
         return {"n": 0, "rows": [], "p": [], "mcse": None}
     source = draws.completed.source_row[rows]
     first = np.argsort(source, kind="stable")[:most]
-    chances = cell_chances(draws, j, rows[first])
-    means = mean_over_draws(chances.reshape(*draws.shape, -1), draws.reference_ess)
+    probabilities = cell_state_probabilities(draws, j, rows[first])
+    means = mean_over_draws(probabilities.reshape(*draws.shape, -1), draws.reference_ess)
     p = means.value[:-1].reshape(len(first), -1)
     return {
         "n": int(rows.size),

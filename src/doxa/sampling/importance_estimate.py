@@ -35,10 +35,14 @@ class WeightVerdict(NamedTuple):
     advice: str  # empty where there is nothing to do
 
     @property
+    def status(self) -> str:
+        """What the text begins with."""
+        return {True: "Reliable", False: "Not reliable", None: "Cannot tell"}[self.reliable]
+
+    @property
     def text(self) -> str:
         """One line for the reader."""
-        word = {True: "Reliable", False: "Not reliable", None: "Cannot tell"}[self.reliable]
-        return f"{word}: {self.reason}.{' ' + self.advice if self.advice else ''}"
+        return f"{self.status}: {self.reason}. {self.advice}".rstrip()
 
 
 _NOT_JUDGED = WeightVerdict(None, "the weights were not judged", "")

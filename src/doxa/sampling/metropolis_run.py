@@ -105,8 +105,7 @@ class MetropolisRun:
     def verdict(self) -> Verdict:
         """Whether the chains agree in every quantity, and how many effective draws the slowest has."""
         converged, reason, advice = self._judge()
-        word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
-        return Verdict(converged, " ".join(filter(None, [f"{word}: {reason}.", self.stop.text, advice])), advice)
+        return Verdict.of_chains(converged, f"{reason}.", self.stop.text, advice=advice)
 
     @property
     def converged(self) -> bool | None:

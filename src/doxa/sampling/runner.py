@@ -165,7 +165,14 @@ class Runner:
             self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
-            self.chains[number] = _Chain(type(self.chains[number].state)(**fields), rng, rng.bit_generator.state)
+            try:
+                state = type(self.chains[number].state)(**fields)
+            except TypeError:
+                raise run_store.RunFileError(
+                    f"'{store.path}' holds chains in the form of another version of doxa; what was drawn can be read "
+                    "with doxa.load, but not gone on with: run again"
+                ) from None
+            self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
         if store.n_draws:
             trace = store.trace()

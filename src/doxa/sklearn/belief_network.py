@@ -20,7 +20,7 @@ from doxa.sklearn.class_probabilities import ClassProbabilities, class_probabili
 from doxa.sklearn.coded_columns import CodedColumn, category_flags, is_missing, learn_column, unlike
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.posterior import Posterior
-from doxa.structure.cases.incomplete.sampler import usual_steps
+from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 from doxa.structure.learn import learn
 
 __all__ = ["BeliefNetworkClassifier"]

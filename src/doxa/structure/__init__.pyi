@@ -1,3 +1,7 @@
+from doxa.structure.families.kind import FamilyKind as FamilyKind
+from doxa.structure.families.kind import FamilyParameters as FamilyParameters
+from doxa.structure.families.logistic.score import FamilyMixture as FamilyMixture
+from doxa.structure.families.logistic.score import Logistic as Logistic
 from doxa.structure.families.scores import BIC as BIC
 from doxa.structure.families.scores import K2 as K2
 from doxa.structure.families.scores import BDeu as BDeu
@@ -9,6 +13,8 @@ from doxa.structure.moves.edge_reversal import EdgeReversal as EdgeReversal
 from doxa.structure.moves.emc3 import EMC3 as EMC3
 from doxa.structure.moves.markov_blanket import MarkovBlanket as MarkovBlanket
 from doxa.structure.moves.parent_set_gibbs import ParentSetGibbs as ParentSetGibbs
+from doxa.structure.moves.sampler import StructureMove as StructureMove
+from doxa.structure.moves.sampler import StructureSampler as StructureSampler
 from doxa.structure.moves.single_edge import SingleEdge as SingleEdge
 from doxa.structure.moves.tempered import Tempered as Tempered
 from doxa.structure.posterior.loss import EdgeLoss as EdgeLoss

@@ -19,11 +19,9 @@ from doxa.estimates.stopping import Until
 from doxa.progress import following, tell
 from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.cases import out_of_core as counted
-from doxa.structure.families.logistic import Logistic
-from doxa.structure.families.scores import Score
-from doxa.structure.limits import forbid_more, make_limits
-from doxa.structure.priors import make_prior
-from doxa.structure.runs.options import check_family
+from doxa.structure.families.kind import FamilyKind
+from doxa.structure.limits import forbid_more
+from doxa.structure.runs.options import LearnOptions, check_family
 from doxa.structure.runs.plan import RunPlan, exact_answer, make_plan
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def learn(
     table: Table | OutOfCoreSource | IntoDataFrame | str | os.PathLike[str],
     *,
     family: str = "categorical",
-    score: str | Score = "bdeu",
+    score: str | FamilyKind = "bdeu",
     equivalent_sample_size: float = 1.0,
     prior_scale: float | None = None,
     prior: str = "sparse",
@@ -77,11 +75,12 @@ def learn(
     family : str, default="categorical"
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
         without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  A logistic
-        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"`` and
-        ``"single_edge"``, and no hidden columns.
+        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"``,
+        ``"single_edge"`` and ``"tempered"``, and no hidden columns.
     score : str or score, default="bdeu"
         Of tables: ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from
-        `doxa.structure`.  BIC is no probability, and refused where cells are missing.
+        `doxa.structure`; or a kind of family of your own, derived from `doxa.structure.FamilyKind`.  BIC is no
+        probability, and refused where cells are missing.
     equivalent_sample_size : float, default=1.0
         Weight of the BDeu prior, in cases, above 0.
     prior_scale : float, optional
@@ -114,9 +113,10 @@ def learn(
         Columns that nobody observed, with their numbers of states.  The names of their states mean nothing: the
         posterior is the same when they are exchanged.
     exact : bool, optional
-        Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables without
-        missing cells are summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``,
-        ``thin``, ``until``, ``store``): up to 17 columns, with ``max_parents`` the same.
+        Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
+        summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``, ``until``,
+        ``store``): up to 17 columns, with ``max_parents`` the same.  Few missing cells are summed over, too: up to 12
+        columns and some thousand completions of the table.
     chains : int, default=4
         Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
         the third at a dense graph, the others at random ones.  Where cells are missing the second starts at a greedy
@@ -128,8 +128,8 @@ def learn(
         in the log score and the number of edges.
     thin : int, optional
         Steps between draws; when left out n(n - 1) for n columns, so that each pair of nodes has its turns, but at
-        least 200.  With missing cells one turn, in which these are redrawn, of 2.5 n^2 steps, at least 50; another
-        number is one turn, unless a turn's divides it.  Where families may be logistic and cells are missing, a turn
+        least 200.  With missing cells one sweep, in which these are redrawn, of 2.5 n^2 steps, at least 50; another
+        number is one sweep, unless a sweep's divides it.  Where families may be logistic and cells are missing, a sweep
         has n^2 steps instead, at least 100.
     until : Until, optional
         The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.
@@ -188,89 +188,50 @@ def learn(
     True
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    asked = LearnOptions(
+        score=check_family(family, score, equivalent_sample_size, prior_scale),
+        prior=prior,
+        edge_log_odds=edge_log_odds,
+        sampler=sampler,
+        max_parents=max_parents,
+        required=required,
+        forbidden=forbidden,
+        tiers=tiers,
+        indicator=indicator,
+        hidden=hidden,
+        exact=exact,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        thin=thin,
+        until=until,
+        seed=seed,
+    )
     with following(progress), opened(table, store, hidden or ()) as data:
-        return learn_from(
-            data,
-            source,
-            score=check_family(family, score, equivalent_sample_size, prior_scale),
-            prior=prior,
-            edge_log_odds=edge_log_odds,
-            max_parents=max_parents,
-            required=required,
-            forbidden=forbidden,
-            tiers=tiers,
-            indicator=indicator,
-            hidden=hidden,
-            sampler=sampler,
-            exact=exact,
-            chains=chains,
-            draws=draws,
-            warmup=warmup,
-            thin=thin,
-            until=until,
-            seed=seed,
-            store=store,
-            workers=workers,
-            progress=progress,
-        )
+        return learn_from(data, source, asked, store, workers, progress)
 
 
 def learn_from(
     table: Table | OutOfCoreSource,
     source: dict[str, Any] | None,
-    *,
-    score: Score,
-    prior: str,
-    edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None,
-    max_parents: int | Mapping[str, int] | None,
-    required: Iterable[tuple[str, str]],
-    forbidden: Iterable[tuple[str, str]],
-    tiers: Sequence[Sequence[str]] | None,
-    indicator: Iterable[str],
-    hidden: Mapping[str, int] | None,
-    exact: bool | None,
+    asked: LearnOptions,
     store: str | os.PathLike[str] | None,
     workers: int | None,
     progress: bool | None,
-    **running: Any,
 ) -> Posterior:
     """`learn` from a table that was read; ``source`` says how, for `resume` and `load`.
 
     ``table`` is a source if its distinct rows are too many to hold: what `doxa.data.large.read_or_open` returns.
-    ``running`` is what belongs to sampling: ``sampler, chains, draws, warmup, thin, until, seed``.
     """
-    indicator = tuple(indicator)
-    data = declared(table, indicator, hidden) if isinstance(table, Table) else counted.uncounted(table)
-    most = data.n_rows if prior == "sparse" and not isinstance(score, Logistic) else None
-    limits = make_limits(
-        data.names,
-        max_parents=max_parents,
-        required=required,
-        forbidden=forbidden,
-        tiers=tiers,
-        n_states=data.n_states,
-        max_configurations=most,
-    )
+    indicator = tuple(asked.indicator)
+    data = declared(table, indicator, asked.hidden) if isinstance(table, Table) else counted.uncounted(table)
+    limits = asked.limits(data.names, data.n_states, data.n_rows)
     if isinstance(table, Table):
         limits = forbid_more(limits, data.names, own_absence(indicator))
-    plan = make_plan(
-        data,
-        source,
-        score=score,
-        prior=make_prior(data.names, prior, edge_log_odds),
-        limits=limits,
-        indicator=indicator,
-        hidden=hidden,
-        max_configurations=most,
-        **running,
-    )
-    if isinstance(score, Logistic):
-        score.check_parents(data.names, plan.options.limits)
+    plan = make_plan(data, source, asked, limits)
     if not isinstance(table, Table):
-        plan = _counted(plan, table, store, declares=bool(indicator or hidden))
-    asked = running["sampler"] != "auto" or store is not None
-    asked = asked or any(running[name] is not None for name in ("draws", "warmup", "thin", "until"))
-    answer = exact_answer(plan, exact, asked, workers)
+        plan = _counted(plan, table, store, declares=bool(indicator or asked.hidden))
+    answer = exact_answer(plan, asked.exact, asked.is_about_sampling or store is not None, workers)
     if answer is None:
         from doxa.structure.runs.running import run_plan
 

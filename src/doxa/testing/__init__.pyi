@@ -14,3 +14,4 @@ from doxa.testing.residuals import detailed_balance_residual as detailed_balance
 from doxa.testing.residuals import invariance_residual as invariance_residual
 from doxa.testing.residuals import stationary_distribution as stationary_distribution
 from doxa.testing.residuals import total_variation as total_variation
+from doxa.testing.simulation import simulated_invariance as simulated_invariance

@@ -7,7 +7,7 @@ import pytest
 
 from doxa.errors import ArgumentError
 from doxa.inference.annealing import ParallelTempering, TablePath, tune_ladder
-from doxa.inference.annealing.table_kernels import log_parts
+from doxa.inference.annealing.tables import log_parts
 from doxa.inference.annealing.tempering import offer_states
 from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor

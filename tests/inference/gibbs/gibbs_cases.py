@@ -7,11 +7,9 @@ from functools import cache
 import numpy as np
 
 from doxa._jit import compiled
-from doxa.inference.conflict import ImpossibleEvidenceError
 from doxa.inference.gibbs.kernels import redraw
-from doxa.inference.gibbs.reference import block_conditional
 from doxa.inference.problem import prepare
-from doxa.inference.propagation import determined
+from doxa.inference.propagation import ImpossibleEvidenceError, determined
 from doxa.inference.spins.words import uniform
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
@@ -145,3 +143,23 @@ def reference_problem(name, n_observed, seed, prune=True):
 
 def relations(factors):
     return [tuple(relation) for relation in determined(factors)]
+
+
+def block_conditional(block, states, n_states, factors):
+    """Distribution of a block given the other variables, as its definition has it; an axis for each of its own."""
+    grid = np.indices([n_states[v] for v in block])
+    total = np.zeros(grid.shape[1:])
+    for variables, log_values in factors:
+        if not set(variables).isdisjoint(block):
+            total = total + log_values[tuple(grid[block.index(v)] if v in block else states[v] for v in variables)]
+    weights = np.exp(total - total.max())
+    return weights / weights.sum()
+
+
+def redraw_block(block, states, u, n_states, factors):
+    """States after a block is redrawn: the first configuration up to which the probabilities sum to more than ``u``."""
+    p = block_conditional(block, states, n_states, factors)
+    chosen = min(int(np.searchsorted(p.cumsum(), u, side="right")), int(np.flatnonzero(p)[-1]))
+    after = states.copy()
+    after[list(block)] = np.unravel_index(chosen, p.shape)
+    return after

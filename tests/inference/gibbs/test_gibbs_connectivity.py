@@ -17,9 +17,7 @@ from doxa.inference.gibbs import (
     scope_blocks,
     single_sites,
 )
-from doxa.inference.gibbs.reach import classes
-from doxa.inference.gibbs.starts import log_density_at
-from doxa.inference.gibbs.supports import Supports
+from doxa.inference.gibbs.supports import Supports, classes, log_density_at
 from doxa.models.factors import Factor
 from support.checks import SEED
 

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from gibbs_cases import dense_problem, draw, random_problems
+from gibbs_cases import block_conditional, dense_problem, draw, random_problems, redraw_block
 
 from doxa.inference.gibbs import (
     ByValue,
@@ -19,8 +19,7 @@ from doxa.inference.gibbs import (
     single_sites,
 )
 from doxa.inference.gibbs.block_tables import PRODUCTS
-from doxa.inference.gibbs.reference import block_conditional, redraw_block
-from doxa.inference.gibbs.starts import log_density_at
+from doxa.inference.gibbs.supports import log_density_at
 from doxa.models.factors import Factor
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED

@@ -11,7 +11,7 @@ from gibbs_cases import kernel_matrix, possible
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference import ChosenBy
-from doxa.inference.blocks import connected_by, read_plan, scan_of
+from doxa.inference.by_gibbs import connected_by, read_plan, scan_of
 from doxa.inference.gibbs import ByValue, Scan, TableGibbs
 from doxa.inference.problem import prepare
 from doxa.models.evidence import read_evidence

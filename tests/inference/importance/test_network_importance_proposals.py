@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.conflict import ImpossibleEvidenceError
 from doxa.inference.importance import lay_out, learned, likelihood_weighting, propagated
 from doxa.inference.importance.layout import Layout
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import largest_log_weight
 from doxa.inference.problem import prepare
+from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence

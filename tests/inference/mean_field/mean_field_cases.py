@@ -6,7 +6,7 @@ import numpy as np
 
 from doxa.inference.mean_field import ImpossibleError, mean_field_problem
 from doxa.inference.mean_field.problem import begin_at
-from doxa.inference.mean_field.support import survey
+from doxa.inference.mean_field.support import Ground
 from doxa.models.ising import ising
 from support.checks import SEED
 from support.small_networks import joint, random_categorical, random_markov
@@ -48,7 +48,7 @@ def random_problem(k, zeros=0.3, structured=True):
     blocks = random_blocks(rng, len(n_states)) if structured else None
     problem = mean_field_problem(n_states, network.factors, blocks)
     try:
-        ground = survey(problem.layout, problem.values, problem.base)
+        ground = Ground(problem.layout, problem.values, problem.base)
         return network, problem, begin_at(problem.layout, problem.values, problem.base, ground, "random", rng)
     except ImpossibleError:
         assert joint(network).sum() == 0

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from doxa.inference.exact import plan_contraction
 from doxa.inference.mean_field import mean_field, mean_field_problem
-from doxa.inference.mean_field.ising import ising_mean_field, spin_problem, sweep_units
+from doxa.inference.mean_field.ising import ising_mean_field, spin_problem
 from doxa.models.ising import ising, ising_grid
 from support.checks import SEED
 from support.small_networks import joint
@@ -49,6 +49,18 @@ def test_sweeps_and_bounds_are_the_general_ones(coding):
             np.testing.assert_allclose(as_q(new), q, atol=1e-13)
             assert change == pytest.approx(general_change, abs=1e-13)
             m = new
+
+
+def sweep_units(pairs, couplings, fields, mu):
+    """One sweep in the notes' form, for variables 0 and 1: the new P(x_i = 1), and the largest change.
+
+    The Gibbs update has the neighbours' values where this has their means; in print its denominator lacks the node's
+    own m_i.
+    """
+    new = np.array(mu, dtype=np.float64)
+    for i in range(len(new)):
+        new[i] = expit(fields[i] + pull(pairs, couplings, new, i))
+    return new, np.abs(new - mu).max()
 
 
 def test_the_update_in_both_codings_is_one():
@@ -286,5 +298,3 @@ def test_extreme_fields_saturate_without_nan():
     fit = ising_mean_field(ising([(0, 1)], -1000.0, [500.0, 1.0]), seed=1)
     assert fit.log_z_bound == pytest.approx(1499.0)
     np.testing.assert_array_equal(fit.magnetisation, [1.0, -1.0])
-    assert sweep_units([[0, 1]], [5000.0], [-2500.0, -2500.0], [1.0, 1.0])[0].tolist() == [1.0, 1.0]
-    assert expit(-800.0) == sweep_units([[0, 1]], [0.0], [-800.0, 0.0], [0.5, 0.5])[0][0]

@@ -11,7 +11,7 @@ import pytest
 from doxa.inference.exact import plan_contraction
 from doxa.inference.mean_field import ImpossibleError, SearchStoppedError, mean_field, mean_field_problem
 from doxa.inference.mean_field import support as support_module
-from doxa.inference.mean_field.support import survey
+from doxa.inference.mean_field.support import Ground
 from doxa.inference.problem import prepare
 from doxa.models import Dag
 from doxa.models.categorical import CategoricalNetwork
@@ -73,7 +73,7 @@ def test_some_configurations_are_possible_where_the_search_says_so_and_only_ther
         n_states, factors = colouring(n, edges, q)
         possible = any(all(x[i] != x[j] for i, j in edges) for x in product(range(q), repeat=n))
         problem = mean_field_problem(n_states, factors)
-        ground = survey(problem.layout, problem.values, problem.base)  # no single factor says anything here
+        ground = Ground(problem.layout, problem.values, problem.base)  # no single factor says anything here
         assert ground.possible.all()
         preference = rng.random(problem.layout.n_q) + 0.01
         if possible:

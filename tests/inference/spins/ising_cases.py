@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from doxa.inference.spins import IsingModel
-from doxa.inference.spins.batches import N_PLANES
+from doxa.inference.spins.graph import N_PLANES
 
 MASK = 2**64 - 1
 

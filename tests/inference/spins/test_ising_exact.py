@@ -23,7 +23,7 @@ from ising_cases import (
 from scipy.special import stdtrit
 
 from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel, unpack_lanes
-from doxa.inference.spins.classes import thresholds_of
+from doxa.inference.spins.graph import thresholds_of
 from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
 
@@ -46,7 +46,7 @@ def joint_of(model):
 
 def chain_up(sampler):
     """P(+1) of every site in every state, from the tables of the compiled kernel, shape (2^n, n)."""
-    order, model, sites = sampler._numbered
+    (order, model), sites = sampler._numbered, sampler._sites
     states = all_spins(model.n_sites)[:, order] > 0
     both = np.concatenate([states, ~states], axis=1)
     found = np.empty(states.shape)

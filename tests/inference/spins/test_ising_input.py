@@ -10,9 +10,8 @@ from ising_cases import even_grid, grid_edges, random_graph, uneven_grid
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.spins import IsingBitParallel, IsingGibbs, IsingGrid, IsingModel
-from doxa.inference.spins.classes import same_rows
-from doxa.inference.spins.graph import colour_sites
-from doxa.inference.spins.grid_layout import grid_layout
+from doxa.inference.spins.graph import colour_sites, same_rows
+from doxa.inference.spins.grid import grid_layout
 from doxa.sampling.driver import Schedule, sample
 
 BAD_MODELS = [
@@ -140,7 +139,7 @@ def test_rows_of_one_hash_are_told_apart(monkeypatch):
     """The hash is a shortcut: rows are compared."""
     starts, values = np.array([0, 1, 3, 4, 6, 7]), np.array([5, 5, 6, 5, 5, 6, 7], dtype=np.uint64)
     assert same_rows(starts, values).tolist() == [0, 1, 0, 1, 4]
-    monkeypatch.setattr("doxa.inference.spins.classes._hash_rows", lambda _starts, _values, hashes: hashes.fill(0))
+    monkeypatch.setattr("doxa.inference.spins.graph._hash_rows", lambda _starts, _values, hashes: hashes.fill(0))
     assert same_rows(starts, values).tolist() == [0, 1, 0, 3, 4]
 
 

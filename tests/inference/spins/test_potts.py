@@ -13,7 +13,7 @@ from scipy.special import softmax, stdtrit
 
 from doxa.errors import ArgumentError
 from doxa.inference.spins import PottsGibbs, PottsModel
-from doxa.inference.spins.potts import _pick, _weigh
+from doxa.inference.spins.chain import _pick, _weigh
 from doxa.sampling.driver import Schedule, sample
 from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
 from support.checks import FALSE_ALARM, SEED, compare_transitions, z_limit
@@ -54,7 +54,8 @@ def exact(model):
 
 def kernel_matrices(sampler):
     """A matrix for each site in the order of the scan, from the compiled weights."""
-    order, model, is_tame = sampler._numbered
+    order, model = sampler._numbered
+    is_tame = bool(model.is_tame.all())
     own = model.fields - model.fields.max(axis=1, keepdims=True)
     weights = (np.exp(own), np.exp(model.graph.strengths)) if is_tame else (own, model.graph.strengths)
     x, work = all_states(sampler.model), np.zeros(model.n_states)

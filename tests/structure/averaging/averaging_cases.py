@@ -16,7 +16,8 @@ from doxa.models.bits import unpack_rows
 from doxa.structure import SingleEdge
 from doxa.structure.exact.enumeration import GraphPosterior, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.scores import K2, Score
+from doxa.structure.families.kind import FamilyKind
+from doxa.structure.families.scores import K2
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.tables import skewed_table
 
@@ -25,7 +26,7 @@ class Case(NamedTuple):
     table: Table
     listed: GraphPosterior
     options: Any
-    score: Score
+    score: FamilyKind
 
 
 @cache
@@ -67,7 +68,7 @@ def sticky(of: Case, seed: int, n_draws: int, stay: float, n_chains: int = 4) ->
     return posterior_of_draws(of, which, seed)
 
 
-def alpha_of(score: Score, q: int, r: int) -> float:
+def alpha_of(score: FamilyKind, q: int, r: int) -> float:
     return score.prior_count if isinstance(score, K2) else score.equivalent_sample_size / (q * r)
 
 

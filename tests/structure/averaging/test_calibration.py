@@ -21,7 +21,7 @@ from calibration_cases import (
 )
 
 from doxa.data import Table
-from doxa.structure.cases.incomplete import sampler as sweeps
+from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from support.broken_sweeps import childless_sweep
 from support.checks import FALSE_ALARM
 
@@ -94,7 +94,7 @@ def test_cells_filled_in_once_are_seen_by_graphs_and_parameters():
 
 
 def test_cells_drawn_without_regard_to_their_children_are_seen(monkeypatch):
-    monkeypatch.setattr(sweeps, "sweep_cells", childless_sweep)
+    monkeypatch.setattr(incomplete_sampler, "sweep_cells", childless_sweep)
     assert least(study(SETTINGS["30% blank, single_edge"], range(100))) < LIMIT
 
 

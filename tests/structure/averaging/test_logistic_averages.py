@@ -23,9 +23,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure import BDeu
 from doxa.structure.averaging import draw_networks, query
-from doxa.structure.averaging.logistic_families import LogisticFamily
 from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.families.logistic.coefficients import CoefficientPosterior
+from doxa.structure.families.logistic.parameters import LogisticFamily
 from support.checks import SEED, z_limit
 
 CASES = [("logistic", ()), ("auto", ()), ("auto", REQUIRED)]
@@ -115,7 +115,7 @@ def test_types_have_the_probabilities_of_their_evidences():
     draws = learned("auto").network_draws(None)
     n_types = 0
     for family, members in draws.users.items():
-        own = draws.logistic_family(family)
+        own = draws.parameters_of(family)
         if len(family[1]) < 2:
             assert own.is_one_model
             assert own.logistic_probability == 1.0
@@ -137,7 +137,7 @@ def test_tables_of_families_have_the_means_of_the_grid(family):
         found = np.exp(draws.mean_tables((child, parents))).reshape(-1, 2)
         assert np.abs(np.log(found[:, 1] / exact)).max() < 0.01  # the least probabilities are .003
         assert np.allclose(found.sum(axis=1), 1)
-        drawn = np.exp(draws.logistic_family((child, parents)).log_tables(4000))[..., 1]
+        drawn = np.exp(draws.parameters_of((child, parents)).log_tables(4000))[..., 1]
         errors = drawn.std(axis=0) / np.sqrt(len(drawn))
         assert (np.abs(drawn.mean(axis=0) - exact) / errors).max() < z_limit(60)
 

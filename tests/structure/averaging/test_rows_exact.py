@@ -18,7 +18,7 @@ from doxa.structure import SingleEdge
 from doxa.structure.averaging import completed_tables, draw_networks, impute, log_score, predict, predictive, query
 from doxa.structure.averaging import rows as rows_module
 from doxa.structure.averaging.counts import CompletedTable
-from doxa.structure.averaging.impute import cell_chances
+from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
@@ -45,14 +45,14 @@ def test_rows_in_every_network_agree_with_listing(row, limit, monkeypatch):
     monkeypatch.setattr(rows_module, "_LIMIT", limit)
     draws = every_graph(of)
     missing_cells = [j for j in range(3) if row[j] < 0]
-    log_weight, chances = RowProbabilities(draws).of(np.array(row), missing_cells)
+    log_weight, probabilities = RowProbabilities(draws).of(np.array(row), missing_cells)
     seen = {j: k for j, k in enumerate(row) if k >= 0}
     for t, graph in enumerate(of.listed.rows):
         joint = mean_joint(of, graph, {})
         evidence = joint[tuple(seen.get(j, slice(None)) for j in range(3))].sum()
         assert abs(log_weight[t] - np.log(evidence)) < 1e-11
         exact = np.concatenate([conditional(joint, j, seen) for j in missing_cells]) if missing_cells else np.empty(0)
-        assert np.abs(chances[t] - exact).max(initial=0.0) < 1e-12
+        assert np.abs(probabilities[t] - exact).max(initial=0.0) < 1e-12
 
 
 def test_wide_rows_fall_into_parts():
@@ -60,15 +60,15 @@ def test_wide_rows_fall_into_parts():
     table = skewed_table(7, 60, seed=3, n_states=3)
     posterior = doxa.learn(table, exact=False, draws=12, warmup=0, thin=3, seed=2)
     draws = draw_networks(posterior, table, None)
-    chances = RowProbabilities(draws)
+    probabilities = RowProbabilities(draws)
     rng = np.random.default_rng(4)
     for _ in range(6):
         row = table.codes[0].astype(np.int64).copy()
         missing_cells = np.flatnonzero(rng.random(7) < 0.6).tolist()
-        log_weight, found = chances.of(row, missing_cells)
+        log_weight, found = probabilities.of(row, missing_cells)
         for t in range(0, len(draws), 7):
             other_weight, other = (
-                chances._eliminate(row, missing_cells, t) if missing_cells else (log_weight[t], found[t])
+                probabilities._eliminate(row, missing_cells, t) if missing_cells else (log_weight[t], found[t])
             )
             assert abs(log_weight[t] - other_weight) < 1e-11
             assert np.abs(found[t] - other).max(initial=0.0) < 1e-12
@@ -216,12 +216,12 @@ def test_the_chances_of_a_cell_are_ratios_of_joint_scores():
     graphs = {rows.tobytes(): g for g, rows in enumerate(all_dags(3))}
     number = {tuple(cells): c for c, cells in enumerate(completions.tolist())}
     for k, (row, column) in enumerate(where.tolist()):
-        chances = cell_chances(draws, column, np.array([row]))[:, 0]
+        probabilities = cell_state_probabilities(draws, column, np.array([row]))[:, 0]
         for t in range(len(draws)):
             g = graphs[draws.rows[t].tobytes()]
             cells = draws.completed.cells[t].tolist()
             weights = [joint[g, number[(*cells[:k], s, *cells[k + 1 :])]] for s in range(2)]
-            assert np.abs(chances[t] - np.array(weights) / sum(weights)).max() < 1e-9
+            assert np.abs(probabilities[t] - np.array(weights) / sum(weights)).max() < 1e-9
 
 
 def test_queries_and_predictions_average_over_completions():

@@ -37,7 +37,7 @@ def cost_of(table, score, n_rows):
 @pytest.mark.parametrize("score", [Logistic(), FamilyMixture()], ids=lambda score: score.name)
 @pytest.mark.parametrize(("budget", "complete"), [(20_000, 1), (180_000, 2), (2_000_000, 3)])
 def test_logistic_lists_are_as_large_as_a_budget_of_counted_work_allows(score, budget, complete, monkeypatch):
-    monkeypatch.setattr(score_table, "_LOGISTIC_WORK", budget)
+    monkeypatch.setattr(score_table, "_WORK", budget)
     scores = FamilyScores(skewed_table(20, 60, seed=1), score)
     tables = [build_score_table(scores, all_to_all(20), keep_within=8.0, workers=workers) for workers in (1, 3)]
     for a, b in zip(tables[0][:3], tables[1][:3], strict=True):
@@ -51,7 +51,7 @@ def test_logistic_lists_are_as_large_as_a_budget_of_counted_work_allows(score, b
         assert small + large >= 0.5 * budget  # what is left would not do for one candidate more
         assert 3 <= unpack_rows(info.candidates, 20).sum(axis=1).min() < 19
     # the broken twin: families counted at one price, as when the bound was one of their number, are too many
-    monkeypatch.setattr(score_table, "family_cost", lambda *_: family_cost(score, 1, 60))
+    monkeypatch.setattr(type(score), "cost", lambda *_: family_cost(score, 1, 60))
     blind = build_score_table(scores, all_to_all(20), keep_within=8.0)
     assert complete == 3 or sum(cost_of(blind, score, len(scores.data[1]))) > budget
 
@@ -60,6 +60,6 @@ def test_extension_of_logistic_lists_stays_within_its_share_of_the_work(monkeypa
     scores = FamilyScores(skewed_table(12, 400, seed=1), Logistic())
     free = build_score_table(scores, all_to_all(12), keep_within=8.0, extend_within=math.inf)
     assert free.info.largest_size > 6
-    monkeypatch.setattr(score_table, "_LOGISTIC_SHARE", 10**9)
+    monkeypatch.setattr(score_table, "_SHARE", 10**9)
     tight = build_score_table(scores, all_to_all(12), keep_within=8.0, extend_within=math.inf)
     assert tight.info.largest_size == 3

@@ -35,7 +35,7 @@ def drawn(log_score_by_chain, n_draws=1000, p=0.3):
 def test_word_reason_and_advice_make_up_the_text(log_score, word, reason, advice):
     posterior = drawn(log_score)
     verdict = judge(posterior)
-    assert verdict.word == word
+    assert verdict.status == word
     assert verdict.reason.startswith(reason)
     assert verdict.advice.startswith(advice)
     assert bool(verdict.advice) is bool(advice)
@@ -47,24 +47,25 @@ def test_why_a_run_stopped_belongs_to_the_reason():
     verdict = judge(posterior)
     assert posterior.stop.text
     assert verdict.reason.endswith(posterior.stop.text)
-    assert verdict.text == posterior.verdict == f"{verdict.word}: {verdict.reason} {verdict.advice}".rstrip()
+    assert verdict.text == posterior.verdict == f"{verdict.status}: {verdict.reason} {verdict.advice}".rstrip()
 
 
 def test_what_is_biased_is_the_word_and_all_else_the_reason():
     posterior = doxa.learn(skewed_table(3, 30, seed=0), sampler=MarkovBlanket(published=True), seed=1, draws=100)
     verdict = judge(posterior)
-    assert (verdict.word, verdict.advice) == ("Biased", "")
+    assert (verdict.status, verdict.advice) == ("Biased", "")
     assert posterior.verdict == f"Biased: {verdict.reason}"
 
 
 def test_a_sum_over_all_graphs_needs_no_advice():
     posterior = doxa.learn(skewed_table(3, 30, seed=0), seed=1)
     verdict = posterior.judgement
-    assert (verdict.word, verdict.advice) == ("Exact", "")
+    assert (verdict.status, verdict.advice) == ("Exact", "")
     assert verdict.reason.startswith("a sum over all graphs within the limits")
 
 
-def test_what_follows_the_advice_is_of_the_reason():
-    verdict = Verdict(False, "Not reliable: two weights are all. Draw more. Stopped after 9 s.", "Draw more.")
-    assert verdict.reason == "two weights are all. Stopped after 9 s."
-    assert Verdict(True, "Exact: summed over all states.").reason == "summed over all states."
+def test_the_text_follows_from_the_parts():
+    verdict = Verdict.of_chains(False, "two chains differ.", "", "Stopped after 9 s.", advice="Draw more.")
+    assert verdict == (False, "Not converged", "two chains differ. Stopped after 9 s.", "Draw more.")
+    assert verdict.text == "Not converged: two chains differ. Stopped after 9 s. Draw more."
+    assert Verdict(True, "Exact", "summed over all states.").text == "Exact: summed over all states."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import make_limits
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.files import FREE
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.options import LearnOptions, RunOptions
 from support.tables import skewed_table
 
 KNOWN = {
@@ -39,13 +40,10 @@ OPTIONS = {
 def options_of(*, score=None, prior="uniform", edge_log_odds=None, max_configurations=None, n_states=None, **limits):
     table = skewed_table(5, 60, seed=3)
     n_states = None if n_states is None else [n_states] * 5
-    return RunOptions.of(
-        table,
-        BDeu(2.0) if score is None else score,
-        make_prior(FIVE, prior, edge_log_odds),
-        make_limits(FIVE, n_states=n_states, max_configurations=max_configurations, **limits),
-        max_configurations=max_configurations,
-    )
+    asked = LearnOptions(score=BDeu(2.0) if score is None else score, prior=prior)
+    limits = make_limits(FIVE, n_states=n_states, max_configurations=max_configurations, **limits)
+    made = RunOptions.of(table, asked, make_prior(FIVE, prior, edge_log_odds), limits)
+    return replace(made, max_configurations=max_configurations)
 
 
 @pytest.mark.parametrize("name", OPTIONS)

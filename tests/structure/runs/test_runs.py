@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.store import LeaseHeldError, RunFileError, RunHeader, create_run, open_reader, open_writer
 from doxa.structure import MarkovBlanket
+from doxa.structure.moves.sampler import GraphStarts
 from support.tables import skewed_table
 
 ARRAYS = ("rows", "log_score", "n_edges")
@@ -138,3 +141,15 @@ def test_a_file_keeps_why_its_run_stopped(table, tmp_path):
     more = doxa.resume(path, table, draws=700)
     assert doxa.load(path).stop == more.stop
     assert more.stop.reason == "draws"
+
+
+def test_chains_in_the_form_of_another_version_are_read_and_not_gone_on_with(tmp_path, monkeypatch):
+    class Older(NamedTuple):
+        rows: np.ndarray
+        position: int
+
+    made = doxa.learn(skewed_table(4, 40, seed=1), sampler="single_edge", draws=20, seed=1, store=tmp_path / "r.doxa")
+    monkeypatch.setattr(GraphStarts, "start_at", lambda _sampler, rows, *_: Older(rows, 0))
+    with pytest.raises(RunFileError, match=r"r.doxa' holds chains in the form of another version of doxa"):
+        doxa.resume(tmp_path / "r.doxa", skewed_table(4, 40, seed=1), draws=40)
+    assert doxa.load(tmp_path / "r.doxa").edges().equals(made.edges())

@@ -7,9 +7,11 @@ from doxa.inference.annealing.exact_draws import draw_exactly as draw_exactly
 from doxa.inference.annealing.exact_draws import elimination_cost as elimination_cost
 from doxa.inference.annealing.exact_draws import turn_over as turn_over
 from doxa.inference.annealing.network_paths import NetworkPath as NetworkPath
+from doxa.inference.annealing.network_paths import coldest as coldest
 from doxa.inference.annealing.network_paths import condition_spins as condition_spins
 from doxa.inference.annealing.network_paths import directed_path as directed_path
 from doxa.inference.annealing.network_paths import spin_path as spin_path
+from doxa.inference.annealing.network_paths import spins_or_tables as spins_or_tables
 from doxa.inference.annealing.path import Annealed as Annealed
 from doxa.inference.annealing.path import Cooled as Cooled
 from doxa.inference.annealing.path import Path as Path

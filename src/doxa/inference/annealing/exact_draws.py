@@ -1,23 +1,17 @@
-r"""Exact draws of a path's target, by whatever way is cheap enough: what proven upper bounds begin with.
+"""Exact draws of a path's target, by whatever way is cheap enough: what proven upper bounds begin with.
 
-Exact draws of narrow networks: sum variables out one by one, then draw them in the opposite order.
+*Elimination*, of narrow networks: summing a variable out multiplies the tables that it is in.  The product is kept:
+given the variables eliminated later, it is the variable's conditional distribution, from which it is drawn on the way
+back.  Where tables grow too wide the draw is refused before anything is summed.
 
-Eliminating a variable multiplies the tables that it is in and sums over it.  The product is kept: given the variables
-eliminated later, it is the variable's conditional distribution.  Where tables grow too wide the draw is refused before
-anything is summed.
-
-Exact draws of attractive Ising models: coupling from the past (Propp & Wilson 1996).
-
-Where no coupling is negative, a heat bath that uses one random number for all states keeps their order: a state that
-was above another (has all its up spins up) stays above it.  So the chain that began everywhere at time -T has one state
-at time 0 if those that began all up and all down have met; that state does not depend on T any more, and is a draw of
-the model.  Starts are moved to the past, T = 16, 32, 64, ..., and *the same random numbers are used again* at the same
-times; with fresh ones, or when the run is stopped as soon as the two meet, states that meet quickly are favoured.
-
-Couplings may be negative where turning over some of the spins makes all positive: antiferromagnets on bipartite
-graphs, any signs on a tree.  Fields may have any sign.  Cold models meet late: their log Z is bounded otherwise.
-
-Loops of `doxa.inference.annealing.exact_draws`: the highest and the lowest states of 512 monotone couplings.
+*Coupling from the past* (Propp & Wilson 1996), of attractive Ising models.  Where no coupling is negative, a heat bath
+that uses one random number for all states keeps their order: a state that was above another (has all its up spins up)
+stays above it.  So the chain that began everywhere at time -T has one state at time 0 if those that began all up and
+all down have met; that state does not depend on T any more, and is a draw of the model.  Starts are moved to the past,
+T = 16, 32, 64, ..., and *the same random numbers are used again* at the same times; with fresh ones, or when the run is
+stopped as soon as the two meet, states that meet quickly are favoured.  Couplings may be negative where turning over
+some of the spins makes all positive: antiferromagnets on bipartite graphs, any signs on a tree.  Fields may have any
+sign.  Cold models meet late: their log Z is bounded otherwise.
 """
 
 from __future__ import annotations
@@ -33,9 +27,9 @@ from doxa._jit import hot, inlined
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
-from doxa.inference.annealing.spin_kernels import N_CHAINS, any_bit, write_masks
-from doxa.inference.annealing.spins import SpinPath, unpack_spins
+from doxa.inference.annealing.spins import N_CHAINS, SpinPath, any_bit, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
+from doxa.inference.flat import over
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (
     MASKS,
@@ -52,11 +46,9 @@ from doxa.inference.spins.words import (
 from doxa.models.factors import Factor
 
 __all__ = [
-    "SPARE",
     "ExactDraws",
     "NotCoupledError",
     "TooWideError",
-    "couple_spins",
     "draw_by_coupling",
     "draw_by_elimination",
     "draw_exactly",
@@ -73,7 +65,7 @@ SPARE = MASKS + N_WORDS * 64  # in the work space: where the masks of the highes
 def couple_spins(
     spins: Any, thresholds: Any, n_sweeps: int, high: Any, low: Any, streams: Any, more: Any, work: Any
 ) -> None:
-    """Sweep both states with the same random numbers.
+    """Sweep the highest and the lowest states of 512 couplings with the same random numbers.
 
     What is drawn from ``streams`` depends on the number of sites and sweeps alone: a run that begins earlier, in other
     states, must do with the same numbers the same thing from here on.  Digits beyond the twelfth come from a stream
@@ -337,7 +329,7 @@ def _eliminate(
         others = axes[1:]
         product = how.read(np.zeros([n_states[variable]] + [1] * len(others)))
         for scope, values in own:  # small ones first
-            product = how.multiply(product, _aligned(values, scope, axes))
+            product = how.multiply(product, over(values, scope, axes))
         peak = float(product.max())
         if not peak > how.least:
             return None
@@ -357,13 +349,6 @@ def _draw_back(
         sums = np.cumsum(columns, axis=0)
         states[:, variable] = np.minimum((sums <= rng.random(n) * sums[-1]).sum(axis=0), len(table) - 1)
     return states
-
-
-def _aligned(values: Floats, scope: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
-    """A view with the axes in order, and axes of length 1 for variables it is not over."""
-    order = sorted(range(len(scope)), key=lambda k: axes.index(scope[k]))
-    sizes = dict(zip(scope, values.shape, strict=True))
-    return values.transpose(order).reshape([sizes.get(v, 1) for v in axes])
 
 
 def _order(n_states: Sequence[int], factors: Sequence[Factor], most: float = math.inf) -> tuple[list[int], int]:

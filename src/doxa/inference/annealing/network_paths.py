@@ -1,4 +1,7 @@
-"""Paths that end at a network given evidence: Ising networks as spins, directed networks from their own prior."""
+"""Paths that end at a network given evidence: Ising networks as spins, directed networks from their own prior.
+
+The likeliest states by simulated annealing: chains that grow cold, for networks too wide for an exact answer.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.inference.annealing.path import Path
+from doxa.inference.annealing.path import Path, cool
 from doxa.inference.annealing.spins import SpinPath
 from doxa.inference.annealing.tables import TablePath
+from doxa.inference.flat import ancestral
+from doxa.inference.problem import prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
-from doxa.models.factors import Factor
+from doxa.models.factors import DiscreteNetwork, Factor
 from doxa.models.ising import IsingNetwork
+from doxa.models.markov import MarkovNetwork
 
-__all__ = ["NetworkPath", "condition_spins", "directed_path", "spin_path"]
+__all__ = ["NetworkPath", "coldest", "condition_spins", "directed_path", "spin_path", "spins_or_tables"]
 
 
 class NetworkPath(NamedTuple):
@@ -39,13 +45,6 @@ def condition_spins(network: IsingNetwork, evidence: Evidence) -> tuple[IsingNet
 
     A soft likelihood (a, b) of the states -1 and +1 is a field of ln(b / a) / 2 and a constant of ln(a b) / 2; where
     one of the two is 0, the spin is known.
-
-    Examples
-    --------
-    >>> from doxa.models.ising import ising
-    >>> left, free = condition_spins(ising([[0, 1], [1, 2]], [0.5, 0.7], [0.1, 0.0, 0.0]), Evidence({0: 1}, {}))
-    >>> left.fields, left.edges.tolist(), left.constant, free
-    (array([0.5, 0. ]), [[0, 1]], 0.1, (1, 2))
     """
     hard, constant = dict(evidence.hard), network.constant
     fields = network.fields.copy()
@@ -77,12 +76,17 @@ def spin_path(network: IsingNetwork, evidence: Evidence) -> NetworkPath | None:
     left, free = condition_spins(network, evidence)
     if not free:
         return None
-    states = (np.arange(2),) * len(free)
+    path = spins_or_tables(left, left.constant)
+    base = "independent spins" if isinstance(path, SpinPath) else "uniform states"
+    return NetworkPath(path, free, (np.arange(2),) * len(free), base)
+
+
+def spins_or_tables(left: IsingNetwork, constant: float = 0.0) -> SpinPath | TablePath:
+    """From independent spins in their fields; by tables where couplings at one spin are of too many sizes."""
     try:
-        path: Path = SpinPath(left.edges, left.couplings, left.fields, constant=left.constant)
-    except ArgumentError:  # too many different couplings at one spin
-        return NetworkPath(TablePath(left.n_states, left.factors), free, states, "uniform states")
-    return NetworkPath(path, free, states, "independent spins")
+        return SpinPath(left.edges, left.couplings, left.fields, constant=constant)
+    except ArgumentError:
+        return TablePath(left.n_states, left.factors)
 
 
 def directed_path(network: CategoricalNetwork, evidence: Evidence) -> NetworkPath | None:
@@ -91,11 +95,7 @@ def directed_path(network: CategoricalNetwork, evidence: Evidence) -> NetworkPat
     Observed parents are put into the tables, which stay conditional distributions of the unobserved nodes: the base.
     What observed nodes and soft evidence contribute are likelihoods, which beta brings in.
     """
-    relevant, waiting = set(evidence.variables), list(evidence.variables)
-    while waiting:
-        new = [p for p in network.parents[waiting.pop()] if p not in relevant]
-        relevant.update(new)
-        waiting += new
+    relevant = ancestral(network.parents, evidence.variables)
     hard = evidence.hard
     free = [v for v in sorted(relevant) if v not in hard]
     if not free:
@@ -117,3 +117,62 @@ def directed_path(network: CategoricalNetwork, evidence: Evidence) -> NetworkPat
     return NetworkPath(
         TablePath(sizes, factors, base), tuple(free), tuple(map(np.arange, sizes)), "the network's own prior"
     )
+
+
+_AS_GOOD = 1e-9  # nats, relative to the size of the sum: two orders of summation differ by less
+
+
+class Coldest(NamedTuple):
+    """The best states that were met."""
+
+    row: NDArray[np.intp]  # (n_variables,) positions of the network's states
+    log_probability: float  # nats, evidence included
+    n_restarts: int
+    n_found: int  # of the restarts that ended at states as likely
+
+
+def coldest(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Coldest:
+    """Cool chains from independent starts and take the best of their ends, which must be possible."""
+    row, log_values = _cooled(network, evidence, sweeps, restarts, np.random.default_rng(seed))
+    best = log_values.max()
+    if best == -np.inf:
+        raise ArgumentError(
+            f"no possible state was found in {len(log_values)} restarts of {sweeps} sweeps; try method='exact', or "
+            "more sweeps"
+        )
+    as_good = log_values >= best - _AS_GOOD * max(1.0, abs(best))
+    return Coldest(row, _log_probability(network, evidence, row), len(log_values), int(as_good.sum()))
+
+
+def _cooled(
+    network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The best states over all variables of the network; and the log values that the restarts ended at."""
+    if isinstance(network, IsingNetwork):
+        made = spin_path(network, evidence)
+        row = np.full(len(network.states), -1, dtype=np.intp)
+        for v, likelihood in evidence.soft.items():
+            row[v] = int(likelihood[1] > 0)  # where one state is left
+        for v, state in evidence.hard.items():
+            row[v] = state
+        if made is None:
+            return row, np.zeros(1)
+        found = cool(made.path, sweeps, restarts, rng)
+        for column, (v, states) in enumerate(zip(made.variables, made.states, strict=True)):
+            row[v] = states[found.states[column]]
+        return row, found.log_values
+    problem = prepare(network, evidence)
+    if not problem.variables:
+        return problem.decode(np.empty((1, 0), dtype=np.intp))[0], np.zeros(1)
+    found = cool(TablePath(problem.n_states, problem.factors), sweeps, restarts, rng)
+    return problem.decode(found.states[None])[0], found.log_values
+
+
+def _log_probability(network: DiscreteNetwork, evidence: Evidence, row: NDArray[np.intp]) -> float:
+    """Of the states with the evidence: from the network itself, not from what was left of it."""
+    if isinstance(network, CategoricalNetwork):
+        total = float(network.log_probability(row[None])[0])
+    else:
+        assert isinstance(network, MarkovNetwork)
+        total = float(network.log_potential(row[None])[0])
+    return total + sum(float(np.log(likelihood[row[v]])) for v, likelihood in evidence.soft.items())

@@ -1,21 +1,15 @@
-r"""Annealed importance sampling along a path of distributions (Neal 2001), forward and in reverse.
+r"""Annealing along a path of distributions: importance sampling, bounds on log Z, and the most probable states.
 
-With :math:`0 = \beta_0 < \dots < \beta_K = 1`, a particle is drawn from :math:`f_{\beta_0}`, gets the factor
-:math:`f_{\beta_k}(x) / f_{\beta_{k-1}}(x)` at every step, and is moved between steps by a kernel that leaves
-:math:`f_{\beta_k}` invariant.  Its weight, times :math:`Z_0`, has mean Z, whatever the schedule and however slowly the
-kernels mix.  *In reverse* (Burda, Grosse & Salakhutdinov 2015) a particle is drawn from the target itself and goes the
-same way back, moved by the reversals of the kernels; the mean of its *inverse* weight is 1/Z, or less where parts of
-the base lead to weights of 0.
+*Annealed importance sampling* (Neal 2001).  With :math:`0 = \beta_0 < \dots < \beta_K = 1`, a particle is drawn from
+:math:`f_{\beta_0}`, gets the factor :math:`f_{\beta_k}(x) / f_{\beta_{k-1}}(x)` at every step, and is moved between
+steps by a kernel that leaves :math:`f_{\beta_k}` invariant.  Its weight, times :math:`Z_0`, has mean Z, whatever the
+schedule and however slowly the kernels mix.  *In reverse* (Burda, Grosse & Salakhutdinov 2015) a particle is drawn from
+the target itself and goes the same way back, moved by the reversals of the kernels; the mean of its *inverse* weight is
+1/Z, or less where parts of the base lead to weights of 0.
 
-Simulated annealing: the most probable states, by chains that grow cold (Kirkpatrick, Gelatt & Vecchi 1983).
-
-The best of many restarts is returned.  It is a lower bound: nothing here says that no state is better.  Where a
-network is narrow, `doxa.inference.exact` finds the best state and knows it.
-
-Bounds on log Z from weights of known mean: Markov's inequality, sharpened by groups.
-
-Forward weights w are not negative, independent, and have mean Z.  So has the mean of any group of them, m, and
-Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of g groups are independent, so
+*Bounds*, by Markov's inequality, sharpened by groups.  Forward weights w are not negative, independent, and have mean
+Z.  So has the mean of any group of them, m, and Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of
+g groups are independent, so
 
 .. math:: P(\min_j m_j \ge c Z) \le c^{-g}, \qquad
           P \Big( \ln \min_j m_j + \frac{1}{g} \ln \alpha \ge \ln Z \Big) \le \alpha,
@@ -23,18 +17,20 @@ Markov's inequality gives :math:`P(m \ge c Z) \le 1 / c`.  The means of g groups
 taking :math:`c = \alpha^{-1/g}`: a lower bound that fails with probability alpha at most, whatever the variance of the
 weights and however few they are.  Inverse weights r of reverse runs that begin at exact draws have mean 1/Z or less,
 and the same argument gives :math:`-\ln \min_j r_j - \frac{1}{g} \ln \alpha` as an upper bound.  Both together fail with
-probability 2 alpha at most.
+probability 2 alpha at most.  One group is the usual form (Grosse, Ghahramani & Adams 2015): the log of the mean weight
+itself exceeds log Z in about half the runs, so ln 0.025 = -3.7 nats are added.  With g groups it is -3.7 / g, and what
+the smallest of g means lies below the mean of all: more groups are better until they are too small.  Their number is to
+be chosen before the weights are seen.
 
-One group is the usual form (Grosse, Ghahramani & Adams 2015): the log of the mean weight itself exceeds log Z in about
-half the runs, so ln 0.025 = -3.7 nats are added.  With g groups it is -3.7 / g, and what the smallest of g means lies
-below the mean of all: more groups are better until they are too small.  Their number is to be chosen before the weights
-are seen.
+*Simulated annealing* (Kirkpatrick, Gelatt & Vecchi 1983): the best of many chains that grow cold.  It is a lower bound:
+nothing here says that no state is better.  Where a network is narrow, `doxa.inference.exact` finds the best state and
+knows it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -55,11 +51,9 @@ __all__ = [
     "anneal",
     "anneal_back",
     "best_groups",
-    "check_betas",
     "cool",
     "inverse_mean",
     "lower_bound",
-    "run_blocks",
     "upper_bound",
 ]
 
@@ -235,10 +229,6 @@ def anneal(
     workers : int, optional
         Threads; they do not change the result.
 
-    Returns
-    -------
-    Annealed
-
     Examples
     --------
     >>> from doxa.inference.annealing import SpinPath, linear
@@ -248,7 +238,7 @@ def anneal(
     """
     schedule, sweeps = check_betas(betas), check_whole("sweeps", sweeps, 1)
     n_blocks = -(-check_whole("n", n, 2) // path.block)
-    parts = run_blocks(_forward, (path, schedule, sweeps), [()] * n_blocks, rng, workers)
+    parts = run_blocks(path, "forward", schedule, [()] * n_blocks, rng, workers, sweeps)
     mean = np.mean([variances for _, _, variances in parts], axis=0)
     log_weights, states = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     return Annealed(log_weights, states, schedule, mean)
@@ -276,8 +266,7 @@ def anneal_back(
     Returns
     -------
     Reversed
-        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.exact_draws` and
-        `doxa.inference.annealing.exact_draws` make such.
+        Inverse weights have mean 1/Z only if the draws are exact: `doxa.inference.annealing.exact_draws` makes such.
 
     Examples
     --------
@@ -297,7 +286,7 @@ def anneal_back(
     n_blocks = -(-len(states) // path.block)
     starts = np.arange(n_blocks * path.block) % len(states)
     blocks = [(states[own],) for own in np.split(starts, n_blocks)]
-    parts = run_blocks(_reverse, (path, schedule, sweeps), blocks, rng, workers)
+    parts = run_blocks(path, "reverse", schedule, blocks, rng, workers, sweeps)
     log_weights = np.concatenate([part[0] for part in parts])
     lowest = log_weights.min()
     inverse = np.bincount(starts, weights=np.exp(lowest - log_weights)) / np.bincount(starts)
@@ -311,30 +300,27 @@ def inverse_mean(log_weights: ArrayLike) -> float:
 
 
 def run_blocks(
-    task: Callable[[Any, Any, int], Any],
-    common: Any,
+    path: Path,
+    way: str,
+    betas: Floats,
     blocks: Sequence[tuple[Any, ...]],
     rng: np.random.Generator,
     workers: int | None,
+    *options: int,
 ) -> list[Any]:
-    """``task(common, (seed, *block), 0)`` of every block, on threads; seeds depend on ``rng`` and the number alone."""
+    """Send every block along the path on threads; seeds depend on ``rng`` and the block's number alone."""
     root = np.random.SeedSequence(int(rng.integers(2**63)))
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in root.spawn(len(blocks))]
-    tasks = [(seed, *block) for seed, block in zip(seeds, blocks, strict=True)]
+    common, tasks = (getattr(path, way), betas, options), list(zip(seeds, blocks, strict=True))
     if len(tasks) == 1:
-        return [task(common, tasks[0], 0)]
-    with run_in_parallel(task, len(tasks), workers) as run_all:
+        return [_run_block(common, tasks[0], 0)]
+    with run_in_parallel(_run_block, len(tasks), workers) as run_all:
         return run_all(common, tasks, 0)
 
 
-def _forward(common: Any, block: Any, _: int) -> Any:
-    path, betas, sweeps = common
-    return path.forward(betas, np.random.default_rng(block[0]), sweeps)
-
-
-def _reverse(common: Any, block: Any, _: int) -> Any:
-    path, betas, sweeps = common
-    return path.reverse(betas, block[1], np.random.default_rng(block[0]), sweeps)
+def _run_block(common: Any, task: Any, _: int) -> Any:
+    (go, betas, options), (seed, states) = common, task
+    return go(betas, *states, np.random.default_rng(seed), *options)
 
 
 _HOTTEST, _COLDEST = 0.05, 8.0  # inverse temperatures, in units of the network's own
@@ -373,10 +359,6 @@ def cool(
     workers : int, optional
         Threads; they do not change the result.
 
-    Returns
-    -------
-    Cooled
-
     Examples
     --------
     >>> from doxa.inference.annealing import SpinPath
@@ -389,12 +371,7 @@ def cool(
     if plan.shape != (n_sweeps,) or not np.isfinite(plan).all() or (plan < 0).any():
         raise ArgumentError(f"betas has shape {plan.shape}; it must hold {n_sweeps} numbers, none negative")
     n_blocks = -(-check_whole("restarts", restarts, 1) // path.block)
-    states = np.concatenate(run_blocks(_cool, (path, plan), [()] * n_blocks, rng, workers))
+    states = np.concatenate(run_blocks(path, "cool", plan, [()] * n_blocks, rng, workers))
     log_values = path.log_value(states)
     best = int(log_values.argmax())
     return Cooled(states[best].astype(np.int64), float(log_values[best]), log_values)
-
-
-def _cool(common: Any, block: Any, _: int) -> Any:
-    path, betas = common
-    return path.cool(betas, np.random.default_rng(block[0]))

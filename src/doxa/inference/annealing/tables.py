@@ -4,52 +4,157 @@ The path of distributions, for 0 <= beta < 1, is
 
 .. math:: f_\beta(x) = f_0(x)^{1 - \beta} \prod_f \tilde\ell_f(x_f)^\beta,
 
-with a base :math:`f_0` that can be drawn from, and factors softened: :math:`\tilde\ell_f` is the factor where that is
-not 0, and small where it is (`doxa.inference.annealing.tables`).  At beta = 1 it is the network itself,
-:math:`f_1(x) = \prod_f \ell_f(x_f)`, zeros and all: a particle that ends at a zero has weight 0.  The base is uniform,
-independent, or a directed network over the same variables, whose own zeros are softened too.
+with a base :math:`f_0` that can be drawn from, and factors *softened*, so that chains at high temperature can go
+anywhere: the zeros of a factor become :math:`e^{-d}` times its smallest other entry; other entries stay.  At beta = 1
+it is the network itself, :math:`f_1(x) = \prod_f \ell_f(x_f)`, zeros and all: a softened distribution is proportional
+to the exact one wherever that is not 0, so weights and chains become exact by one look at the zeros, at the end.  The
+base is uniform, independent, or a directed network over the same variables, whose own zeros are softened too.
 
-Softened tables: zeros replaced by small numbers, so that chains at high temperature can go anywhere.
-
-The zeros of a factor become :math:`e^{-d}` times its smallest other entry; other entries stay.  So a softened
-distribution is proportional to the exact one wherever that is not 0, and the exact one is the softened one given that
-no zero is met: weights and chains become exact by one look at the zeros, at the end.
-
-Draws of distributions that an annealing path can begin with.
-
-Tables end to end in memory, and the links from variables to them.
+The log density of a state is a sum over tables of ``low[cell] + beta * rise[cell]``.  A *link* joins a variable to a
+table that it is in: the cell of state s is ``at + s * stride`` plus the strides of the table's other variables.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
-from doxa.inference.annealing.table_kernels import anneal_tables, cool_tables, stay_tables
-from doxa.inference.spins.words import fresh_streams
+from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
+from doxa.inference.spins.words import fresh_streams, uniform
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = [
-    "Part",
-    "TablePath",
-    "Tables",
-    "default_depth",
-    "draw_directed",
-    "draw_independent",
-    "lay_out",
-    "read_independent",
-    "soften",
-    "soften_conditional",
-]
+__all__ = ["TablePath"]
+
+
+@hot
+def anneal_tables(
+    tables: Any, betas: Any, is_reversed: bool, sweeps: int, states: Any, streams: Any, work: Any, weights: Any
+) -> None:
+    """Take particles, the rows of ``states``, along ``betas``, in place.
+
+    ``weights`` are log weights and sums.  The first grow by the log of the ratio of two neighbouring distributions, the
+    one of larger beta above; row k of the sums gets that of the log weights after step k, counted from their first
+    values, and that of their squares.
+    """
+    log_weights, sums = weights
+    n = log_weights.size
+    first = log_weights[0]
+    for k in range(1, betas.size):
+        step = abs(betas[k] - betas[k - 1])
+        for p in range(n):
+            _, rise, _ = log_parts(tables, states[p])
+            log_weights[p] += step * rise
+            sums[k - 1, 0] += log_weights[p] - first
+            sums[k - 1, 1] += (log_weights[p] - first) ** 2
+            if k < betas.size - 1:
+                for _ in range(sweeps):
+                    sweep_tables(tables, betas[k], False, is_reversed, states[p], streams, p & 7, work)
+
+
+@hot
+def stay_tables(tables: Any, n_sweeps: int, states: Any, streams: Any, work: Any) -> None:
+    """Sweep particles at beta = 1, zeros and all; those at a zero stay where they are."""
+    for p in range(states.shape[0]):
+        if not log_parts(tables, states[p])[2]:
+            for _ in range(n_sweeps):
+                sweep_tables(tables, 1.0, True, False, states[p], streams, p & 7, work)
+
+
+@hot
+def log_parts(tables: Any, state: Any) -> Any:
+    """Sums of ``low`` and of ``rise`` over all tables, and whether a cell is one of the zeros."""
+    low, rise, is_zero = 0.0, 0.0, False
+    for f in range(tables.first.size):
+        cell = tables.first[f]
+        for e in range(tables.scope_starts[f], tables.scope_starts[f + 1]):
+            cell += tables.scope_strides[e] * state[tables.scopes[e]]
+        low += tables.low[cell]
+        rise += tables.rise[cell]
+        is_zero = is_zero or tables.zero[cell]
+    return low, rise, is_zero
+
+
+@hot
+def sweep_tables(
+    tables: Any, beta: float, is_exact: bool, is_reversed: bool, state: Any, streams: Any, k: int, work: Any
+) -> None:
+    """Draw every variable given the others: in order, or in the opposite order, which is the reversal of that.
+
+    ``is_exact``: zeros are zeros; the state must be possible then.
+    """
+    n = state.size
+    for t in range(n):
+        i = n - 1 - t if is_reversed else t
+        size = tables.n_states[i]
+        log_densities(tables, beta, is_exact, i, state, work)
+        largest = work[0]
+        for s in range(1, size):
+            largest = max(largest, work[s])
+        total, last = 0.0, 0
+        for s in range(size):
+            p = math.exp(work[s] - largest)
+            if p > 0.0:
+                last = s  # rounding must not lead beyond it
+            total += p
+            work[s] = total
+        u = uniform(streams, k) * total
+        s = 0
+        while s < last and work[s] <= u:
+            s += 1
+        state[i] = s
+
+
+@inlined
+def log_densities(tables: Any, beta: float, is_exact: bool, i: int, state: Any, work: Any) -> None:
+    """Log density of every state of variable ``i`` given the others, up to a constant, into ``work``."""
+    size = tables.n_states[i]
+    for s in range(size):
+        work[s] = 0.0
+    for link in range(tables.starts[i], tables.starts[i + 1]):
+        cell, stride = tables.at[link], tables.strides[link]
+        for e in range(tables.other_starts[link], tables.other_starts[link + 1]):
+            cell += tables.other_strides[e] * state[tables.others[e]]
+        for s in range(size):
+            if is_exact and tables.zero[cell]:
+                work[s] = -np.inf
+            work[s] += tables.low[cell] + beta * tables.rise[cell]
+            cell += stride
+
+
+@hot
+def cool_tables(tables: Any, betas: Any, states: Any, streams: Any, work: Any) -> None:
+    """Sweep particles once at every beta, then let them fall to the next local maximum."""
+    for p in range(states.shape[0]):
+        for k in range(betas.size):
+            sweep_tables(tables, betas[k], False, False, states[p], streams, p & 7, work)
+        while _descend(tables, states[p], work):
+            pass
+
+
+@hot
+def _descend(tables: Any, state: Any, work: Any) -> bool:
+    """Put every variable into its best state given the others, at beta = 1; whether any changed."""
+    changed = False
+    for i in range(state.size):
+        log_densities(tables, 1.0, False, i, state, work)
+        best = state[i]
+        for s in range(tables.n_states[i]):
+            if work[s] > work[best]:
+                best = s
+        if best != state[i]:
+            state[i] = np.int32(best)
+            changed = True
+    return changed
+
 
 Floats = NDArray[np.float64]
 States = NDArray[np.int32]
@@ -67,7 +172,7 @@ class Part(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the kernels of `doxa.inference.annealing.table_kernels` read."""
+    """What the compiled loops read."""
 
     n_states: Integers  # (n,)
     low: Floats  # all cells
@@ -86,59 +191,34 @@ class Tables(NamedTuple):
 
 
 def lay_out(n_states: Sequence[int], parts: Sequence[Part]) -> Tables:
-    """Put tables into arrays; those over no variables are left out.
-
-    Examples
-    --------
-    >>> part = Part((1, 0), np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, 2), dtype=bool))
-    >>> tables = lay_out((2, 3), [part])
-    >>> tables.scopes, tables.scope_strides, tables.strides, tables.others
-    (array([1, 0]), array([2, 1]), array([1, 2]), array([1, 0]))
-    """
+    """Put tables into arrays; those over no variables are left out."""
     parts = [part for part in parts if part.variables]
     sizes = [part.low.size for part in parts]
-    first = list(itertools.accumulate(sizes, initial=0))[:-1]
-    strides = [_strides(part.low.shape) for part in parts]
+    first = starts_of(sizes)[:-1]
+    strides = [strides_of(part.low.shape).tolist() for part in parts]
     links: list[list[tuple[int, int, list[tuple[int, int]]]]] = [[] for _ in n_states]
-    for cell, part, own in zip(first, parts, strides, strict=True):
+    for cell, part, own in zip(first.tolist(), parts, strides, strict=True):
         scope = list(zip(part.variables, own, strict=True))
         for variable, stride in scope:
             links[variable].append((cell, stride, [pair for pair in scope if pair[0] != variable]))
     flat = [link for group in links for link in group]
     others = [pair for _, _, pairs in flat for pair in pairs]
     return Tables(
-        _whole(n_states),
-        _joined([part.low for part in parts]),
-        _joined([part.rise for part in parts]),
-        _joined([part.zero for part in parts]).astype(np.bool_),
-        _whole(first),
-        _ends([len(part.variables) for part in parts]),
-        _whole([variable for part in parts for variable in part.variables]),
-        _whole([stride for own in strides for stride in own]),
-        _ends([len(group) for group in links]),
-        _whole([cell for cell, _, _ in flat]),
-        _whole([stride for _, stride, _ in flat]),
-        _ends([len(pairs) for _, _, pairs in flat]),
-        _whole([variable for variable, _ in others]),
-        _whole([stride for _, stride in others]),
+        joined([n_states]),
+        end_to_end(part.low for part in parts),
+        end_to_end(part.rise for part in parts),
+        end_to_end(part.zero for part in parts).astype(np.bool_),
+        first,
+        starts_of([len(part.variables) for part in parts]),
+        joined(part.variables for part in parts),
+        joined(strides),
+        starts_of([len(group) for group in links]),
+        joined([[cell for cell, _, _ in flat]]),
+        joined([[stride for _, stride, _ in flat]]),
+        starts_of([len(pairs) for _, _, pairs in flat]),
+        joined([[variable for variable, _ in others]]),
+        joined([[stride for _, stride in others]]),
     )
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    """Cells from one state to the next, by axis; the last varies fastest."""
-    return list(itertools.accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1))[::-1]
-
-
-def _whole(values: Sequence[int]) -> Integers:
-    return np.array(values, dtype=np.int64)
-
-
-def _ends(lengths: Sequence[int]) -> Integers:
-    return _whole(list(itertools.accumulate(lengths, initial=0)))
-
-
-def _joined(arrays: Sequence[NDArray[np.generic]]) -> Floats:
-    return np.concatenate([np.zeros(0), *[array.ravel() for array in arrays]])
 
 
 Conditional = tuple[int, tuple[int, ...], Floats]  # child, variables of the axes, log probabilities
@@ -161,28 +241,13 @@ def read_independent(base: Sequence[ArrayLike], n_states: Sequence[int]) -> list
 
 
 def draw_independent(n: int, probabilities: Sequence[Floats], rng: np.random.Generator) -> States:
-    """Rows of states (n, n_variables).
-
-    Examples
-    --------
-    >>> draw_independent(4, [np.array([0.5, 0.5]), np.array([1e-9, 1 - 1e-9])], np.random.default_rng(0)).tolist()
-    [[1, 1], [0, 1], [0, 1], [0, 1]]
-    """
+    """Rows of states (n, n_variables)."""
     columns = [_pick(np.broadcast_to(p, (n, len(p))), rng) for p in probabilities]
     return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int32))
 
 
 def draw_directed(n: int, n_variables: int, conditionals: Sequence[Conditional], rng: np.random.Generator) -> States:
-    """Rows of states, every variable given its parents; the order of the conditionals does not matter.
-
-    Examples
-    --------
-    >>> same = np.log([[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12]])
-    >>> coin = np.log([0.5, 0.5])
-    >>> rows = draw_directed(4, 2, [(1, (0, 1), same), (0, (0,), coin)], np.random.default_rng(0))
-    >>> bool((rows[:, 0] == rows[:, 1]).all())
-    True
-    """
+    """Rows of states, every variable given its parents; the order of the conditionals does not matter."""
     states = np.zeros((n, n_variables), dtype=np.int32)
     waiting = {child: (variables, log_p) for child, variables, log_p in conditionals}
     while waiting:
@@ -208,25 +273,13 @@ _SHARE = 0.01  # of the softened distribution that meets a zero, if a zero costs
 
 
 def default_depth(factors: Sequence[Factor]) -> float:
-    """Depth d (nats) at which, roughly, one state in a hundred meets a zero: ln(100 zeros), at least 3.
-
-    Examples
-    --------
-    >>> round(default_depth([Factor((0,), np.array([0.0, -np.inf]))] * 20), 2)
-    7.6
-    """
+    """Depth d (nats) at which, roughly, one state in a hundred meets a zero: ln(100 zeros), at least 3."""
     zeros = sum(int(np.isneginf(factor.log_values).sum()) for factor in factors)
     return max(3.0, math.log(max(zeros, 1) / _SHARE))
 
 
 def soften(log_values: NDArray[np.float64], depth: float) -> NDArray[np.float64]:
-    """Return a factor's table without -inf.
-
-    Examples
-    --------
-    >>> soften(np.array([0.5, -1.0, -np.inf]), 3.0)
-    array([ 0.5, -1. , -4. ])
-    """
+    """Return a factor's table without -inf."""
     zero = np.isneginf(log_values)
     if zero.all():
         raise ArgumentError("a factor is -inf everywhere; no state is possible")
@@ -234,15 +287,7 @@ def soften(log_values: NDArray[np.float64], depth: float) -> NDArray[np.float64]
 
 
 def soften_conditional(log_values: NDArray[np.float64], axis: int, depth: float) -> NDArray[np.float64]:
-    """Return a table of conditional distributions along ``axis``, where it has zeros mixed with the uniform one.
-
-    The result sums to 1 along ``axis``, as the table must.
-
-    Examples
-    --------
-    >>> np.exp(soften_conditional(np.array([0.0, -np.inf]), 0, 3.0)).round(3)
-    array([0.975, 0.025])
-    """
+    """A table of conditional distributions along ``axis``, mixed with the uniform one where it has zeros."""
     if not np.isneginf(log_values).any():
         return log_values
     share = math.exp(-depth)
@@ -264,7 +309,7 @@ class TablePath:
         variables.  A mapping, of positions in ``factors`` to variables: those factors are conditional distributions of
         these variables, one for each, and together a directed network.
     depth : float, optional
-        How deep zeros are softened, in nats; see `doxa.inference.annealing.tables.default_depth`.
+        How deep zeros are softened, in nats; when left out ln(100 zeros), at least 3.
     constant : float, default=0.0
         Nats, in the log of every weight.
 
@@ -391,6 +436,7 @@ class TablePath:
         n = len(states)
         log_weights, sums = np.full(n, self.log_z0), np.zeros((len(betas) - 1, 2))
         work = np.empty(max(self.n_states))
-        anneal_tables(self.tables, betas, is_reversed, sweeps, states, fresh_streams(rng), work, log_weights, sums)
+        weights = log_weights, sums
+        anneal_tables(self.tables, betas, is_reversed, sweeps, states, fresh_streams(rng), work, weights)
         mean = sums[:, 0] / n
         return log_weights, states, np.maximum(sums[:, 1] / n - mean**2, 0.0) * n / max(n - 1, 1)

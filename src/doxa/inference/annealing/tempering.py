@@ -10,15 +10,11 @@ other their states, even and odd pairs in turn, and accept with probability
 rung 0 refusing states that are impossible.  That keeps the product of all distributions, so the first rung's draws are
 of the network however coarse the ladder or the softening; these decide only how often it is led elsewhere.
 
-Compiled loop of `doxa.inference.annealing.tempering`: rungs sweep, then neighbours offer each other their states.
-
-Schedules of inverse temperatures: how to get from 0 to 1 in so many steps.
-
-A good schedule goes slowly where weights spread.  Let V be the variance of the log weights along a pilot run.  Where
-steps are small it grows by :math:`\zeta(\beta) / \rho(\beta)` per unit of beta, with :math:`\rho` steps per unit and
-:math:`\zeta` a friction of the path and its kernels: the variance of :math:`\partial \ln f_\beta / \partial \beta`
-times twice its autocorrelation time in sweeps.  Minimising :math:`\int \zeta / \rho` for :math:`K = \int \rho` steps
-gives :math:`\rho \propto \sqrt\zeta` and the variance
+*Schedules* of inverse temperatures go slowly where weights spread.  Let V be the variance of the log weights along a
+pilot run.  Where steps are small it grows by :math:`\zeta(\beta) / \rho(\beta)` per unit of beta, with :math:`\rho`
+steps per unit and :math:`\zeta` a friction of the path and its kernels: the variance of
+:math:`\partial \ln f_\beta / \partial \beta` times twice its autocorrelation time in sweeps.  Minimising
+:math:`\int \zeta / \rho` for :math:`K = \int \rho` steps gives :math:`\rho \propto \sqrt\zeta` and the variance
 
 .. math:: V = \Lambda^2 / K, \qquad \Lambda = \int_0^1 \sqrt{\zeta(\beta)} \, d\beta,
 
@@ -40,13 +36,11 @@ from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Annealed, Path, anneal
-from doxa.inference.annealing.table_kernels import log_densities, log_parts, sweep_tables
-from doxa.inference.annealing.tables import TablePath
+from doxa.inference.annealing.tables import TablePath, log_densities, log_parts, sweep_tables
+from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams, uniform
 
 __all__ = [
-    "FROM_COLD",
-    "FROM_HOT",
     "Ladder",
     "ParallelTempering",
     "Schedule",
@@ -54,8 +48,6 @@ __all__ = [
     "adapted",
     "geometric",
     "linear",
-    "offer_states",
-    "temper",
     "tune_ladder",
     "tune_schedule",
 ]
@@ -163,26 +155,14 @@ FROM_COLD, FROM_HOT = 1, 2  # which end of the ladder a state was at last, havin
 
 
 @hot
-def temper(
-    tables: Any,
-    betas: Any,
-    first_step: int,
-    n_steps: int,
-    thin: int,
-    states: Any,
-    origins: Any,
-    streams: Any,
-    work: Any,
-    sums: Any,
-    draws: Any,
-    counts: Any,
-) -> None:
-    """Make steps.
+def temper(tables: Any, betas: Any, first_step: int, run: Any, origins: Any, work: Any, counts: Any) -> None:
+    """Make the steps of a run.
 
     Row k of ``counts`` gets the offers between rungs k and k + 1 and the swaps, the last row round trips.
     """
-    kept, log_values, marginals = draws
-    for step in range(n_steps):
+    states, streams, sums = run.state, run.streams, run.sums
+    kept, log_values, marginals = run.draws
+    for step in range(run.n_steps):
         for r in range(betas.size):
             if r == 0 and sums.size > 0:
                 _add_conditionals(tables, states[0], streams, work, sums)
@@ -191,14 +171,14 @@ def temper(
         for r in range((first_step + step) & 1, betas.size - 1, 2):
             offer_states(tables, betas, r, states, origins, streams, counts)
         counts[betas.size - 1, 0] += _follow(origins)
-        if (step + 1) % thin == 0:
-            at = (step + 1) // thin - 1
+        if (step + 1) % run.thin == 0:
+            at = (step + 1) // run.thin - 1
             for i in range(states.shape[1]):
                 kept[at, i] = states[0, i]
             low, rise, _ = log_parts(tables, states[0])
             log_values[at] = low + rise
             for c in range(sums.size):
-                marginals[at, c] = sums[c] / thin
+                marginals[at, c] = sums[c] / run.thin
                 sums[c] = 0.0
 
 
@@ -353,10 +333,9 @@ class ParallelTempering:
         states, origins, streams = state.states.copy(), state.origins.copy(), state.streams.copy()
         kept, log_values, marginals = np.empty((n_kept, n), np.int32), np.empty(n_kept), np.empty((n_kept, n_cells))
         counts = np.zeros((n_rungs, 2), dtype=np.int64)
-        temper(
-            self.path.tables, np.array(self.betas), state.n_steps, n_steps, self.thin, states, origins, streams,
-            np.empty(max(self.path.n_states)), np.zeros(n_cells), (kept, log_values, marginals), counts,
-        )  # fmt: skip
+        run = Run(states, streams, np.zeros(n_cells), n_steps, self.thin, (kept, log_values, marginals))
+        work = np.empty(max(self.path.n_states))
+        temper(self.path.tables, np.array(self.betas), state.n_steps, run, origins, work, counts)
         draws: dict[str, NDArray[Any]] = {"states": kept, "log_value": log_values}
         if self.marginals:
             draws["marginals"] = marginals

@@ -1,13 +1,13 @@
-from doxa.inference.conjugate.factors import CategoricalFactor as CategoricalFactor
-from doxa.inference.conjugate.factors import GammaFactor as GammaFactor
-from doxa.inference.conjugate.factors import GaussianFactor as GaussianFactor
-from doxa.inference.conjugate.factors import Known as Known
 from doxa.inference.conjugate.fit import ConjugateMeanField as ConjugateMeanField
 from doxa.inference.conjugate.fit import ConjugateProblem as ConjugateProblem
 from doxa.inference.conjugate.fit import conjugate_mean_field as conjugate_mean_field
 from doxa.inference.conjugate.fit import conjugate_problem as conjugate_problem
 from doxa.inference.conjugate.nodes import Categorical as Categorical
+from doxa.inference.conjugate.nodes import CategoricalFactor as CategoricalFactor
 from doxa.inference.conjugate.nodes import Gamma as Gamma
+from doxa.inference.conjugate.nodes import GammaFactor as GammaFactor
+from doxa.inference.conjugate.nodes import GaussianFactor as GaussianFactor
+from doxa.inference.conjugate.nodes import Known as Known
 from doxa.inference.conjugate.nodes import Mixture as Mixture
 from doxa.inference.conjugate.nodes import Node as Node
 from doxa.inference.conjugate.nodes import Normal as Normal

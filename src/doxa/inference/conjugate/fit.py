@@ -1,7 +1,5 @@
 r"""`conjugate_mean_field`: the best product of factors found for a conjugate network, and its bound on the evidence.
 
-`ConjugateProblem`: the bound that mean field maximises in a conjugate network, and its updates.
-
 .. math:: \log p(\text{given}) \ge L(q) = \sum_v E_q [\log p(z_v \mid z_{pa(v)})] + \sum_{v\ \text{hidden}} H(q_v),
 
 with :math:`q = \prod_v q_v` (the lecture notes' formulas 24 and 25).  The best factor given the others has as natural
@@ -20,10 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.conjugate.factors import CategoricalFactor, Known
-from doxa.inference.conjugate.nodes import Factors, Node
-from doxa.inference.mean_field import Start, climb
-from doxa.inference.mean_field.fit import best_of, check_search
+from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
+from doxa.inference.mean_field.fit import Start, best_climb, check_search
 from doxa.models.dag import Dag
 
 __all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
@@ -104,10 +100,6 @@ def conjugate_problem(nodes: Mapping[str, Node], given: Mapping[str, ArrayLike])
         `Normal`, `Gamma`, `Categorical` and `Mixture` nodes by name.
     given : mapping of str to array_like
         What was observed, by node: all elements of it.  The others are hidden.
-
-    Returns
-    -------
-    ConjugateProblem
 
     Raises
     ------
@@ -208,10 +200,6 @@ def conjugate_mean_field(
     max_sweeps : int, default=1000
         Most sweeps of a start.
 
-    Returns
-    -------
-    ConjugateMeanField
-
     Raises
     ------
     ArgumentError, ArgumentTypeError
@@ -242,20 +230,16 @@ def conjugate_mean_field(
     n_starts = 1 if problem.is_exact else check_whole("starts", starts, 1)
     check_search(tolerance, max_sweeps)
     kinds = ["prior", *["random"] * (n_starts - 1)]
-    climbs = []
-    for kind, child in zip(kinds, np.random.SeedSequence(seed).spawn(n_starts), strict=True):
-        begun = problem.start(None if kind == "prior" else np.random.default_rng(child))
-        climbs.append(climb(problem, begun, tolerance=tolerance, max_sweeps=max_sweeps))
-    best = climbs[best_of([found.bounds[-1] for found in climbs])]
+    children = np.random.SeedSequence(seed).spawn(n_starts)
+    begins = [
+        (kind, problem.start(None if kind == "prior" else np.random.default_rng(child)))
+        for kind, child in zip(kinds, children, strict=True)
+    ]
+    best, search = best_climb(problem, begins, tolerance, max_sweeps)
     return ConjugateMeanField(
         factors={name: best.q[name] for name in problem.order},
-        log_evidence_bound=float(best.bounds[-1]),
-        bounds=best.bounds,
-        converged=best.converged,
-        starts=tuple(
-            Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged)
-            for kind, c in zip(kinds, climbs, strict=True)
-        ),
+        log_evidence_bound=search.pop("log_z_bound"),
         entropy=problem.entropy(best.q),
         exact=problem.is_exact,
+        **search,
     )

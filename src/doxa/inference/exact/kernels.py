@@ -9,13 +9,12 @@ logarithms.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-
-__all__ = ["LIFT", "load", "prepare", "run_logs", "run_products", "settle"]
 
 # columns of an instruction
 _TARGET, _SIZE, _X, _Y = 0, 1, 2, 3  # where the target starts, its entries, where x and y start
@@ -30,15 +29,29 @@ _SMALLEST = -1022  # exponent of the smallest number of full precision
 
 Numbers = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Places = tuple[int, int, int]  # of target, x and y
+
+
+class Room(NamedTuple):
+    """What a program of plain numbers runs in."""
+
+    numbers: Numbers
+    bits: Whole  # the same memory
+    instructions: Whole
+    loops: Whole
+    exponent: Whole  # by table: binary exponent of its largest entry,
+    lowest: Whole  # and of its smallest that is not zero
+    counter: Whole  # of the loops
 
 
 @hot
-def load(numbers: Numbers, bits: Whole, entries: Whole, peaks: Numbers, exponent: Whole, lowest: Whole) -> bool:
-    """Turn the leaves, logarithms at the start of ``numbers``, into lifted numbers of largest entry 2^LIFT.
+def load(room: Any, entries: Whole, peaks: Numbers) -> bool:
+    """Turn the leaves, logarithms at the start of the numbers, into lifted numbers of largest entry 2^LIFT.
 
     ``peaks`` gets the largest logarithm of every leaf, -inf where all entries are 0.  Returns whether all entries
     are in range.
     """
+    numbers, lowest = room.numbers, room.lowest
     in_range = True
     first = 0
     lift, log_lift = math.ldexp(1.0, LIFT), LIFT * math.log(2.0)
@@ -53,47 +66,38 @@ def load(numbers: Numbers, bits: Whole, entries: Whole, peaks: Numbers, exponent
             numbers[k] = math.exp(log) * lift if log > -700.0 else math.exp(log + log_lift)
             if numbers[k] == 0.0 and log > -np.inf:
                 in_range = False
-        _measure(bits, first, end, leaf, exponent, lowest)
+        _measure(room, first, end, leaf)
         in_range = in_range and lowest[leaf] > _SMALLEST
         first = end
     return in_range
 
 
 @hot
-def run_products(
-    first: int,
-    last: int,
-    numbers: Numbers,
-    bits: Whole,
-    instructions: Whole,
-    loops: Whole,
-    exponent: Whole,
-    lowest: Whole,
-    counter: Whole,
-) -> tuple[bool, int]:
-    """Execute instructions first..last-1 on lifted numbers; ``bits`` is the same memory as int64.
+def run_products(first: int, last: int, room: Any) -> tuple[bool, int]:
+    """Execute instructions first..last-1 on lifted numbers.
 
-    ``exponent`` and ``lowest`` hold the binary exponents of the largest and the smallest non-zero entry of every
-    table.  Returns whether everything stayed in range, and the sum of the forward steps' scalings.
+    Returns whether everything stayed in range, and the sum of the forward steps' scalings.
     """
+    numbers, instructions = room.numbers, room.instructions
     in_range, scaling = True, 0
     for k in range(first, last):
         for i in range(instructions[k, _TARGET], instructions[k, _TARGET] + instructions[k, _SIZE]):
             numbers[i] = 0.0
-        scale, fits, swap = prepare(instructions[k], exponent, lowest)
-        _walk(0, numbers, numbers, math.ldexp(1.0, scale), swap, instructions[k], loops, counter)
-        in_range = settle(numbers, bits, instructions[k], exponent, lowest, counter) and fits and in_range
-        scaling += (scale + counter[0]) * instructions[k, _IS_FORWARD]
+        scale, fits, swap = prepare(instructions[k], room)
+        _walk(0, numbers, numbers, math.ldexp(1.0, scale), swap, instructions[k], room.loops, room.counter)
+        in_range = settle(instructions[k], room) and fits and in_range
+        scaling += (scale + room.counter[0]) * instructions[k, _IS_FORWARD]
     return in_range, scaling
 
 
 @hot
-def prepare(instruction: Whole, exponent: Whole, lowest: Whole) -> tuple[int, bool, bool]:
+def prepare(instruction: Whole, room: Any) -> tuple[int, bool, bool]:
     """The power of two that lifts the products, whether all are in range, and whether y is to be multiplied by it.
 
     Of x and y that one is brought down whose entries span less; the other may have entries down to 2^-1982 times the
     largest.
     """
+    exponent, lowest = room.exponent, room.lowest
     x, y = instruction[_X_TABLE], instruction[_Y_TABLE]
     scale = LIFT - exponent[x] - exponent[y]
     swap = lowest[y] - exponent[y] > lowest[x] - exponent[x]
@@ -102,15 +106,16 @@ def prepare(instruction: Whole, exponent: Whole, lowest: Whole) -> tuple[int, bo
 
 
 @hot
-def settle(numbers: Numbers, bits: Whole, instruction: Whole, exponent: Whole, lowest: Whole, counter: Whole) -> bool:
+def settle(instruction: Whole, room: Any) -> bool:
     """Measure a target, and lift it where that is needed; ``counter[0]`` gets the power of two.
 
     Returns whether its entries are in range.
     """
+    numbers, exponent, lowest = room.numbers, room.exponent, room.lowest
     target = instruction[_TARGET_TABLE]
     first, end = instruction[_TARGET], instruction[_TARGET] + instruction[_SIZE]
-    _measure(bits, first, end, target, exponent, lowest)
-    counter[0] = 0
+    _measure(room, first, end, target)
+    room.counter[0] = 0
     if exponent[target] < _LEAST or exponent[target] > _MOST:
         shift = LIFT - exponent[target]
         half = shift // 2  # two factors: one alone might overflow
@@ -118,7 +123,7 @@ def settle(numbers: Numbers, bits: Whole, instruction: Whole, exponent: Whole, l
             numbers[i] = numbers[i] * math.ldexp(1.0, half) * math.ldexp(1.0, shift - half)
         exponent[target] += shift
         lowest[target] += shift
-        counter[0] = shift
+        room.counter[0] = shift
     return bool(lowest[target] > _SMALLEST)
 
 
@@ -143,8 +148,9 @@ def run_logs(numbers: Numbers, work: Numbers, is_sum: bool, instructions: Whole,
 
 
 @hot
-def _measure(bits: Whole, first: int, end: int, table: int, exponent: Whole, lowest: Whole) -> None:
+def _measure(room: Any, first: int, end: int, table: int) -> None:
     """Exponents of the largest and the smallest non-zero entry: numbers of one sign are ordered as their bits are."""
+    bits, exponent, lowest = room.bits, room.exponent, room.lowest
     largest, smallest = np.int64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(first, end):
         largest = max(largest, bits[i])
@@ -175,12 +181,7 @@ def _walk(
     if swap:
         x, y = y, x
         x_column, y_column = y_column, x_column
-    size, t_step, x_step, y_step = (
-        loops[first, 0],
-        loops[first, t_column],
-        loops[first, x_column],
-        loops[first, y_column],
-    )
+    size, steps = loops[first, 0], (loops[first, t_column], loops[first, x_column], loops[first, y_column])
     size_2, t_2, x_2, y_2 = 1, 0, 0, 0
     if n_loops > 1:
         size_2, t_2 = loops[first + 1, 0], loops[first + 1, t_column]
@@ -190,12 +191,13 @@ def _walk(
     depth = 0
     while depth < n_loops:
         for j in range(size_2):
+            at = t + j * t_2, x + j * x_2, y + j * y_2
             if kind == 0:
-                _add_products(numbers, t + j * t_2, x + j * x_2, y + j * y_2, size, t_step, x_step, y_step, scale)
+                _add_products(numbers, at, size, steps, scale)
             elif kind == 1:
-                _take_largest(numbers, t + j * t_2, x + j * x_2, y + j * y_2, size, t_step, x_step, y_step)
+                _take_largest(numbers, at, size, steps)
             else:
-                _add_powers(numbers, work, start, t + j * t_2, x + j * x_2, y + j * y_2, size, t_step, x_step, y_step)
+                _add_powers(numbers, work, start, at, size, steps)
         depth = 2
         while depth < n_loops:
             row = first + depth
@@ -213,10 +215,9 @@ def _walk(
 
 
 @inlined
-def _add_products(
-    numbers: Numbers, t: int, x: int, y: int, size: int, t_step: int, x_step: int, y_step: int, scale: float
-) -> None:
+def _add_products(numbers: Numbers, at: Places, size: int, steps: Places, scale: float) -> None:
     """Add x * y * scale to the target along one axis; steps are 0 or 1."""
+    (t, x, y), (t_step, x_step, y_step) = at, steps
     if t_step == 1:
         if x_step == 1 and y_step == 1:
             for i in range(size):
@@ -249,26 +250,17 @@ def _add_products(
 
 
 @inlined
-def _take_largest(numbers: Numbers, t: int, x: int, y: int, size: int, t_step: int, x_step: int, y_step: int) -> None:
+def _take_largest(numbers: Numbers, at: Places, size: int, steps: Places) -> None:
     """Raise the target to x + y where that is larger."""
+    (t, x, y), (t_step, x_step, y_step) = at, steps
     for i in range(size):
         numbers[t + i * t_step] = max(numbers[t + i * t_step], numbers[x + i * x_step] + numbers[y + i * y_step])
 
 
 @inlined
-def _add_powers(
-    numbers: Numbers,
-    work: Numbers,
-    start: int,
-    t: int,
-    x: int,
-    y: int,
-    size: int,
-    t_step: int,
-    x_step: int,
-    y_step: int,
-) -> None:
+def _add_powers(numbers: Numbers, work: Numbers, start: int, at: Places, size: int, steps: Places) -> None:
     """Add exp(x + y - target) to ``work``, which has the target's entries."""
+    (t, x, y), (t_step, x_step, y_step) = at, steps
     for i in range(size):
         peak = numbers[t + i * t_step]
         log = numbers[x + i * x_step] + numbers[y + i * y_step]

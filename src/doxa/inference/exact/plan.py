@@ -3,12 +3,6 @@
 A plan finds the contraction tree, counts what each kind of answer costs, and answers: all marginals and log Z
 (`ContractionPlan.run`), the joint distribution of a few variables (`ContractionPlan.joint`), the most probable states
 (`ContractionPlan.most_probable`).  New evidence on the same variables changes values only, so a plan serves it again.
-
-Checks of scopes and factors, with words.
-
-The way back from the largest product to the states that have it.
-
-Run a program: on plain numbers, and on logarithms where their range is too small.
 """
 
 from __future__ import annotations
@@ -25,25 +19,13 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.exact.kernels import LIFT, load, prepare, run_logs, run_products, settle
+from doxa.inference.exact.kernels import LIFT, Room, load, prepare, run_logs, run_products, settle
 from doxa.inference.exact.program import Budget, BudgetError, Cost, Program, Purpose, write_program
 from doxa.inference.exact.tree import ContractionTree, Scope, TooWideError, grow_tree
 from doxa.models.factors import Factor
 from doxa.sampling.runner import single_threaded_products
 
-__all__ = [
-    "ContractionPlan",
-    "ExactResult",
-    "Joint",
-    "MostProbable",
-    "Run",
-    "check_factors",
-    "check_scopes",
-    "execute",
-    "execute_logs",
-    "plan_contraction",
-    "trace_back",
-]
+__all__ = ["ContractionPlan", "ExactResult", "Joint", "MostProbable", "plan_contraction"]
 
 
 class Run(NamedTuple):
@@ -78,17 +60,18 @@ class Run(NamedTuple):
 def execute(tree: ContractionTree, program: Program, factors: Sequence[Factor]) -> Run:
     """Sum products of plain numbers, and of logarithms if any entry on the way is out of their range."""
     numbers = _stage(tree, program, factors)
-    bits = numbers.view(np.int64)
     exponent, lowest = np.zeros((2, program.n_tables), dtype=np.int64)
+    counter = np.zeros(program.deepest + 1, dtype=np.int64)
+    room = Room(numbers, numbers.view(np.int64), *program.arrays, exponent, lowest, counter)
     peaks = np.empty(tree.n_leaves)
     entries = np.array([tree.n_entries(scope) for scope in tree.scopes[: tree.n_leaves]], dtype=np.int64)
     numbers[program.one] = 1.0
-    in_range, scaling = load(numbers, bits, entries, peaks, exponent, lowest), 0
+    in_range, scaling = load(room, entries, peaks), 0
     if in_range:
         with single_threaded_products() if program.products else nullcontext():
-            in_range, scaling = _products(program, numbers, bits, exponent, lowest)
+            in_range, scaling = _products(program, room)
     if not in_range:
-        del numbers, bits
+        del numbers, room
         return execute_logs(tree, program, factors, is_sum=True)
     first = program.places[tree.root]
     total = float(numbers[first : first + tree.n_entries(tree.scopes[tree.root])].sum())
@@ -99,29 +82,22 @@ def execute(tree: ContractionTree, program: Program, factors: Sequence[Factor]) 
     return Run(math.fsum([*peaks.tolist(), math.log(mantissa), power * math.log(2)]), numbers, are_logs=False)
 
 
-def _products(
-    program: Program,
-    numbers: NDArray[np.float64],
-    bits: NDArray[np.int64],
-    exponent: NDArray[np.int64],
-    lowest: NDArray[np.int64],
-) -> tuple[bool, int]:
+def _products(program: Program, room: Room) -> tuple[bool, int]:
     """Whether all stayed in range, and the scaling in all; loops run compiled, between the large matrix products."""
-    instructions, loops = program.arrays
-    counter = np.zeros(program.deepest + 1, dtype=np.int64)
+    numbers, instructions = room.numbers, room.instructions
     in_range, scaling, done = True, 0, 0
     for at, product in [*program.products.items(), (len(instructions), None)]:
-        fits, scale = run_products(done, at, numbers, bits, instructions, loops, exponent, lowest, counter)
+        fits, scale = run_products(done, at, room)
         in_range, scaling, done = in_range and fits, scaling + scale, at + 1
         if product is not None and in_range:
             row = instructions[at]
-            scale, fits, swap = prepare(row, exponent, lowest)
+            scale, fits, swap = prepare(row, room)
             target, size, x, y = row[:4].tolist()
             x_size, y_size = (math.prod(shape) for shape in product.shapes[1:])
             tables = numbers[target : target + size], numbers[x : x + x_size], numbers[y : y + y_size]
             product.run(*tables, math.ldexp(1.0, scale), swap=swap)
-            in_range = settle(numbers, bits, row, exponent, lowest, counter) and fits
-            scaling += (scale + int(counter[0])) * int(row[-1])
+            in_range = settle(row, room) and fits
+            scaling += (scale + int(room.counter[0])) * int(row[-1])
         if not in_range:
             break
     return in_range, scaling

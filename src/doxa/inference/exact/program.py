@@ -3,20 +3,13 @@
 Every instruction is ``target = sum of x * y`` over some axes.  A forward step makes a table out of two.  The reverse
 pass makes *adjoints*, derivatives of Z with respect to tables: if c = sum of a * b, the adjoint of a is the sum of
 (adjoint of c) * b over the axes that a lacks.  A marginal is the sum of a table times its adjoint over all axes but
-one, so one forward and one reverse pass give all marginals (Darwiche 2003).
+one, so one forward and one reverse pass give all marginals (Darwiche 2003).  Only tables over which a variable is
+summed out, and those above them, need adjoints.  Places in the array are given away as soon as nothing reads them.
 
-Only tables over which a variable is summed out, and those above them, need adjoints.  Places in the array are given
-away as soon as nothing reads them any more.
-
-`Places`: which part of one long array a table lives in.
-
-`MatrixProduct`: instructions that are worth a call of BLAS, which multiplies ten times faster than loops do.
-
-An instruction is a matrix product where each of its axes is shared by two or three of its tables: *rows* by the target
-and x, *columns* by the target and y, *inner* axes by x and y, *batch* axes by all.  Its tables are put in that order,
-multiplied, and the product is put back into the order of the target's axes.
-
-`Budget`: what an exact answer may cost, in counted operations and bytes; never in seconds.
+An instruction is a matrix product, which BLAS multiplies ten times faster than loops do, where each of its axes is
+shared by two or three of its tables: *rows* by the target and x, *columns* by the target and y, *inner* axes by x and
+y, *batch* axes by all.  Its tables are put in that order, multiplied, and the product is put back into the order of the
+target's axes.
 """
 
 from __future__ import annotations
@@ -36,17 +29,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.exact.tree import ContractionTree, Scope, Step
 
-__all__ = [
-    "Budget",
-    "BudgetError",
-    "Cost",
-    "MatrixProduct",
-    "Places",
-    "Program",
-    "Purpose",
-    "as_matrix_product",
-    "write_program",
-]
+__all__ = ["Budget", "BudgetError", "Cost"]
 
 
 class Cost(NamedTuple):
@@ -126,9 +109,7 @@ class MatrixProduct(NamedTuple):
     """How the three tables of an instruction become matrices: shapes of their axes, and the order of these."""
 
     shapes: tuple[tuple[int, ...], ...]  # of target, x and y in memory
-    orders: tuple[
-        tuple[int, ...], ...
-    ]  # of the axes: (batch, row, column), (batch, row, inner), (batch, inner, column)
+    orders: tuple[Scope, ...]  # of the axes: (batch, row, column), (batch, row, inner), (batch, inner, column)
     n_batch: int
     n_rows: int
     n_columns: int
@@ -178,17 +159,7 @@ _SMALL = 4096  # numbers; fewer are not worth a search for a gap
 
 
 class Places:
-    """Places in an array that grows at its end; the smallest gap that is wide enough is filled first.
-
-    Examples
-    --------
-    >>> places = Places(100)
-    >>> places.take(5000), places.take(5000), places.end
-    (100, 5100, 10100)
-    >>> places.give_back(100, 5000)
-    >>> places.take(4500), places.end
-    (100, 10100)
-    """
+    """Places in an array that grows at its end; the smallest gap that is wide enough is filled first."""
 
     def __init__(self, start: int) -> None:
         self.end = start  # length of the array so far
@@ -391,7 +362,9 @@ def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops
         own_loops = loops[line.loops[0] : sum(line.loops)]
         terms = math.prod([loop[0] for loop in own_loops])
         operations += terms
-        product = _matrix_product(line, own_loops) if terms >= _WORTH_A_LOOK else None
+        target, left, right = line.columns
+        axes = [(loop[0], loop[target], loop[left], loop[right]) for loop in own_loops]
+        product = as_matrix_product(axes) if terms >= _WORTH_A_LOOK else None
         if product is not None:
             products[at] = product
             extra = max(extra, product.n_extra)
@@ -406,9 +379,3 @@ def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops
         cost, places.end, leaf_numbers, leaf_numbers, instructions, loops, one + 1, tuple(place[:n]),
         leaf_numbers + 1, products,
     )  # fmt: skip
-
-
-def _matrix_product(line: _Line, loops: Loops) -> MatrixProduct | None:
-    """The instruction as a matrix product, where it is worth that."""
-    target, x, y = line.columns
-    return as_matrix_product([(loop[0], loop[target], loop[x], loop[y]) for loop in loops])

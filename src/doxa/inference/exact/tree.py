@@ -7,8 +7,6 @@ Variables are renamed to *positions*, in the order in which they are summed out,
 by position.  The tables of a step then agree on their order, what the step sums over comes first, and loops over the
 last axes run along memory: no table is ever transposed.
 
-Elimination orders: which variable to sum out next, by what the table made on the way would cost.
-
 Summing out a variable multiplies all tables that hold it, so its neighbours become neighbours of each other.  The
 *weight* of a variable is the number of states that it and its neighbours have together: the operations that summing
 it out costs.  Taking the least weight first (Kjaerulff 1990) is fast, and hard to beat on networks; long regular
@@ -24,8 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple
-
-__all__ = ["ContractionTree", "Step", "TooWideError", "candidates", "eliminate", "grow_tree"]
 
 Score = Callable[[int, int], float]  # of a variable and its weight; least first
 
@@ -63,30 +59,9 @@ def _perturbed(n_states: Sequence[int], seed: int) -> Score:
 def eliminate(
     n_states: Sequence[int], scopes: Sequence[Sequence[int]], keep: Sequence[int], score: Score, most: int
 ) -> list[int]:
-    """Order the variables by taking the one of least score again and again.
+    """Order the variables that are not kept, by taking the one of least score again and again.
 
-    Parameters
-    ----------
-    n_states : sequence of int
-        Of every variable.
-    scopes : sequence of sequence of int
-        Variables of every factor.
-    keep : sequence of int
-        Variables not to sum out.
-    score : callable
-        See `candidates`.
-    most : int
-        Weight that no variable may have when it is its turn.
-
-    Raises
-    ------
-    TooWideError
-        If one has.
-
-    Examples
-    --------
-    >>> eliminate((2, 2, 2), [(0, 1), (0, 2)], [], lambda variable, weight: weight, 100)
-    [1, 0, 2]
+    Raises `TooWideError` where one has a weight above ``most`` when it is its turn.
     """
     near: dict[int, set[int]] = {}
     for scope in scopes:
@@ -147,9 +122,7 @@ class ContractionTree(NamedTuple):
     scopes: tuple[Scope, ...]  # [table]: positions of its variables, increasing
     variables: tuple[int, ...]  # [position]: variable
     sizes: tuple[int, ...]  # [position]: number of states, at least 2
-    leaf_axes: tuple[
-        tuple[int, ...], ...
-    ]  # [leaf]: axes of its factor, those of one state first, then as in ``scopes``
+    leaf_axes: tuple[Scope, ...]  # [leaf]: axes of its factor, those of one state first, then as in ``scopes``
 
     @property
     def root(self) -> int:
@@ -162,30 +135,17 @@ class ContractionTree(NamedTuple):
 
 
 def grow_tree(n_states: Sequence[int], scopes: Sequence[Scope], keep: Sequence[int], most: int) -> ContractionTree:
-    """Find a tree; arguments are trusted.
+    """Find a tree over variables of two states or more; arguments are trusted, and those kept are the root's axes.
 
-    Parameters
-    ----------
-    n_states : sequence of int
-        Of every variable; those with one state are left out of the tables.
-    scopes : sequence of tuple of int
-        Variables of every factor; at least one factor.
-    keep : sequence of int
-        Variables never summed out, the root's axes in this order; each has two states or more and a factor.
-    most : int
-        Operations that no step may take.
-
-    Raises
-    ------
-    TooWideError
-        If a step takes more, whatever the order that is tried.
+    Raises `TooWideError` where a step takes more than ``most`` operations, whatever the order that is tried.
     """
     leaves = [tuple([variable for variable in scope if n_states[variable] > 1]) for scope in scopes]
     operations, steps, tables = _cheapest(n_states, leaves, keep, most)
     steps, tables = _depth_first(len(leaves), steps, tables, n_states)
     variables = _elimination_order(steps, tables, keep)
     position = {variable: at for at, variable in enumerate(variables)}
-    axes = [_axes([position.get(variable, -1) for variable in scope]) for scope in scopes]
+    places = [[position.get(variable, -1) for variable in scope] for scope in scopes]
+    axes = [tuple(sorted(range(len(own)), key=own.__getitem__)) for own in places]
     return ContractionTree(
         operations,
         len(leaves),
@@ -195,10 +155,6 @@ def grow_tree(n_states: Sequence[int], scopes: Sequence[Scope], keep: Sequence[i
         tuple([n_states[variable] for variable in variables]),
         tuple(axes),
     )
-
-
-def _axes(positions: list[int]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(positions)), key=positions.__getitem__))
 
 
 def _cheapest(

@@ -1,11 +1,11 @@
+from doxa.inference.gibbs.block_tables import DeterministicBlocks as DeterministicBlocks
+from doxa.inference.gibbs.block_tables import deterministic_blocks as deterministic_blocks
 from doxa.inference.gibbs.block_tables import scope_blocks as scope_blocks
 from doxa.inference.gibbs.connectivity import ConnectingBlocks as ConnectingBlocks
 from doxa.inference.gibbs.connectivity import Connectivity as Connectivity
 from doxa.inference.gibbs.connectivity import Part as Part
 from doxa.inference.gibbs.connectivity import connecting_blocks as connecting_blocks
 from doxa.inference.gibbs.connectivity import connectivity as connectivity
-from doxa.inference.gibbs.deterministic import DeterministicBlocks as DeterministicBlocks
-from doxa.inference.gibbs.deterministic import deterministic_blocks as deterministic_blocks
 from doxa.inference.gibbs.sampler import GibbsState as GibbsState
 from doxa.inference.gibbs.sampler import TableGibbs as TableGibbs
 from doxa.inference.gibbs.sampler import regenerations as regenerations
@@ -17,5 +17,5 @@ from doxa.inference.gibbs.scans import in_turn as in_turn
 from doxa.inference.gibbs.scans import random_blocks as random_blocks
 from doxa.inference.gibbs.scans import random_lists as random_lists
 from doxa.inference.gibbs.scans import single_sites as single_sites
-from doxa.inference.gibbs.starts import NoStartError as NoStartError
-from doxa.inference.gibbs.starts import find_state as find_state
+from doxa.inference.gibbs.supports import NoStartError as NoStartError
+from doxa.inference.gibbs.supports import find_state as find_state

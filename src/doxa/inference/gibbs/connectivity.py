@@ -1,23 +1,19 @@
-r"""`connectivity`: can a Gibbs sampler with these blocks get from every possible state to every other?
+"""`connectivity`: can a Gibbs sampler with these blocks get from every possible state to every other?
 
 Where p(x) > 0 for all x it can.  Zeros can cut the possible states into classes that no redraw of a block leaves; a
 chain then gives the answer of its class, whatever its length, and no diagnostic of one chain shows it.  The question is
 one of zeros alone: a way that is open but never taken (probability 1e-12) is open.
 
-What is here is a proof or no answer: exchangeable states are struck out (`doxa.inference.gibbs.connectivity`), what
-remains falls into parts that zeros hold together, and a part is connected if and only if its configurations are, by the
-moves of the blocks within it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
+What is here is a proof or no answer: exchangeable states are struck out (`fold`), what remains falls into parts that
+zeros hold together, and a part is connected if and only if its configurations are, by the moves of the blocks within
+it.  Small parts are listed.  Of larger ones only the neighbourhood of some states is.
 
-`fold`: strike out states that can always be exchanged for another, without changing what is connected.
-
-Let S be the configurations that no factor forbids, and let a and c be states of a variable such that every
+Folding: let S be the configurations that no factor forbids, and let a and c be states of a variable such that every
 configuration of S with a stays in S when a becomes c.  Exchanging them, r: S -> S, is a move of that variable alone, so
 every configuration is connected to its image; and two that differ within a block have images that differ within it.  So
 S is connected by moves within the blocks if and only if r(S), the configurations without a, is.  Repeated until nothing
 changes this often leaves one configuration, or small parts that can be listed.  (Neighbourhood substitutability:
 Freuder 1991; dismantling: Brightwell & Winkler 2000, for connectivity by single moves.)
-
-Blocks that connect all possible states, from blocks that do not.
 """
 
 from __future__ import annotations
@@ -31,31 +27,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.gibbs.reach import classes, number_rows, reached
-from doxa.inference.gibbs.starts import NoStartError, check_states, find_state, log_density_at
+from doxa.inference.flat import connected_parts
 from doxa.inference.gibbs.supports import (
     Block,
+    NoStartError,
     Support,
     Supports,
-    check_block,
-    check_covered,
     check_factors,
     check_n_states,
+    check_states,
+    classes,
+    find_state,
+    log_density_at,
+    number_rows,
+    reached,
+    read_blocks,
 )
 from doxa.models.factors import Factor
 
-__all__ = [
-    "MOST_LISTED",
-    "ConnectingBlocks",
-    "Connectivity",
-    "Folded",
-    "Part",
-    "connecting_blocks",
-    "connectivity",
-    "fold",
-    "inner_blocks",
-    "listed_part",
-]
+__all__ = ["ConnectingBlocks", "Connectivity", "Part", "connecting_blocks", "connectivity"]
 
 
 class Folded(NamedTuple):
@@ -75,14 +65,7 @@ class Folded(NamedTuple):
 
 
 def fold(supports: Supports) -> Folded:
-    """Strike out states as long as there are any to be exchanged.
-
-    Examples
-    --------
-    >>> chain = Support((0, 1), np.array([[True, True, False], [False, True, True], [False, False, True]]))
-    >>> [left.tolist() for left in fold(Supports([3, 3], [chain])).left]
-    [[1], [1]]
-    """
+    """Strike out states as long as there are any to be exchanged."""
     left = [np.arange(size) for size in supports.n_states]
     tables = [support.table for support in supports.supports]
     exchanges: list[tuple[int, int, int]] = []
@@ -112,10 +95,7 @@ def fold(supports: Supports) -> Folded:
 
 
 def _targets(v: int, supports: Supports, tables: list[NDArray[np.bool_]], size: int) -> NDArray[np.intp]:
-    """For each state of ``v``, one that is kept and that it can always be exchanged for: itself where it is kept.
-
-    -1 where a state is impossible, so that no configuration has it.
-    """
+    """For each state of ``v``, one that is kept and that it can always be exchanged for; -1 where it is impossible."""
     can = np.ones((size, size), dtype=bool)
     possible = np.ones(size, dtype=bool)
     for f in supports.touching[v]:
@@ -198,9 +178,7 @@ def connectivity(
     """
     sizes = check_n_states(n_states)
     given = check_factors(factors, sizes)
-    every = [(v,) for v in range(len(sizes))] if blocks is None else blocks
-    read = [check_block(block, f"blocks[{b}]", len(sizes)) for b, block in enumerate(every)]
-    check_covered(read, sizes)
+    read = read_blocks(blocks, sizes)
     most = check_whole("most_configurations", most_configurations, 1)
     begun = None if starts is None else check_states(np.asarray(starts), "starts", sizes)
     for i, row in enumerate([] if begun is None else begun):
@@ -223,30 +201,10 @@ def inner_blocks(variables: Block, blocks: Iterable[Block]) -> list[Block]:
     return [own for own in inner if own and not any(set(own) < set(other) for other in inner)]
 
 
-def listed_part(part: Part, supports: Supports) -> Codes | None:
-    """The configurations of a part, folded; None where they were too many."""
-    if part.n_configurations is None:
-        return None
-    return fold(supports).supports.configurations(part.variables, MOST_LISTED)
-
-
 def _parts(folded: Folded) -> list[Block]:
     """Variables of two states or more, by what zeros hold together."""
-    owner = {v: v for v, left in enumerate(folded.left) if len(left) > 1}
-
-    def root(v: int) -> int:
-        while owner[v] != v:
-            v = owner[v]
-        return v
-
-    for support in folded.supports.supports:
-        scope = [v for v in support.variables if v in owner]
-        for v in scope[1:]:
-            owner[root(v)] = root(scope[0])
-    found: dict[int, list[int]] = {}
-    for v in owner:
-        found.setdefault(root(v), []).append(v)
-    return [tuple(variables) for variables in found.values()]
+    several = {v: None for v, left in enumerate(folded.left) if len(left) > 1}
+    return connected_parts(several, [[v for v in own.variables if v in several] for own in folded.supports.supports])
 
 
 def _look_at(
@@ -386,9 +344,10 @@ def connecting_blocks(
 
 def _union(part: Part, supports: Supports, blocks: list[Block], most: int) -> Block | None:
     """The union of blocks that leaves the fewest classes; None if none helps or is small enough."""
-    rows = listed_part(part, supports)
-    if rows is None:
+    if part.n_configurations is None:
         return None
+    rows = fold(supports).supports.configurations(part.variables, MOST_LISTED)
+    assert rows is not None, "they have been listed before"
     own = [block for block in blocks if not set(block).isdisjoint(part.variables)]
     scopes = [set(support.variables) for support in supports.among(part.variables)]
     pairs = [pair for pair in combinations(own, 2) if any(all(scope & set(b) for b in pair) for scope in scopes)]

@@ -9,44 +9,44 @@ distribution; there the blocks are looked at once at the end of every step, what
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.inference.gibbs.block_tables import LOGARITHMS, LOOK_UP
 from doxa.inference.spins.words import uniform
 
-__all__ = ["advance", "redraw"]
+
+class Plan(NamedTuple):
+    """What a chain is of: made by `TableGibbs`."""
+
+    layout: Any
+    factors: Any
+    scan: Any
+    offsets: NDArray[np.int64]  # (n_variables,) where its states begin in the rows of probabilities; -1: not wanted
+    sizes: NDArray[np.int64]  # (n_variables,) their numbers
+
+
+class Work(NamedTuple):
+    """Work space of a run; ``redrawn``, as the sums of a run, begins and ends as zeros."""
+
+    weights: NDArray[np.float64]  # an entry for every configuration of the largest block
+    redrawn: NDArray[np.int64]  # (n_blocks,)
+    unused: NDArray[np.float64]  # sums that nobody asks for
 
 
 @hot
-def advance(
-    layout: Any,
-    factors: Any,
-    scan: Any,
-    offsets: Any,
-    sizes: Any,
-    states: Any,
-    streams: Any,
-    work: Any,
-    sums: Any,
-    redrawn: Any,
-    unused: Any,
-    position: int,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> int:
-    """Make ``n_steps`` steps and keep every ``thin``-th; return how many blocks were redrawn.
-
-    ``work`` has an entry for every configuration of the largest block, ``sums`` and ``unused`` for those of all blocks
-    and ``redrawn`` for every block; ``sums`` and ``redrawn`` begin and end as zeros.  ``offsets`` says where the states
-    of a variable begin in the rows of probabilities and visits, -1 where they are not wanted.
-    """
-    log_density, probability, visits, kept_states = draws
+def advance(plan: Any, run: Any, work: Any, position: int) -> int:
+    """Make the steps of a run, from list ``position`` on where lists are taken in turn; return the redrawn blocks."""
+    layout, scan, offsets = plan.layout, plan.scan, plan.offsets
+    states, streams, sums, redrawn = run.state, run.streams, run.sums, work.redrawn
+    log_density, probability, visits, kept_states = run.draws
     by_turns = scan.by_variables.size == 0
-    into = sums if by_turns else unused
+    into = sums if by_turns else work.unused
     total = 0
-    for step in range(n_steps):
+    for step in range(run.n_steps):
         t = 0  # which stream is used depends on the place in the step: not on where a run was cut
         for _ in range(scan.per_step):
             if scan.keep.size == 0:
@@ -62,34 +62,29 @@ def advance(
                     first, end = scan.starts[own], scan.starts[own + 1]
                 for f in range(first, end):
                     b = scan.order[f]
-                    _redraw(layout, states, b, uniform(streams, t & 7), work, into)
+                    redraw(layout, states, b, uniform(streams, t & 7), work.weights, into)
                     redrawn[b] += by_turns
                     t += 1
                     total += 1
         for e in range(scan.looked_at.size):
-            _look_at(layout, states, scan.looked_at[e], work, sums)
+            _look_at(layout, states, scan.looked_at[e], work.weights, sums)
             redrawn[scan.looked_at[e]] += 1
-        kept = step // thin
+        kept = step // run.thin
         if visits.shape[1] > 0:
             for v in range(offsets.size):
                 if offsets[v] >= 0:
                     visits[kept, offsets[v] + states[v]] += 1
-        if (step + 1) % thin == 0:
-            log_density[kept] = _log_density(factors, states)
-            _record(layout, offsets, sizes, states, work, sums, redrawn, probability[kept])
+        if (step + 1) % run.thin == 0:
+            log_density[kept] = _log_density(plan.factors, states)
+            _record(plan, run, work, probability[kept])
             for v in range(kept_states.shape[1]):
                 kept_states[kept, v] = states[v]
     return total
 
 
-@hot
+@inlined
 def redraw(layout: Any, states: Any, b: int, u: float, work: Any, sums: Any) -> None:
     """Redraw block ``b`` with the number ``u`` from [0, 1); its probabilities are added to ``sums``."""
-    _redraw(layout, states, b, u, work, sums)
-
-
-@inlined
-def _redraw(layout: Any, states: Any, b: int, u: float, work: Any, sums: Any) -> None:
     n, sums_at = layout.n_configurations[b], layout.sums_at[b]
     if layout.kinds[b] == LOOK_UP:
         chosen = _choose(layout.values, _row(layout, states, layout.groups_at[b]), n, 1.0, u, sums, sums_at)
@@ -192,13 +187,12 @@ def _log_density(factors: Any, states: Any) -> float:
 
 
 @hot
-def _record(
-    layout: Any, offsets: Any, sizes: Any, states: Any, work: Any, sums: Any, redrawn: Any, probability: Any
-) -> None:
+def _record(plan: Any, run: Any, work: Any, probability: Any) -> None:
     """Mean conditional probabilities of each variable over the redraws of its blocks; begin new sums.
 
     A variable that was not redrawn, which chance alone decides, gets its probabilities as they are now.
     """
+    layout, offsets, sizes, sums, redrawn = plan.layout, plan.offsets, plan.sizes, run.sums, work.redrawn
     for i in range(probability.size):
         probability[i] = 0.0
     for b in range(redrawn.size):
@@ -215,8 +209,8 @@ def _record(
             if total == 0.0 and layout.home[v] < 0:  # in no block: it has one state
                 probability[begin] = total = 1.0
             elif total == 0.0:
-                _weigh(layout, states, layout.home[v], work)
-                _add_up(layout, offsets, layout.home[v], v, work, 0, probability)
+                _weigh(layout, run.state, layout.home[v], work.weights)
+                _add_up(layout, offsets, layout.home[v], v, work.weights, 0, probability)
                 total = _sum(probability, begin, end)
             for i in range(begin, end):
                 probability[i] /= total

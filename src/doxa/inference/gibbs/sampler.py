@@ -1,12 +1,9 @@
-r"""`TableGibbs`: Gibbs sampling in a discrete network, of single variables or of blocks.
-
-`Layout`: the tables of all blocks in flat arrays, as the kernel reads them.
-
-Where a Gibbs sampler forgets its past (Mykland, Tierney & Yu 1995; de Freitas et al. 2001, section 4.4.2).
+"""`TableGibbs`: Gibbs sampling in a discrete network, of single variables or of blocks; and where it forgets its past.
 
 A sweep redraws the first of its blocks given all other variables, and never looks at what that block held.  So all
 states in which the other variables have certain values lead to the same distribution of the next state: in discrete
-spaces they are a proper atom, and the step after a visit to it begins a tour, independent of all before.
+spaces they are a proper atom, and the step after a visit to it begins a tour, independent of all before (Mykland,
+Tierney & Yu 1995; de Freitas et al. 2001, section 4.4.2).
 """
 
 from __future__ import annotations
@@ -21,15 +18,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
 from doxa.inference.gibbs.block_tables import BlockTable, tabulate
-from doxa.inference.gibbs.kernels import advance
-from doxa.inference.gibbs.scans import FlatScan, Scan, cyclic, single_sites
-from doxa.inference.gibbs.starts import find_state, log_density_at, pick_state
-from doxa.inference.gibbs.supports import Supports, check_covered, check_factors, check_n_states
+from doxa.inference.gibbs.kernels import Plan, Work, advance
+from doxa.inference.gibbs.scans import Scan, cyclic, single_sites
+from doxa.inference.gibbs.supports import (
+    Supports,
+    check_covered,
+    check_factors,
+    check_n_states,
+    find_state,
+    log_density_at,
+    pick_state,
+)
+from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 
-__all__ = ["FlatFactors", "GibbsState", "Layout", "TableGibbs", "flat_factors", "lay_out", "regenerations"]
+__all__ = ["GibbsState", "TableGibbs", "regenerations"]
 
 _SHARE = 10  # one draw in so many chooses the atom, and begins no tour
 
@@ -115,26 +121,26 @@ def lay_out(tables: Sequence[BlockTable], n_variables: int) -> Layout:
     groups = [group for table in tables for group in table.groups]
     n_configurations = [len(table.codes) for table in tables]
     is_own = [np.array_equal(group.columns, np.arange(group.values.shape[-1])) for group in groups]
-    columns_at = _starts([0 if own else group.columns.size for group, own in zip(groups, is_own, strict=True)])
+    columns_at = starts_of([0 if own else group.columns.size for group, own in zip(groups, is_own, strict=True)])
     home = np.full(n_variables, -1, dtype=np.int64)
     for b in sorted(range(len(tables)), key=lambda b: -n_configurations[b]):
         home[list(tables[b].block)] = b
-    sums_at = _starts(n_configurations)
+    sums_at = starts_of(n_configurations)
     return Layout(
         np.array([table.kind for table in tables], dtype=np.int64),
         np.array(n_configurations, dtype=np.int64),
-        _starts([len(table.block) for table in tables]),
-        _joined([np.array(table.block) for table in tables]),
-        _starts([table.codes.size for table in tables])[:-1],
-        _joined([table.codes.ravel() for table in tables]),
-        _starts([len(table.groups) for table in tables]),
-        _starts([len(group.blanket) for group in groups]),
-        _joined([np.array(group.blanket, dtype=np.int64) for group in groups]),
-        _joined([_strides(group.values.shape) for group in groups]),
-        _starts([group.values.size for group in groups])[:-1],
+        starts_of([len(table.block) for table in tables]),
+        joined([table.block for table in tables]),
+        starts_of([table.codes.size for table in tables])[:-1],
+        joined([table.codes.ravel() for table in tables]),
+        starts_of([len(table.groups) for table in tables]),
+        starts_of([len(group.blanket) for group in groups]),
+        joined([group.blanket for group in groups]),
+        joined([strides_of(group.values.shape)[:-1] for group in groups]),
+        starts_of([group.values.size for group in groups])[:-1],
         np.where(is_own, -1, columns_at[:-1]),
-        _joined([group.columns for group, own in zip(groups, is_own, strict=True) if not own]),
-        np.concatenate([np.zeros(0), *[group.values.ravel() for group in groups]]),
+        joined([group.columns for group, own in zip(groups, is_own, strict=True) if not own]),
+        end_to_end(group.values for group in groups),
         sums_at[:-1],
         int(sums_at[-1]),
         home,
@@ -155,26 +161,12 @@ def flat_factors(factors: Iterable[Factor]) -> FlatFactors:
     """Put factors one after another."""
     given = tuple(factors)
     return FlatFactors(
-        _starts([len(factor.variables) for factor in given]),
-        _joined([np.array(factor.variables, dtype=np.int64) for factor in given]),
-        _joined([_strides((*factor.log_values.shape, 1)) for factor in given]),
-        _starts([factor.log_values.size for factor in given])[:-1],
-        np.concatenate([np.zeros(0), *[factor.log_values.ravel() for factor in given]]),
+        starts_of([len(factor.variables) for factor in given]),
+        joined([factor.variables for factor in given]),
+        joined([strides_of(factor.log_values.shape) for factor in given]),
+        starts_of([factor.log_values.size for factor in given])[:-1],
+        end_to_end(factor.log_values for factor in given),
     )
-
-
-def _starts(sizes: Sequence[int]) -> Integers:
-    """Where things of these sizes begin when laid end to end, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(np.array(sizes, dtype=np.int64))]).astype(np.int64)
-
-
-def _joined(parts: Sequence[Integers]) -> Integers:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
-
-
-def _strides(shape: tuple[int, ...]) -> Integers:
-    """How far apart, in a flat array of this shape, the entries along every axis but the last are."""
-    return np.cumprod(np.array(shape[:0:-1], dtype=np.int64))[::-1]
 
 
 class GibbsState(NamedTuple):
@@ -303,7 +295,7 @@ class TableGibbs:
         return tuple(tables)
 
     @cached_property
-    def _flat(self) -> tuple[Layout, FlatFactors, FlatScan, NDArray[np.int64], NDArray[np.int64]]:
+    def _flat(self) -> Plan:
         assert self.scan is not None
         assert self.wanted is not None
         offsets = np.full(len(self.n_states), -1, dtype=np.int64)
@@ -314,7 +306,7 @@ class TableGibbs:
         if len(scan.by_variables):
             home = np.unique(layout.home[list(self.wanted)])
             scan = scan._replace(looked_at=home[home >= 0])
-        return layout, flat_factors(self.factors), scan, offsets, sizes
+        return Plan(layout, flat_factors(self.factors), scan, offsets, sizes)
 
     @cached_property
     def _begins(self) -> NDArray[np.int64]:
@@ -352,22 +344,20 @@ class TableGibbs:
         rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
     ) -> tuple[GibbsState, dict[str, NDArray[Any]], dict[str, int]]:
         """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
-        layout, factors, scan, offsets, sizes = self._flat
+        plan, layout = self._flat, self._flat.layout
         n_kept, width = n_steps // self.thin, int(self._begins[-1])
         draws: dict[str, NDArray[Any]] = {
             "log_density": np.empty(n_kept),
             "probability": np.empty((n_kept, width if self.marginals else 0)),
             "visits": np.zeros((n_kept, width if self.visits else 0)),
-            "states": np.empty((n_kept, len(sizes) if self.keep_states else 0), dtype=np.int16),
+            "states": np.empty((n_kept, len(plan.sizes) if self.keep_states else 0), dtype=np.int16),
         }
-        states, streams = np.array(state.states, dtype=np.int64), state.streams.copy()
-        work = np.empty(int(layout.n_configurations.max()))
-        sums, redrawn = np.zeros(layout.n_sums), np.zeros(len(layout.kinds), dtype=np.int64)
-        n_redrawn = advance(
-            layout, factors, scan, offsets, sizes, states, streams, work, sums, redrawn,
-            np.zeros(layout.n_sums), state.position, n_steps, self.thin, tuple(draws.values()),
-        )  # fmt: skip
+        states, streams, sums = np.array(state.states, dtype=np.int64), state.streams.copy(), np.zeros(layout.n_sums)
+        run = Run(states, streams, sums, n_steps, self.thin, tuple(draws.values()))
+        weights, redrawn = np.empty(int(layout.n_configurations.max())), np.zeros(len(layout.kinds), dtype=np.int64)
+        n_redrawn = advance(plan, run, Work(weights, redrawn, np.zeros(layout.n_sums)), state.position)
         draws["visits"] /= self.thin
         asked = {"probability": self.marginals, "visits": self.visits, "states": self.keep_states}
         kept = {name: values for name, values in draws.items() if asked.get(name, True)}
-        return GibbsState(states, streams, (state.position + n_steps) % scan.n_lists), kept, {"updates": int(n_redrawn)}
+        position = (state.position + n_steps) % plan.scan.n_lists
+        return GibbsState(states, streams, position), kept, {"updates": int(n_redrawn)}

@@ -28,17 +28,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.gibbs.supports import Block, check_block
 
-__all__ = [
-    "ByValue",
-    "FlatScan",
-    "Scan",
-    "by_value",
-    "cyclic",
-    "in_turn",
-    "random_blocks",
-    "random_lists",
-    "single_sites",
-]
+__all__ = ["ByValue", "Scan", "by_value", "cyclic", "in_turn", "random_blocks", "random_lists", "single_sites"]
 
 
 class ByValue(NamedTuple):

@@ -1,30 +1,25 @@
-"""`Supports`: where factors are positive, and which configurations of a few variables they leave possible.
+"""`Supports`: where factors are positive, which configurations they leave possible, and what moves connect these.
 
-Numbers of states and factors, checked, and blocks of variables.
+A chain may begin at a state of positive probability, given or searched for.  The search gives the variables states one
+after another, those with the fewest left first, each by chance, more often those that agree with the mean of its
+factors; what a choice makes impossible is struck out (arc consistency), and a choice that leaves a variable without
+states is taken back.  Where zeros are many, finding a state is as hard as the hardest puzzles: the search has an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.models.factors import Factor
 
-__all__ = [
-    "Block",
-    "Support",
-    "Supports",
-    "any_over",
-    "check_block",
-    "check_covered",
-    "check_factors",
-    "check_n_states",
-]
+__all__ = ["NoStartError", "Supports", "find_state"]
 
 Block = tuple[int, ...]
 
@@ -32,15 +27,7 @@ _MOST_STATES = 2**15 - 1  # kept states are 16 bits wide
 
 
 def check_n_states(n_states: Iterable[int]) -> tuple[int, ...]:
-    """Return numbers of states, at least one each, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_n_states([2, 0])
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: n_states[1] is 0; it must be at least 1
-    """
+    """Return numbers of states, at least one each, as a tuple of at least one."""
     sizes = tuple(check_whole(f"n_states[{v}]", size, 1) for v, size in enumerate(n_states))
     if not sizes:
         raise ArgumentError("n_states is empty; there must be a variable to draw")
@@ -73,15 +60,7 @@ def check_factors(factors: Iterable[Factor], n_states: Sequence[int]) -> tuple[F
 
 
 def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
-    """Return a block, different variables in the order given, as a tuple of at least one.
-
-    Examples
-    --------
-    >>> check_block([2, 2], "blocks[0]", 3)
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: blocks[0] has the variable 2 twice; the variables of a block differ
-    """
+    """Return a block, different variables in the order given, as a tuple of at least one."""
     if isinstance(block, (int, np.integer)):
         raise ArgumentTypeError(f"{name} is {block}; a block is a sequence of variables: ({block},)")
     members = tuple(check_whole(f"{name}[{j}]", v, 0) for j, v in enumerate(block))
@@ -93,6 +72,14 @@ def check_block(block: Iterable[int], name: str, n_variables: int) -> Block:
         if members.count(v) > 1:
             raise ArgumentError(f"{name} has the variable {v} twice; the variables of a block differ")
     return members
+
+
+def read_blocks(blocks: Iterable[Sequence[int]] | None, n_states: Sequence[int]) -> list[Block]:
+    """Blocks that cover all variables, checked; each variable alone where there are none."""
+    every = [(v,) for v in range(len(n_states))] if blocks is None else blocks
+    read = [check_block(block, f"blocks[{b}]", len(n_states)) for b, block in enumerate(every)]
+    check_covered(read, n_states)
+    return read
 
 
 def check_covered(blocks: Iterable[Block], n_states: Sequence[int]) -> None:
@@ -114,15 +101,7 @@ class Support(NamedTuple):
 
 
 class Supports:
-    """The factors that have zeros, by variable.
-
-    Parameters
-    ----------
-    n_states : sequence of int
-        Number of states of each variable.
-    supports : iterable of Support
-        Those without a zero are left out.
-    """
+    """The factors that have zeros, by variable."""
 
     def __init__(self, n_states: Sequence[int], supports: Iterable[Support]) -> None:
         self.n_states = tuple(n_states)
@@ -149,25 +128,9 @@ class Supports:
         return found
 
     def configurations(self, variables: Sequence[int], most: int) -> Codes | None:
-        """List the configurations of some variables that no single factor forbids.
+        """Configurations of some variables that no single factor forbids, rows (n, n_variables) in lexicographic order.
 
-        Parameters
-        ----------
-        variables : sequence of int
-            All different.
-        most : int
-            Largest number to list.
-
-        Returns
-        -------
-        ndarray of int, shape (n, n_variables), or None
-            Rows in lexicographic order; None where there are more than ``most``, or while they are put together.
-
-        Examples
-        --------
-        >>> differ = Support((0, 1), ~np.eye(3, dtype=bool))
-        >>> Supports([3, 3], [differ]).configurations([1, 0], 10).tolist()
-        [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+        None where there are more than ``most``, or while they are put together.
         """
         left = self.among(variables)
         placed: list[int] = []
@@ -208,3 +171,266 @@ class Supports:
 def any_over(table: NDArray[np.bool_], axes: Iterable[int]) -> NDArray[np.bool_]:
     """Where there is a True along these axes, which go."""
     return np.asarray(np.logical_or.reduce(table, axis=tuple(axes)))
+
+
+_MOST_AT_A_TIME = 2**22  # numbers in the table of candidates
+_MOST_TRIED = 2**25  # such numbers in all: a fraction of a second
+
+
+def number_rows(rows: Codes) -> Codes:
+    """Give equal rows equal numbers."""
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        _, numbers = np.unique(numbers * (column.max(initial=0) + 1) + column, return_inverse=True)
+    return numbers.reshape(-1)
+
+
+def classes(rows: Codes, blocks: Iterable[Block]) -> Codes:
+    """Number the classes of configurations, rows, that moves within blocks of columns connect; shape (n,)."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(rows)
+    ends, n_nodes = [np.zeros(0, dtype=np.int64)], n
+    for block in blocks:  # rows that agree outside of a block are joined to a node of their own
+        groups = number_rows(np.delete(rows, list(block), axis=1))
+        ends.append(n_nodes + groups)
+        n_nodes += int(groups.max(initial=-1)) + 1
+    there = np.concatenate(ends)
+    here = np.tile(np.arange(n), len(ends) - 1)
+    links = coo_matrix((np.ones(len(there), dtype=np.int8), (here, there)), shape=(n_nodes, n_nodes))
+    _, numbers = connected_components(links, directed=False)
+    return np.unique(numbers[:n], return_inverse=True)[1].reshape(-1)
+
+
+def reached(
+    start: Codes, variables: Sequence[int], supports: Supports, blocks: Iterable[Block], most: int
+) -> set[bytes] | None:
+    """All configurations that moves within blocks of columns lead to from a possible one, as bytes.
+
+    The columns are ``variables``, which supports do not join to others.  None where more than ``most`` are reached, or
+    a block has more.
+    """
+    place = {v: j for j, v in enumerate(variables)}
+    moves: list[tuple[list[int], Codes, list[tuple[list[int], NDArray[np.bool_]]]]] = []
+    for block in blocks:
+        own = [variables[j] for j in block]
+        codes = supports.configurations(own, most)
+        if codes is None:
+            return None
+        tests = [supports.supports[f] for f in sorted({f for v in own for f in supports.touching[v]})]
+        moves.append((list(block), codes, [([place.get(v, -1) for v in scope], table) for scope, table in tests]))
+    seen = {start.tobytes()}
+    frontier, n_left = start[None], _MOST_TRIED
+    while len(frontier):
+        new: list[Codes] = []
+        for columns, codes, own_tests in moves:
+            for part in np.array_split(frontier, 1 + frontier.size * len(codes) // _MOST_AT_A_TIME):
+                wider = np.repeat(part, len(codes), axis=0)
+                wider[:, columns] = np.tile(codes, (len(part), 1))
+                n_left -= wider.size
+                for places, table in own_tests:
+                    wider = wider[table[tuple(wider[:, j] if j >= 0 else 0 for j in places)]]
+                for row in wider:
+                    key = row.tobytes()
+                    if key not in seen:
+                        seen.add(key)
+                        new.append(row)
+                if len(seen) > most or n_left < 0:
+                    return None
+        frontier = np.array(new, dtype=np.int64).reshape(-1, len(variables))
+    return seen
+
+
+States = NDArray[np.int64]
+
+_FIRST_PATIENCE = 50  # dead ends before the search begins anew; doubles every time
+
+
+class NoStartError(DoxaError, RuntimeError):
+    """No state of positive probability was found, or there is none."""
+
+
+def log_density_at(factors: Iterable[Factor], states: ArrayLike) -> float:
+    """Sum of the log factors at one state, nats."""
+    x = np.asarray(states)
+    return float(sum(log_values[tuple(x[list(variables)])] for variables, log_values in factors))
+
+
+def pick_state(
+    starts: ArrayLike | Callable[[np.random.Generator], ArrayLike],
+    weights: ArrayLike | None,
+    n_states: Sequence[int],
+    rng: np.random.Generator,
+) -> States:
+    """One of the given states by its weight, or what the function returns; checked."""
+    if callable(starts):
+        if weights is not None:
+            raise ArgumentError("start_weights belong to an array of starts, and starts is a function; leave them out")
+        return check_states(np.asarray(starts(rng))[None], "what starts returned", n_states).reshape(-1)
+    rows = check_states(np.asarray(starts), "starts", n_states)
+    if weights is None:
+        return np.asarray(rows[int(rng.integers(len(rows)))])
+    shares = np.asarray(weights, dtype=np.float64)
+    if shares.shape != (len(rows),):
+        raise ArgumentError(f"start_weights has shape {shares.shape} but starts has {len(rows)} rows; give one each")
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+        raise ArgumentError("start_weights must be finite numbers of at least 0, not all 0")
+    return np.asarray(rows[int(rng.choice(len(rows), p=shares / shares.sum()))])
+
+
+def check_states(rows: NDArray[Any], name: str, n_states: Sequence[int]) -> States:
+    """Return rows of states, or raise an error that names the entry at fault."""
+    if rows.ndim != 2 or rows.shape[1] != len(n_states) or not len(rows):
+        shape = rows.shape[1:] if name != "starts" else rows.shape
+        rule = f"({len(n_states)},)" if name != "starts" else f"(n, {len(n_states)}) with n of at least 1"
+        raise ArgumentError(f"{name} has shape {shape}; it must be {rule}, a column for every variable")
+    if rows.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{name} has dtype {rows.dtype}; states are whole numbers")
+    wrong = np.argwhere((rows < 0) | (rows >= np.array(n_states)))
+    if len(wrong):
+        i, v = wrong[0]
+        raise ArgumentError(
+            f"{name} has state {rows[i, v]} for the variable {v}, which has {n_states[v]}: 0 to {n_states[v] - 1}"
+        )
+    return rows.astype(np.int64)
+
+
+def find_state(
+    n_states: Sequence[int], factors: Sequence[Factor], rng: np.random.Generator, most_dead_ends: int = 5000
+) -> States:
+    """Search for a state of positive probability.
+
+    Parameters
+    ----------
+    n_states : sequence of int
+    factors : sequence of Factor
+    rng : numpy.random.Generator
+        Advanced; other random numbers give other states.
+    most_dead_ends : int, default=5000
+        Choices that are taken back before the search is given up.
+
+    Returns
+    -------
+    ndarray of int, shape (n_variables,)
+
+    Raises
+    ------
+    NoStartError
+        If none was found; the message says whether there is none.
+
+    Examples
+    --------
+    >>> differ = np.where(np.eye(3, dtype=bool), -np.inf, 0.0)
+    >>> pairs = [Factor(pair, differ) for pair in ((0, 1), (1, 2), (0, 2))]
+    >>> sorted(find_state([3, 3, 3], pairs, np.random.default_rng(0)).tolist())
+    [0, 1, 2]
+    """
+    left = check_whole("most_dead_ends", most_dead_ends, 1)
+    patience = min(_FIRST_PATIENCE, left)
+    root = _Narrowing(n_states, factors)
+    if not root.settle(range(len(root.tables))):
+        raise NoStartError("there is no state of positive probability: the zeros of the factors exclude every one")
+    while left > 0:
+        found, dead_ends = _search(root, rng, patience)
+        if found is not None:
+            return found
+        if dead_ends < patience:
+            raise NoStartError("there is no state of positive probability: the search has tried all there are")
+        left -= dead_ends
+        patience = min(2 * patience, left)
+    raise NoStartError(
+        f"no state of positive probability was found with {most_dead_ends} choices taken back; give starts, or remove "
+        "zeros"
+    )
+
+
+class _Narrowing:
+    """States left of each variable, and the factors over them."""
+
+    def __init__(self, n_states: Sequence[int], factors: Sequence[Factor]) -> None:
+        self.scopes = [factor.variables for factor in factors]
+        self.tables = [factor.log_values for factor in factors]
+        self.left = [np.arange(size) for size in n_states]
+        self.touching: list[list[tuple[int, int]]] = [[] for _ in n_states]
+        for f, scope in enumerate(self.scopes):
+            for axis, v in enumerate(scope):
+                self.touching[v].append((f, axis))
+
+    def copy(self) -> _Narrowing:
+        """One that can be narrowed further on its own."""
+        other = object.__new__(_Narrowing)
+        other.scopes, other.touching = self.scopes, self.touching
+        other.tables, other.left = self.tables.copy(), self.left.copy()
+        return other
+
+    def choose(self, v: int, place: int) -> bool:
+        """Leave one state of ``v``; return whether every variable still has one."""
+        return self._keep(v, np.array([place])) and self.settle(f for f, _ in self.touching[v])
+
+    def _keep(self, v: int, places: NDArray[np.intp]) -> bool:
+        self.left[v] = self.left[v][places]
+        for f, axis in self.touching[v]:
+            self.tables[f] = self.tables[f].take(places, axis=axis)
+        return len(places) > 0
+
+    def settle(self, changed: Iterable[int]) -> bool:
+        """Strike out what these factors, and those that this changes, exclude."""
+        waiting = deque(changed)
+        queued = set(waiting)
+        while waiting:
+            f = waiting.popleft()
+            queued.discard(f)
+            for axis, v in enumerate(self.scopes[f]):
+                support = self.tables[f] > -np.inf
+                places = np.flatnonzero(any_over(support, [a for a in range(support.ndim) if a != axis]))
+                if len(places) < len(self.left[v]):
+                    if not self._keep(v, places):
+                        return False
+                    fresh = [g for g, _ in self.touching[v] if g != f and g not in queued]
+                    waiting.extend(fresh)
+                    queued.update(fresh)
+            if not self.scopes[f] and self.tables[f] == -np.inf:
+                return False
+        return True
+
+    def weights(self, v: int) -> NDArray[np.float64]:
+        """How well each state of ``v`` agrees with the mean of its factors over what is left; the largest is 1."""
+        log_weight = np.zeros(len(self.left[v]))
+        for f, axis in self.touching[v]:
+            table = np.moveaxis(self.tables[f], axis, 0).reshape(len(log_weight), -1)
+            highest = table.max()
+            with np.errstate(divide="ignore"):
+                log_weight += np.log(np.exp(table - highest).sum(axis=1))
+        return np.asarray(np.exp(np.maximum(log_weight - log_weight.max(), -30.0)))
+
+
+def _search(root: _Narrowing, rng: np.random.Generator, patience: int) -> tuple[States | None, int]:
+    """A state, if one is found before so many dead ends; and the number of these."""
+    rank = rng.random(len(root.left))
+    stack = [_branch(root.copy(), rank, rng)]
+    dead_ends = 0
+    while stack and dead_ends < patience:
+        here, v, order = stack[-1]
+        if v < 0:
+            return np.array([left[0] for left in here.left], dtype=np.int64), dead_ends
+        if not order:
+            stack.pop()
+            continue
+        place = order.pop()
+        there = here.copy() if order else here
+        if there.choose(v, place):
+            stack.append(_branch(there, rank, rng))
+        else:
+            dead_ends += 1
+    return None, dead_ends
+
+
+def _branch(here: _Narrowing, rank: NDArray[np.float64], rng: np.random.Generator) -> tuple[_Narrowing, int, list[int]]:
+    """The variable to choose for, -1 when all are chosen, and its states, the first to be tried last."""
+    sizes = np.array([len(left) for left in here.left])
+    if (sizes == 1).all():
+        return here, -1, []
+    v = int(np.lexsort((rank, np.where(sizes == 1, np.iinfo(np.int64).max, sizes)))[0])
+    keys = rng.exponential(size=sizes[v]) / here.weights(v)  # ascending: drawn one by one without replacement
+    return here, v, [int(place) for place in np.argsort(-keys)]

@@ -1,6 +1,5 @@
 from doxa.inference.importance.layout import Layout as Layout
 from doxa.inference.importance.layout import lay_out as lay_out
-from doxa.inference.importance.learning import learned as learned
 from doxa.inference.importance.proposal import NetworkProposal as NetworkProposal
 from doxa.inference.importance.proposal import likelihood_weighting as likelihood_weighting
 from doxa.inference.importance.proposal import propagated as propagated
@@ -8,5 +7,6 @@ from doxa.inference.importance.sample import NetworkSample as NetworkSample
 from doxa.inference.importance.sample import sample_network as sample_network
 from doxa.inference.importance.sampler import NetworkSampler as NetworkSampler
 from doxa.inference.importance.sampler import WeightedRows as WeightedRows
+from doxa.inference.importance.sampler import learned as learned
 from doxa.inference.importance.until import sample_until as sample_until
 from doxa.inference.importance.until import shortfall as shortfall

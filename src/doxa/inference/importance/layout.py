@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import ancestral, check_positions, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
-__all__ = ["Layout", "Table", "lay_out"]
+__all__ = ["Layout", "lay_out"]
 
 Floats = NDArray[np.float64]
 
@@ -33,9 +34,7 @@ class Table:
 
     def over(self, scope: tuple[int, ...]) -> Floats:
         """The values with an axis for each of ``scope``, of length 1 where the table does not depend on it."""
-        order = sorted(range(len(self.variables)), key=lambda a: scope.index(self.variables[a]))
-        own = {self.variables[a]: self.values.shape[a] for a in order}
-        return self.values.transpose(order).reshape([own.get(v, 1) for v in scope])
+        return over(self.values, self.variables, scope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +104,6 @@ def lay_out(
     supported : mapping of int to array_like of bool, optional
         By variable, which states are possible given the evidence; shape (n_states,).  Proposals leave the others out.
 
-    Returns
-    -------
-    Layout
-
     Raises
     ------
     ArgumentError, ArgumentTypeError
@@ -122,13 +117,13 @@ def lay_out(
         )
     given = evidence if evidence is not None else Evidence({}, {})
     n = len(network.names)
-    asked = set(range(n)) if query is None else _positions("query", query, n)
-    _positions("evidence", given.variables, n)
+    asked = set(range(n)) if query is None else check_positions("query", query, n)
+    check_positions("evidence", given.variables, n)
     position = {name: v for v, name in enumerate(network.names)}
     order = [position[name] for name in network.dag.topological_order()]
-    above = _ancestors(network, given.variables)
+    above = ancestral(network.parents, given.variables)
     informed = tuple(v for v in order if v in above and v not in given.hard)
-    needed = _ancestors(network, asked | set(above))
+    needed = ancestral(network.parents, asked | above)
     barren = tuple(v for v in order if v in needed and v not in above)
     masks = _masks(network, supported or {}, informed)
     conditionals = {v: _cut(network, given, v) for v in informed + barren}
@@ -155,25 +150,6 @@ def lay_out(
     return Layout(network, given, informed, barren, kept, conditionals, findings, local, log_constant)
 
 
-def _positions(argument: str, variables: Iterable[int], n: int) -> set[int]:
-    found = set(variables)
-    for v in found:
-        if not 0 <= v < n:
-            raise ArgumentError(f"{argument} has the position {v}; those of the network are 0 to {n - 1}")
-    return found
-
-
-def _ancestors(network: CategoricalNetwork, variables: Iterable[int]) -> set[int]:
-    """The variables and all that they descend from."""
-    found = set(variables)
-    waiting = list(found)
-    while waiting:
-        new = [p for p in network.parents[waiting.pop()] if p not in found]
-        found.update(new)
-        waiting += new
-    return found
-
-
 def _cut(network: CategoricalNetwork, evidence: Evidence, v: int) -> Table:
     """P(v | parents) with the observed parents in their states; v stays, observed or not."""
     parents = network.parents[v]
@@ -185,7 +161,7 @@ def _cut(network: CategoricalNetwork, evidence: Evidence, v: int) -> Table:
 def _masks(
     network: CategoricalNetwork, supported: Mapping[int, Any], informed: tuple[int, ...]
 ) -> dict[int, NDArray[np.float64]]:
-    _positions("supported", supported, len(network.names))
+    check_positions("supported", supported, len(network.names))
     masks = {v: np.ones(network.n_states[v]) for v in informed}
     for v, mask in supported.items():
         states = np.asarray(mask)

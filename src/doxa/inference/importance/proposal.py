@@ -7,15 +7,11 @@ The weight of a draw is, over informed variables i and findings e (observed vari
 
 so its mean is the probability of the evidence, whatever the tables q, as long as they leave out nothing that is
 possible.  *Likelihood weighting* draws from :math:`q_i \propto p(x_i \mid x_{\pi(i)}) \ell_i(x_i)`.  *Propagated*
-proposals multiply in what belief propagation says of the evidence below (EPIS of Yuan & Druzdzel 2006), and keep more
-than that: a child's parents depend on each other once something is known of the child, so the last of them to be drawn
-is drawn given the others, where the table stays small.
-
-What the evidence says about the variables above it, by belief propagation (Pearl 1988), loops or not.
-
-A message to a parent is the likelihood of what lies below the child, by state of the parent, the other parents having
-their current beliefs.  On networks without loops the messages are exact after a few rounds.  On others they are not,
-but come close enough to make good proposals (Yuan & Druzdzel 2006).
+proposals multiply in what belief propagation (Pearl 1988) says of the evidence below (EPIS of Yuan & Druzdzel 2006),
+and keep more than that: a child's parents depend on each other once something is known of the child, so the last of
+them to be drawn is drawn given the others, where the table stays small.  A message to a parent is the likelihood of
+what lies below the child, by state of the parent, the other parents having their current beliefs: exact after a few
+rounds on networks without loops, and close enough to make good proposals on others.
 """
 
 from __future__ import annotations
@@ -32,17 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_whole
 from doxa.inference.importance.layout import Layout, Table
 
-__all__ = [
-    "DEFENCE",
-    "Messages",
-    "NetworkProposal",
-    "likelihood_weighting",
-    "mixed",
-    "normalised",
-    "plain_table",
-    "propagate",
-    "propagated",
-]
+__all__ = ["NetworkProposal", "likelihood_weighting", "propagated"]
 
 ENOUGH = 1e-4  # change of a message, of sum 1, below which another round is not worth its time
 
@@ -56,18 +42,7 @@ class Messages(NamedTuple):
 
 
 def propagate(layout: Layout, rounds: int = 10) -> Messages:
-    """Pass messages down and up the informed part of a network.
-
-    Parameters
-    ----------
-    layout : Layout
-    rounds : int, default=10
-        Most rounds, each down and up; fewer where messages have settled.
-
-    Returns
-    -------
-    Messages
-    """
+    """Pass messages down and up the informed part of a network, at most so many rounds; fewer where they settle."""
     tables: dict[int, Table] = {v: layout.conditionals[v] for v in layout.informed}
     tables |= layout.findings
     order = [*layout.informed, *layout.findings]  # findings have no children here
@@ -219,10 +194,6 @@ def likelihood_weighting(layout: Layout) -> NetworkProposal:
     ----------
     layout : Layout
         Soft evidence and struck-out states are part of the tables drawn from.
-
-    Returns
-    -------
-    NetworkProposal
 
     Examples
     --------

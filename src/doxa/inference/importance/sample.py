@@ -1,10 +1,9 @@
 r"""`NetworkSample`: what weighted draws of a network say, with errors and a verdict on the weights.
 
-Estimates from sums over cells: what `doxa.sampling.importance` makes of single draws, made of their sums.
-
 A quantity f is constant in each cell: 1 in the cell of a state and 0 in the others, or a state's probability given the
 configuration of its parents.  Everything that errors by the delta method need is then in the sums of powers of the
-weights in each cell, :math:`\sum_t (w_t (f_t - \hat f))^j = \sum_c M_{cj} (f_c - \hat f)^j`.
+weights in each cell, :math:`\sum_t (w_t (f_t - \hat f))^j = \sum_c M_{cj} (f_c - \hat f)^j`: what
+`doxa.sampling.importance` makes of single draws is made here of their sums.
 
 The delta method sees only what was met.  A rare state may be met by light draws alone, and carried by heavy ones that
 are rarer still: with the alarm network a state of probability 4e-5 was given 2.2e-5 +/- 0.1e-5.  So intervals allow for
@@ -38,16 +37,7 @@ from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
 from doxa.sampling.importance_estimate import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
 
-__all__ = [
-    "CellSums",
-    "EvidenceInterval",
-    "MeanInterval",
-    "NetworkSample",
-    "estimate_evidence",
-    "estimate_mean",
-    "law_of_sums",
-    "sample_network",
-]
+__all__ = ["NetworkSample", "sample_network"]
 
 EQUAL = 1e-10  # relative variance of weights that are equal but for rounding
 NEARLY_EQUAL = 1e-6  # below it rounding leaves nothing of their fourth moment, and the mean of so many is normal
@@ -66,14 +56,8 @@ class CellSums(NamedTuple):
 class MeanInterval(StudentInterval):
     """Student's t around what was met, and anything for a part that was not.
 
-    Parameters
-    ----------
-    delta : float
-        Standard error by the delta method.
-    least : float
-        As in `CellSums`.
-    lowest, highest : float
-        Range of the quantity.
+    ``delta`` is the standard error by the delta method, ``least`` as in `CellSums`, and the quantity lies between
+    ``lowest`` and ``highest``.
     """
 
     delta: float = 0.0
@@ -104,15 +88,7 @@ class EvidenceInterval(StudentInterval):
 
 
 def law_of_sums(second: float, third: float, fourth: float, n: int, *, unit: bool = False) -> StudentInterval:
-    """As `doxa.sampling.importance_estimate.tail_aware_law`, from the sums of the terms' powers.
-
-    Examples
-    --------
-    >>> terms = np.array([3.0] + [-0.1] * 30)
-    >>> law = law_of_sums(*(float((terms**j).sum()) for j in (2, 3, 4)), 31)
-    >>> round(law.df, 2), law.skew
-    (2.21, 1.0)
-    """
+    """As `doxa.sampling.importance_estimate.tail_aware_law`, from the sums of the terms' powers."""
     excess = fourth / second**2 - 1 / n
     if excess < 2e-12:
         return StudentInterval(unit=unit)
@@ -121,20 +97,10 @@ def law_of_sums(second: float, third: float, fourth: float, n: int, *, unit: boo
 
 
 def estimate_mean(sums: CellSums, values: Floats, verdict: WeightVerdict) -> WeightedEstimate:
-    r"""Weighted mean of a probability that is constant in each cell.
+    """Weighted mean of a probability that has a value in each cell, shape (n_cells,).
 
-    Parameters
-    ----------
-    sums : CellSums
-    values : ndarray, shape (n_cells,)
-        The quantity in each cell, in [0, 1].
-    verdict : WeightVerdict
-
-    Returns
-    -------
-    WeightedEstimate
-        Exact where all cells have the same value; a bound where all draws, but not all cells, have 0, or 1.  Otherwise
-        the ``mcse`` is the delta method's together with that of a part that was not met.
+    Exact where all cells have the same value; a bound where all draws, but not all cells, have 0, or 1.  Otherwise the
+    ``mcse`` is the delta method's together with that of a part that was not met.
     """
     if values.min() == values.max():
         return WeightedEstimate(float(values[0]), 0.0, np.inf, exact=True, delta_error=0.0, verdict=verdict)

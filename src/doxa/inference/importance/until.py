@@ -13,20 +13,14 @@ from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sample import NetworkSample, sample_network
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
 
-__all__ = ["MOST_DRAWS", "looks", "sample_until", "shortfall"]
+__all__ = ["sample_until", "shortfall"]
 
 MOST_DRAWS = 2**24  # unless max_draws says otherwise: seconds to a minute
 CHUNK = 32  # blocks between looks at the clock
 
 
 def looks(max_draws: int | None) -> Iterator[int]:
-    """Numbers of draws at which to look: doubled from one to the next, in whole blocks.
-
-    Examples
-    --------
-    >>> list(looks(100_000))
-    [16384, 32768, 65536, 114688]
-    """
+    """Numbers of draws at which to look: doubled from one to the next, in whole blocks."""
     limit = -(-(MOST_DRAWS if max_draws is None else max_draws) // BLOCK)
     n = 1
     while n < limit:

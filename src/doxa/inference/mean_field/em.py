@@ -9,8 +9,6 @@ tables, in closed form from the expected counts.  Where q keeps a joint table of
 bound is the likelihood and this is EM; with less, it is the bound that never falls, and the likelihood may (the notes'
 variational E-step).  These are point estimates: posteriors of tables are not here.
 
-Rows of a table that miss cells, as `doxa.inference.mean_field.em` reads them: by the cells they miss.
-
 Hidden nodes without an observed descendant sum out: they and their tables are left out of a row's bound, which they
 would only loosen.  Rows that miss the same cells share a `Layout`; each has its own q and its own places in the tables.
 """
@@ -29,10 +27,10 @@ from scipy.special import xlogy
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.kernels import Scratch, add_counts, bounds, scratch, sweep_rows
-from doxa.inference.mean_field.layout import Layout, Scope, lay_out
+from doxa.inference.flat import ancestral, connected_parts, strides_of
+from doxa.inference.mean_field.layout import Layout, Scope, Scratch, add_counts, bounds, lay_out, scratch, sweep_rows
 from doxa.inference.mean_field.problem import begin_at
-from doxa.inference.mean_field.support import ImpossibleError, survey
+from doxa.inference.mean_field.support import Ground, ImpossibleError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import read_array
 
@@ -54,18 +52,11 @@ class Rows:
     work: Scratch
 
     def place(self, values: _Floats, rng: np.random.Generator) -> None:
-        """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to.
-
-        Raises
-        ------
-        ArgumentError
-            If a row has probability 0.
-        """
-        sizes = np.diff(self.layout.block_start)
-        self.q[:] = np.repeat(1.0 / sizes, sizes)
+        """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to."""
+        self.q[:] = self.layout.uniform()
         for k in np.flatnonzero(np.isneginf(self.bounds(values))):
             try:
-                ground = survey(self.layout, values, self.base[k])
+                ground = Ground(self.layout, values, self.base[k])
                 if self.q.shape[1]:
                     self.q[k] = begin_at(self.layout, values, self.base[k], ground, "tempered", rng)
             except ImpossibleError:
@@ -156,18 +147,22 @@ def _group(
 ) -> tuple[Layout, NDArray[np.int64], tuple[int, ...]]:
     """Layout, bases and hidden nodes of rows with one pattern of missing cells."""
     sizes, starts = network.n_states, table_starts(network)
-    relevant = _ancestral(network.parents, np.flatnonzero(~pattern).tolist())
+    relevant = sorted(ancestral(network.parents, np.flatnonzero(~pattern).tolist()))
     hidden = tuple(v for v in relevant if pattern[v])
     number = {v: i for i, v in enumerate(hidden)}
     scopes, bases = [], []
     for node in relevant:
         family = (*network.parents[node], node)
-        strides = [math.prod(sizes[v] for v in family[axis + 1 :]) for axis in range(len(family))]
+        strides = strides_of([sizes[v] for v in family]).tolist()
         own = [(number[v], stride) for v, stride in zip(family, strides, strict=True) if v in number]
         scopes.append(Scope(tuple(v for v, _ in own), tuple(stride for _, stride in own)))
         seen = [(v, stride) for v, stride in zip(family, strides, strict=True) if v not in number]
         bases.append(starts[node] + sum(codes[:, v] * stride for v, stride in seen))
-    chosen = _components(len(hidden), scopes) if blocks is None else _cut(blocks, number)
+    chosen = (
+        connected_parts(range(len(hidden)), [own.variables for own in scopes])
+        if blocks is None
+        else _cut(blocks, number)
+    )
     for block in chosen:
         size = math.prod(sizes[hidden[v]] for v in block)
         if size > max_block_states:
@@ -180,41 +175,11 @@ def _group(
     return layout, np.stack(np.broadcast_arrays(*bases), axis=1).astype(np.int64), hidden
 
 
-def _ancestral(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> list[int]:
-    """Nodes and all their ancestors, increasing."""
-    found, waiting = set(), list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting.extend(parents[node])
-    return sorted(found)
-
-
 def _cut(blocks: Sequence[Sequence[int]], number: dict[int, int]) -> list[tuple[int, ...]]:
     cut = [tuple(number[v] for v in block if v in number) for block in blocks]
     kept = [block for block in cut if block]
     inside = {v for block in kept for v in block}
     return kept + [(v,) for v in range(len(number)) if v not in inside]
-
-
-def _components(n: int, scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
-    """Hidden nodes that some table joins, directly or by others."""
-    leader = list(range(n))
-
-    def find(v: int) -> int:
-        while leader[v] != v:
-            leader[v] = leader[leader[v]]
-            v = leader[v]
-        return v
-
-    for scope in scopes:
-        for v in scope.variables[1:]:
-            leader[find(v)] = find(scope.variables[0])
-    members: dict[int, list[int]] = {}
-    for v in range(n):
-        members.setdefault(find(v), []).append(v)
-    return [tuple(block) for block in members.values()]
 
 
 _Floats = NDArray[np.float64]

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.problem import Kind, MeanFieldProblem, begin_around, begin_at, kinds, mean_field_problem
-from doxa.inference.mean_field.support import Ground, survey
+from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = ["Climb", "MeanField", "Start", "best_of", "climb", "mean_field"]
+__all__ = ["Climb", "MeanField", "Start", "best_climb", "check_search", "climb", "mean_field"]
 
 _Floats = NDArray[np.float64]
 _ROUNDING = 1e-12  # of the sum of the sizes of the bound's terms
@@ -122,6 +122,17 @@ def climb(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: in
     return Climb(q, np.array(trace), converged)
 
 
+def best_climb(
+    problem: Ascending, begins: Iterable[tuple[str, Any]], tolerance: float, max_sweeps: int
+) -> tuple[Climb, dict[str, Any]]:
+    """The best of the climbs from several starts, and what a `MeanField` says of the search."""
+    climbs = [(kind, climb(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]
+    best = climbs[int(np.argmax([found.bounds[-1] for _, found in climbs]))][1]  # the first of equals
+    starts = tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs)
+    bound = float(best.bounds[-1])
+    return best, {"log_z_bound": bound, "bounds": best.bounds, "converged": best.converged, "starts": starts}
+
+
 def mean_field(
     n_states: Sequence[int],
     factors: Iterable[Factor],
@@ -158,10 +169,6 @@ def mean_field(
     max_block_states : int, default=65536
         Most joint states of a block.
 
-    Returns
-    -------
-    MeanField
-
     Raises
     ------
     ArgumentError, ArgumentTypeError
@@ -187,7 +194,7 @@ def mean_field(
     problem = mean_field_problem(n_states, kept, blocks, max_block_states=max_block_states)
     n_starts = check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
-    ground = survey(problem.layout, problem.values, problem.base)
+    ground = Ground(problem.layout, problem.values, problem.base)
     begins: list[tuple[Kind, _Floats]] = []
     if start is not None:
         begins.append(("given", begin_around(problem, ground, _check_start(start, problem, kept))))
@@ -196,37 +203,23 @@ def mean_field(
             break  # any other leads to the same
         rng = np.random.default_rng(child)
         begins.append((kind, begin_at(problem.layout, problem.values, problem.base, ground, kind, rng)))
-    climbs = [(kind, climb(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]
-    return _result(problem, ground, climbs)
-
-
-def best_of(bounds: Sequence[float]) -> int:
-    """Position of the largest bound, the first of equals."""
-    return int(np.argmax(bounds))
+    best, search = best_climb(problem, begins, tolerance, max_sweeps)
+    return MeanField(
+        marginals=problem.marginals(best.q),
+        entropy=problem.entropy(best.q),
+        exact=problem.is_exact,
+        method="structured mean field" if any(len(block) > 1 for block in problem.blocks) else "mean field",
+        blocks=problem.blocks,
+        tables=problem.tables(best.q),
+        excluded=_excluded(problem, ground, best.q),
+        **search,
+    )
 
 
 def check_search(tolerance: float, max_sweeps: int) -> None:
     """Raise unless the options of a search are in range."""
     check_positive("tolerance", tolerance)
     check_whole("max_sweeps", max_sweeps, 1)
-
-
-def _result(problem: MeanFieldProblem, ground: Ground, climbs: Sequence[tuple[Kind, Climb]]) -> MeanField:
-    best = climbs[best_of([found.bounds[-1] for _, found in climbs])][1]
-    structured = any(len(block) > 1 for block in problem.blocks)
-    return MeanField(
-        marginals=problem.marginals(best.q),
-        log_z_bound=float(best.bounds[-1]),
-        bounds=best.bounds,
-        converged=best.converged,
-        starts=tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs),
-        entropy=problem.entropy(best.q),
-        exact=problem.is_exact,
-        method="structured mean field" if structured else "mean field",
-        blocks=problem.blocks,
-        tables=problem.tables(best.q),
-        excluded=_excluded(problem, ground, best.q),
-    )
 
 
 def _excluded(problem: MeanFieldProblem, ground: Ground, q: _Floats) -> dict[int, tuple[int, ...]]:

@@ -7,8 +7,6 @@ With spins -1 and +1 and means m, the update is :math:`m_i = \tanh(h_i + \sum_j 
 With variables 0 and 1 and means :math:`\mu` it is :math:`\mu_i = \sigma(m_i + \sum_j m_{ij} \mu_j)`, which is the same
 update: :math:`m = 2 \mu - 1`, with the couplings and fields of `doxa.models.ising.ising`.  Sites are updated one after
 another, each with the others' latest means; all at once, the bound can fall and the means go round in circles.
-
-Compiled sweeps and bounds of mean field for Ising models, in both codings of the spins.
 """
 
 from __future__ import annotations
@@ -23,19 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.fit import Climb, MeanField, Start, best_of, check_search
+from doxa.inference.mean_field.fit import MeanField, best_climb, check_search
 from doxa.models.ising import IsingNetwork
 
-__all__ = [
-    "IsingMeanField",
-    "SpinProblem",
-    "ising_mean_field",
-    "spin_bound",
-    "spin_problem",
-    "spin_sweep",
-    "sweep_units",
-    "unit_sweep",
-]
+__all__ = ["IsingMeanField", "ising_mean_field"]
 
 
 @hot
@@ -51,25 +40,6 @@ def spin_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, scale:
         change = max(change, abs(new - m[i]))
         m[i] = new
     return change / 2.0
-
-
-@hot
-def unit_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, mu: Any) -> float:
-    """mu_i = 1 / (1 + exp(-m_i - sum_j m_ij mu_j)), the notes' form; in place, the largest change of a probability.
-
-    The Gibbs update has the neighbours' values where this has their means; in print its denominator lacks the node's
-    own m_i.
-    """
-    change = 0.0
-    for i in range(fields.size):
-        logit = fields[i]
-        for k in range(starts[i], starts[i + 1]):
-            logit += couplings[k] * mu[neighbours[k]]
-        e = math.exp(-abs(logit))
-        new = 1.0 / (1.0 + e) if logit >= 0.0 else e / (1.0 + e)
-        change = max(change, abs(new - mu[i]))
-        mu[i] = new
-    return change
 
 
 @hot
@@ -97,7 +67,6 @@ _Floats = NDArray[np.float64]
 _KINDS = ("uniform", "tempered", "up", "down")
 _NEAR = 0.99  # mean of a spin where a start is up or down
 _LEVELS, _SWEEPS, _OFF = 20, 3, 0.02  # of the tempered start
-_ROUNDING = 1e-12
 
 
 class _Neighbours(NamedTuple):
@@ -158,34 +127,6 @@ def spin_problem(network: IsingNetwork) -> SpinProblem:
     return SpinProblem(network, _neighbours(network.edges, network.couplings, len(network.fields)))
 
 
-def sweep_units(edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike, mu: ArrayLike) -> tuple[_Floats, float]:
-    """One sweep in the notes' form, for variables 0 and 1.
-
-    Parameters
-    ----------
-    edges : array_like of int, shape (n_edges, 2)
-    couplings, fields : array_like
-        The notes' m_ij, shape (n_edges,), and m_i, shape (n,); nats.
-    mu : array_like, shape (n,)
-        P(x_i = 1); not modified.
-
-    Returns
-    -------
-    ndarray, float
-        The new mu, and the largest change.
-
-    Examples
-    --------
-    >>> sweep_units([[0, 1]], [2.0], [-1.0, -1.0], [0.9, 0.9])[0].round(3)
-    array([0.69 , 0.594])
-    """
-    own, new = np.asarray(fields, dtype=np.float64), np.array(mu, dtype=np.float64)
-    near = _neighbours(
-        np.asarray(edges, dtype=np.int64).reshape(-1, 2), np.asarray(couplings, dtype=np.float64), own.size
-    )
-    return new, unit_sweep(*near, own, new)
-
-
 def ising_mean_field(
     network: IsingNetwork,
     *,
@@ -241,18 +182,14 @@ def ising_mean_field(
     for k, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
         kind = _KINDS[k] if k < len(_KINDS) else "random"
         begins.append((kind, _begin(problem, kind, np.random.default_rng(child))))
-    climbs = [(kind, _climb(problem, m, tolerance, max_sweeps)) for kind, m in begins]
-    best = climbs[best_of([found.bounds[-1] for _, found in climbs])][1]
+    best, search = best_climb(problem, begins, tolerance, max_sweeps)
     return IsingMeanField(
         marginals=np.stack([(1 - best.q) / 2, (1 + best.q) / 2], axis=1),
-        log_z_bound=float(best.bounds[-1]),
-        bounds=best.bounds,
-        converged=best.converged,
-        starts=tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs),
         entropy=problem.entropy(best.q),
         exact=not network.couplings.any(),
         method="mean field",
         magnetisation=best.q,
+        **search,
     )
 
 
@@ -277,17 +214,6 @@ def _begin(problem: SpinProblem, kind: str, rng: np.random.Generator) -> _Floats
             for _ in range(_SWEEPS):
                 spin_sweep(*problem.neighbours, problem.network.fields, level, m)
     return m
-
-
-def _climb(problem: SpinProblem, m: _Floats, tolerance: float, max_sweeps: int) -> Climb:
-    trace, converged = [problem.elbo(m)], False
-    while not converged and len(trace) <= max_sweeps:
-        m, change = problem.step(m)
-        bound, size, _ = problem._bound(m)
-        assert bound >= trace[-1] - _ROUNDING * (1 + size), "the bound fell, which no update can do"
-        trace.append(max(bound, trace[-1]))  # the difference is rounding
-        converged = change <= tolerance
-    return Climb(m, np.array(trace), converged)
 
 
 def _check_start(start: ArrayLike, n: int) -> _Floats:

@@ -1,23 +1,30 @@
-"""`Layout`: factors and blocks as flat arrays, the form in which the compiled loops read them.
+r"""`Layout`: factors and blocks as flat arrays, and the compiled loops over them: messages, sweeps, bound, counts.
 
 q holds the tables of all blocks one behind the other, each over the joint states of its variables, the last varying
 fastest.  Where a factor meets a block there is a *slot*: the marginal of the block over the variables that they share.
 A factor's entries are its configurations in the order of its slots, and say where in a flat array of values each one
 is found; rows of data that miss the same cells share a layout and differ in where their values begin.
+
+With q the product of the blocks' tables, and the others fixed, the best table of block B is
+
+.. math:: q_B(x_B) \propto \exp \sum_f E_{q_{-B}} [\ell_f \mid x_B].
+
+A state from which the others lead to :math:`\ell_f = -\infty` with positive probability gets 0; such a probability may
+be too small for a float, and counts as the smallest one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError, ArgumentTypeError
-
-__all__ = ["Layout", "Scope", "check_blocks", "lay_out"]
+from doxa.inference.flat import joined, starts_of
 
 Positions = NDArray[np.int64]
 
@@ -53,6 +60,11 @@ class Layout(NamedTuple):
         """Number of entries of q."""
         return int(self.block_start[-1])
 
+    def uniform(self) -> _Floats:
+        """The q of independent uniform states."""
+        sizes = np.diff(self.block_start)
+        return np.repeat(1.0 / sizes, sizes)
+
     @property
     def is_coupled(self) -> bool:
         """Whether a factor meets two blocks."""
@@ -60,14 +72,7 @@ class Layout(NamedTuple):
 
 
 def check_blocks(n_states: Sequence[int], blocks: Iterable[Iterable[int]], most_states: int) -> list[tuple[int, ...]]:
-    """Return disjoint blocks of all variables: those given, then every other variable by itself.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a block is empty, names a variable that is not there or already in a block, or has more joint states than
-        ``most_states``.
-    """
+    """Disjoint blocks of all variables, checked: those given, then every other variable by itself."""
     found: list[tuple[int, ...]] = []
     owner: dict[int, int] = {}
     for k, block in enumerate(blocks):
@@ -99,20 +104,7 @@ def check_blocks(n_states: Sequence[int], blocks: Iterable[Iterable[int]], most_
 
 
 def lay_out(n_states: Sequence[int], scopes: Sequence[Scope], blocks: Sequence[tuple[int, ...]]) -> Layout:
-    """Lay out factors over blocks that hold every variable once.
-
-    Parameters
-    ----------
-    n_states : sequence of int
-        Number of states of each variable.
-    scopes : sequence of Scope
-        An empty one is a constant.
-    blocks : sequence of tuple of int
-
-    Returns
-    -------
-    Layout
-    """
+    """Lay out factors over blocks that hold every variable once; an empty scope is a constant."""
     owner = {v: (b, place) for b, block in enumerate(blocks) for place, v in enumerate(block)}
     by_block: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in blocks]
     orders, entries = [], []
@@ -132,16 +124,16 @@ def lay_out(n_states: Sequence[int], scopes: Sequence[Scope], blocks: Sequence[t
     shapes = [tuple(int(n_states[v]) for v in block) for block in blocks]
     maps = [_map(shapes[b], [owner[v][1] for v in shared]) for b, _, shared in slots]
     return Layout(
-        block_start=_starts(math.prod(shape) for shape in shapes),
-        touching=_starts(len(mine) for mine in by_block),
+        block_start=starts_of(math.prod(shape) for shape in shapes),
+        touching=starts_of(len(mine) for mine in by_block),
         slot_factor=np.array([f for _, f, _ in slots], dtype=np.int64),
-        slot_start=_starts(math.prod(int(n_states[v]) for v in shared) for _, _, shared in slots),
-        map_start=_starts(len(m) for m in maps)[:-1],
-        maps=_joined(maps),
-        factor_start=_starts(len(order) for order in orders),
+        slot_start=starts_of(math.prod(int(n_states[v]) for v in shared) for _, _, shared in slots),
+        map_start=starts_of(len(m) for m in maps)[:-1],
+        maps=joined(maps),
+        factor_start=starts_of(len(order) for order in orders),
         factor_slots=np.array([number[b, f] for f, order in enumerate(orders) for b in order], dtype=np.int64),
-        entry_start=_starts(len(places) for places in entries),
-        entries=_joined(entries),
+        entry_start=starts_of(len(places) for places in entries),
+        entries=joined(entries),
     )
 
 
@@ -154,9 +146,237 @@ def _map(shape: tuple[int, ...], places: Sequence[int]) -> Positions:
     return np.asarray(np.ravel_multi_index(kept, [shape[place] for place in places]), dtype=np.int64)
 
 
-def _starts(sizes: Iterable[int]) -> Positions:
-    return np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64)
+_Floats = NDArray[np.float64]
+_TINY = 5e-324
 
 
-def _joined(arrays: Sequence[Positions]) -> Positions:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+class Scratch(NamedTuple):
+    """Work space of the kernels."""
+
+    slot_q: _Floats  # marginals of the slots
+    logits: _Floats  # (largest block,)
+    message: _Floats  # (largest slot,)
+    at: NDArray[np.int64]  # (most slots of a factor + 1,)
+    prefix: _Floats  # (most slots of a factor + 1,)
+
+
+def scratch(layout: Layout) -> Scratch:
+    """Work space for a layout."""
+    arity = int(np.diff(layout.factor_start).max(initial=0)) + 1
+    return Scratch(
+        np.zeros(layout.slot_start[-1]),
+        np.zeros(np.diff(layout.block_start).max(initial=1)),
+        np.zeros(np.diff(layout.slot_start).max(initial=1)),
+        np.zeros(arity, dtype=np.int64),
+        np.zeros(arity),
+    )
+
+
+@inlined
+def weigh(a: float, b: float) -> float:
+    """Return a product of probabilities that is 0 only if one of them is."""
+    product = a * b
+    if product == 0.0 and a > 0.0 and b > 0.0:
+        return _TINY
+    return product
+
+
+@hot
+def _refill(layout: Any, q: Any, block: int, slot_q: Any) -> None:
+    """Marginals of one block's slots."""
+    start = layout.block_start[block]
+    size = layout.block_start[block + 1] - start
+    for slot in range(layout.touching[block], layout.touching[block + 1]):
+        first, mapped = layout.slot_start[slot], layout.map_start[slot]
+        for k in range(first, layout.slot_start[slot + 1]):
+            slot_q[k] = 0.0
+        for s in range(size):
+            slot_q[first + layout.maps[mapped + s]] += q[start + s]
+
+
+@hot
+def fill_slots(layout: Any, q: Any, work: Any) -> None:
+    """Marginals of all slots."""
+    for block in range(layout.block_start.size - 1):
+        _refill(layout, q, block, work.slot_q)
+
+
+@inlined
+def _reweigh(layout: Any, first: int, k: int, begin: int, target: int, work: Any) -> None:
+    """Products of the slots' probabilities up to each axis, from axis ``begin`` on; 1 for the target's."""
+    for i in range(begin, k):
+        if layout.factor_slots[first + i] == target:
+            work.prefix[i + 1] = work.prefix[i]
+        else:
+            start = layout.slot_start[layout.factor_slots[first + i]]
+            work.prefix[i + 1] = weigh(work.prefix[i], work.slot_q[start + work.at[i]])
+
+
+@inlined
+def next_entry(layout: Any, first: int, k: int, at: Any) -> int:
+    """Go on to the factor's next configuration: the first axis that changed, or -1 at the end."""
+    j = k - 1
+    while j >= 0:
+        slot = layout.factor_slots[first + j]
+        at[j] += 1
+        if at[j] < layout.slot_start[slot + 1] - layout.slot_start[slot]:
+            return j
+        at[j] = 0
+        j -= 1
+    return -1
+
+
+@hot
+def _message(layout: Any, values: Any, base: int, factor: int, target: int, work: Any) -> None:
+    """Expected value of a factor under its other slots, by state of the target."""
+    first = layout.factor_start[factor]
+    k = layout.factor_start[factor + 1] - first
+    place = 0
+    for i in range(k):
+        work.at[i] = 0
+        if layout.factor_slots[first + i] == target:
+            place = i
+    for a in range(layout.slot_start[target + 1] - layout.slot_start[target]):
+        work.message[a] = 0.0
+    work.prefix[0] = 1.0
+    entry, changed = layout.entry_start[factor], 0
+    while changed >= 0:
+        _reweigh(layout, first, k, changed, target, work)
+        if work.prefix[k] > 0.0:
+            work.message[work.at[place]] += work.prefix[k] * values[base + layout.entries[entry]]
+        entry += 1
+        changed = next_entry(layout, first, k, work.at)
+
+
+@hot
+def block_logits(layout: Any, values: Any, base: Any, block: int, work: Any) -> None:
+    """Logits of the best table of a block, into ``work.logits``; the slots are up to date."""
+    size = layout.block_start[block + 1] - layout.block_start[block]
+    for s in range(size):
+        work.logits[s] = 0.0
+    for slot in range(layout.touching[block], layout.touching[block + 1]):
+        factor = layout.slot_factor[slot]
+        _message(layout, values, base[factor], factor, slot, work)
+        for s in range(size):
+            work.logits[s] += work.message[layout.maps[layout.map_start[slot] + s]]
+
+
+@hot
+def update_block(layout: Any, values: Any, base: Any, q: Any, block: int, work: Any) -> float:
+    """Make a block's table the best one; the largest change of a probability, or -1 where no state is possible."""
+    start = layout.block_start[block]
+    size = layout.block_start[block + 1] - start
+    block_logits(layout, values, base, block, work)
+    most = -math.inf
+    for s in range(size):
+        most = max(most, work.logits[s])
+    if most == -math.inf:
+        return -1.0
+    total, change = 0.0, 0.0
+    for s in range(size):
+        work.logits[s] = math.exp(work.logits[s] - most)
+        total += work.logits[s]
+    for s in range(size):
+        new = work.logits[s] / total
+        change = max(change, abs(new - q[start + s]))
+        q[start + s] = new
+    _refill(layout, q, block, work.slot_q)
+    return change
+
+
+@hot
+def sweep_rows(
+    layout: Any, values: Any, base: Any, q: Any, changes: Any, most_sweeps: int, tolerance: float, work: Any
+) -> int:
+    """Sweep over the blocks of every row, until no probability of it changes by more than ``tolerance``.
+
+    ``base`` is (n_rows, n_factors), ``q`` (n_rows, n_q) and changed in place; ``changes`` (n_rows,) becomes the largest
+    change of each row's last sweep, or -1 where a block was left without a possible state.  Returns the sweeps made.
+    """
+    n_sweeps = 0
+    for row in range(q.shape[0]):
+        fill_slots(layout, q[row], work)
+        for _ in range(most_sweeps):
+            changes[row] = 0.0
+            for block in range(layout.block_start.size - 1):
+                change = update_block(layout, values, base[row], q[row], block, work)
+                if change < 0.0:
+                    changes[row] = -1.0
+                    break
+                changes[row] = max(changes[row], change)
+            n_sweeps += 1
+            if changes[row] <= tolerance:
+                break
+    return n_sweeps
+
+
+@hot
+def _expected(layout: Any, values: Any, base: int, factor: int, work: Any) -> tuple[float, float]:
+    """Expected value of a factor under q, and the expected size of its values."""
+    first = layout.factor_start[factor]
+    k = layout.factor_start[factor + 1] - first
+    for i in range(k):
+        work.at[i] = 0
+    work.prefix[0] = 1.0
+    expected, size = 0.0, 0.0
+    entry, changed = layout.entry_start[factor], 0
+    while changed >= 0:
+        _reweigh(layout, first, k, changed, -1, work)
+        if work.prefix[k] > 0.0:
+            term = work.prefix[k] * values[base + layout.entries[entry]]
+            expected += term
+            size += abs(term)
+        entry += 1
+        changed = next_entry(layout, first, k, work.at)
+    return expected, size
+
+
+@hot
+def bounds(layout: Any, values: Any, base: Any, q: Any, out: Any, work: Any) -> None:
+    """Write each row's bound, the sum of the sizes of its terms, and the entropy into ``out`` (n_rows, 3).
+
+    Sums are compensated: many equal terms round alike, and the bound would seem to fall.
+    """
+    n_blocks = layout.block_start.size - 1
+    for row in range(q.shape[0]):
+        fill_slots(layout, q[row], work)
+        bound, lost, size, entropy = 0.0, 0.0, 0.0, 0.0
+        for part in range(n_blocks + layout.factor_start.size - 1):
+            if part < n_blocks:
+                value = 0.0
+                for k in range(layout.block_start[part], layout.block_start[part + 1]):
+                    if q[row, k] > 0.0:
+                        value -= q[row, k] * math.log(q[row, k])
+                entropy += value
+                size += value
+            else:
+                factor = part - n_blocks
+                value, term_sizes = _expected(layout, values, base[row, factor], factor, work)
+                size += term_sizes
+                if value == -math.inf:
+                    bound, lost = value, 0.0
+                    break
+            term = value - lost
+            total = bound + term
+            lost = (total - bound) - term
+            bound = total
+        out[row, 0], out[row, 1], out[row, 2] = bound, size, entropy
+
+
+@hot
+def add_counts(layout: Any, base: Any, q: Any, weights: Any, counts: Any, work: Any) -> None:
+    """Add every row's expected number of cases to ``counts``, which lies as the values do."""
+    for row in range(q.shape[0]):
+        fill_slots(layout, q[row], work)
+        for factor in range(layout.factor_start.size - 1):
+            first = layout.factor_start[factor]
+            k = layout.factor_start[factor + 1] - first
+            for i in range(k):
+                work.at[i] = 0
+            work.prefix[0] = 1.0
+            entry, changed = layout.entry_start[factor], 0
+            while changed >= 0:
+                _reweigh(layout, first, k, changed, -1, work)
+                counts[base[row, factor] + layout.entries[entry]] += weights[row] * work.prefix[k]
+                entry += 1
+                changed = next_entry(layout, first, k, work.at)

@@ -1,20 +1,18 @@
-r"""`MeanFieldProblem`: the bound that mean field maximises, its updates and its gradient.
+r"""`MeanFieldProblem`: the bound that mean field maximises, its updates and its gradient; where ascent begins.
 
 .. math:: \log Z \ge L(q) = \sum_f E_q [\ell_f] + \sum_B H(q_B), \quad q = \prod_B q_B,
 
 and :math:`\log Z - L(q) = KL(q \| p)` (the notes' I-projection, for tables in place of exponential families).  q is
 one flat array: the tables of the blocks, one behind the other.
 
-Where coordinate ascent begins: the uniform q, one led up from a high temperature, random ones, a configuration.
-
 The bound has many maxima where variables depend on each other strongly, and coordinate ascent ends at one near its
-start.  The tempered start follows the maximum of a flat bound as the log potentials grow from 0 to what they are, and
-is pushed a little at every level: symmetric networks have a saddle at the uniform q.
+start: the uniform q, one led up from a high temperature, random ones, a configuration.  The tempered start follows the
+maximum of a flat bound as the log potentials grow from 0 to what they are, and is pushed a little at every level:
+symmetric networks have a saddle at the uniform q.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,20 +23,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.kernels import (
+from doxa.inference.flat import end_to_end, starts_of, strides_of
+from doxa.inference.mean_field.layout import (
+    Layout,
+    Scope,
     Scratch,
     block_logits,
     bounds,
+    check_blocks,
     fill_slots,
+    lay_out,
     scratch,
     sweep_rows,
     update_block,
 )
-from doxa.inference.mean_field.layout import Layout, Scope, check_blocks, lay_out
 from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 
-__all__ = ["Kind", "MeanFieldProblem", "begin_around", "begin_at", "kinds", "mean_field_problem"]
+__all__ = ["MeanFieldProblem", "mean_field_problem"]
 
 _Floats = NDArray[np.float64]
 
@@ -60,8 +62,7 @@ class MeanFieldProblem:
 
     def uniform(self) -> _Floats:
         """The q of independent uniform states."""
-        sizes = np.diff(self.layout.block_start)
-        return np.repeat(1.0 / sizes, sizes)
+        return self.layout.uniform()
 
     def elbo(self, q: _Floats) -> float:
         """The bound at q, nats; -inf where q meets a forbidden configuration."""
@@ -125,7 +126,7 @@ class MeanFieldProblem:
 
     def flat(self, tables: Sequence[ArrayLike]) -> _Floats:
         """Undo `tables`."""
-        return np.concatenate([np.zeros(0), *(np.asarray(table, dtype=np.float64).ravel() for table in tables)])
+        return end_to_end(np.asarray(table, dtype=np.float64) for table in tables)
 
     def marginals(self, q: _Floats) -> tuple[_Floats, ...]:
         """Distribution of every variable under q."""
@@ -171,10 +172,6 @@ def mean_field_problem(
     max_block_states : int, default=65536
         Most joint states of a block.
 
-    Returns
-    -------
-    MeanFieldProblem
-
     Raises
     ------
     ArgumentError, ArgumentTypeError
@@ -194,10 +191,8 @@ def mean_field_problem(
     most = check_whole("max_block_states", max_block_states, 1)
     groups = check_blocks(sizes, () if blocks is None else blocks, max(most, max(sizes)))
     kept = [_check_factor(k, factor, sizes) for k, factor in enumerate(factors)]
-    scopes = [Scope(f.variables, _strides(f.log_values.shape)) for f in kept]
-    lengths = [f.log_values.size for f in kept]
-    values = np.concatenate([np.zeros(0), *(f.log_values.ravel() for f in kept)])
-    base = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64) if kept else np.zeros(0, dtype=np.int64)
+    scopes = [Scope(f.variables, tuple(strides_of(f.log_values.shape).tolist())) for f in kept]
+    values, base = end_to_end(f.log_values for f in kept), starts_of(f.log_values.size for f in kept)[:-1]
     return MeanFieldProblem(sizes, tuple(groups), lay_out(sizes, scopes, groups), values, base)
 
 
@@ -225,10 +220,6 @@ def _check_factor(k: int, factor: Factor, sizes: tuple[int, ...]) -> Factor:
     return Factor(scope, array)
 
 
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
 Kind: TypeAlias = Literal["given", "uniform", "tempered", "random"]
 
 _LEVELS, _SWEEPS = 20, 3  # of the tempered start
@@ -247,13 +238,7 @@ def kinds(n: int) -> list[Kind]:
 def begin_at(
     layout: Layout, values: _Floats, base: NDArray[np.int64], ground: Ground, kind: Kind, rng: np.random.Generator
 ) -> _Floats:
-    """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``.
-
-    Raises
-    ------
-    SearchStoppedError, ImpossibleError
-        If no possible configuration was found, or there is none.
-    """
+    """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``."""
     if kind == "tempered":
         guess = _tempered(layout, values, base, ground, rng)
     elif kind == "random":
@@ -262,7 +247,7 @@ def begin_at(
         guess = _normalised(layout, ground.possible.astype(np.float64))
     preference = guess if kind != "uniform" else guess * (1 + 0.1 * rng.random(guess.size))
     kept = ground.product(np.maximum(preference, 1e-300))
-    return _normalised(layout, (guess + _SPREAD * _uniform(layout)) * kept)
+    return _normalised(layout, (guess + _SPREAD * layout.uniform()) * kept)
 
 
 def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.int64]) -> _Floats:
@@ -274,7 +259,7 @@ def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.in
         ],
         dtype=np.int64,
     )
-    guess = 0.1 * _uniform(problem.layout)
+    guess = 0.1 * problem.layout.uniform()
     guess[problem.layout.block_start[:-1] + at] += 0.9
     kept = ground.possible if ground.is_free else ground.around(at, guess)
     return _normalised(problem.layout, guess * kept)
@@ -294,11 +279,6 @@ def _tempered(
     sums = np.add.reduceat(found, layout.block_start[:-1])
     empty = np.repeat(sums == 0, np.diff(layout.block_start))
     return _normalised(layout, np.where(empty, ground.possible, found))
-
-
-def _uniform(layout: Layout) -> _Floats:
-    sizes = np.diff(layout.block_start)
-    return np.repeat(1.0 / sizes, sizes)
 
 
 def _normalised(layout: Layout, q: _Floats) -> _Floats:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import over
 from doxa.inference.mean_field.fit import MeanField, mean_field
 from doxa.inference.mean_field.layout import check_blocks
 from doxa.models.factors import Factor
@@ -47,23 +48,12 @@ _SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projection:
-    """An M-projection; made by `m_projection`.
-
-    Attributes
-    ----------
-    n_states : tuple of int
-    factors : tuple of Factor
-        Whose sum is log q, normalised: marginals of blocks, or of roots and of nodes given their parents.
-    blocks : tuple of tuple of int
-        Independent parts of a product; () for forests.
-    edges : tuple of (int, int)
-        Of the forest, from parent to child; () for products.
-    """
+    """An M-projection; made by `m_projection`."""
 
     n_states: tuple[int, ...]
-    factors: tuple[Factor, ...]
-    blocks: tuple[tuple[int, ...], ...]
-    edges: tuple[tuple[int, int], ...]
+    factors: tuple[Factor, ...]  # sum to log q, normalised: marginals of blocks, or of roots and of nodes given parents
+    blocks: tuple[tuple[int, ...], ...]  # independent parts of a product; () for forests
+    edges: tuple[tuple[int, int], ...]  # of the forest, from parent to child; () for products
 
     def log_probability(self, rows: ArrayLike) -> _Floats:
         """Log q of complete rows of positions of states, shape (n, n_variables); nats."""
@@ -258,8 +248,7 @@ def enumerate_joint(n_states: Sequence[int], factors: Iterable[Factor]) -> tuple
         )
     total = np.zeros(shape)
     for variables, log_values in factors:
-        spread = np.asarray(log_values).transpose(np.argsort(variables)) if variables else np.asarray(log_values)
-        total += spread.reshape([n if v in variables else 1 for v, n in enumerate(shape)])
+        total += over(np.asarray(log_values), variables, range(len(shape)))
     most = total.max()
     if most == -np.inf:
         raise ArgumentError("factors give every configuration the probability 0; there is nothing to project")

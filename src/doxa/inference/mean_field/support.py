@@ -5,8 +5,6 @@ Hard constraints between blocks often leave only small products, at worst single
 the four): the bound is then the log of the largest such part of Z at most.  Coordinate ascent never leaves out a state
 that is possible given the others' support, so a start with a possible product is all it needs.  Finding one is as hard
 as finding a possible configuration at all; it is sought by propagation and backtracking.
-
-Compiled search over the zeros of factors: states without support, a possible configuration, a product of states.
 """
 
 from __future__ import annotations
@@ -18,23 +16,9 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.errors import ArgumentError
-from doxa.inference.mean_field.kernels import fill_slots, scratch
-from doxa.inference.mean_field.layout import Layout
+from doxa.inference.mean_field.layout import Layout, fill_slots, next_entry, scratch
 
-__all__ = [
-    "FOUND",
-    "IMPOSSIBLE",
-    "STOPPED",
-    "Ground",
-    "ImpossibleError",
-    "Left",
-    "SearchStoppedError",
-    "begin",
-    "cut_down",
-    "find",
-    "propagate",
-    "survey",
-]
+__all__ = ["ImpossibleError", "SearchStoppedError"]
 
 IMPOSSIBLE, FOUND, STOPPED = 0, 1, -1
 
@@ -129,19 +113,6 @@ def _is_alive(layout: Any, left: Any, first: int, k: int) -> bool:
     return True
 
 
-@inlined
-def _advance(layout: Any, left: Any, first: int, k: int) -> bool:
-    j = k - 1
-    while j >= 0:
-        slot = layout.factor_slots[first + j]
-        left.at[j] += 1
-        if left.at[j] < layout.slot_start[slot + 1] - layout.slot_start[slot]:
-            return True
-        left.at[j] = 0
-        j -= 1
-    return False
-
-
 @hot
 def _strike_slot(layout: Any, left: Any, slot: int, a: int) -> None:
     """Take away all states of a block that agree with a state of its slot."""
@@ -174,7 +145,7 @@ def propagate(layout: Any, values: Any, base: Any, left: Any) -> bool:
                 for i in range(k):
                     left.supported[layout.slot_start[layout.factor_slots[first + i]] + left.at[i]] = 1
             entry += 1
-            more = _advance(layout, left, first, k)
+            more = next_entry(layout, first, k, left.at) >= 0
         if not is_possible:
             _forget(left)
             return False
@@ -269,7 +240,7 @@ def cut_down(layout: Any, values: Any, base: Any, left: Any, kept: Any, slot_q: 
                         least = i
                 _strike_slot(layout, left, layout.factor_slots[first + least], left.at[least])
             entry += 1
-            more = _advance(layout, left, first, k)
+            more = next_entry(layout, first, k, left.at) >= 0
 
 
 _Floats = NDArray[np.float64]
@@ -285,16 +256,7 @@ class SearchStoppedError(ArgumentError):
 
 
 class Ground:
-    """Zeros of the factors over a layout; made by `survey`.
-
-    Attributes
-    ----------
-    possible : ndarray of bool, shape (n_q,)
-        States of the blocks that no single factor rules out, nor several one after the other.
-    has_zeros : ndarray of bool, shape (n_factors,)
-    is_free : bool
-        Whether every product of possible states is possible.
-    """
+    """Zeros of the factors over a layout."""
 
     def __init__(self, layout: Layout, values: _Floats, base: NDArray[np.int64]) -> None:
         self.layout, self.values, self.base = layout, values, base
@@ -308,22 +270,13 @@ class Ground:
             else np.zeros(len(base), dtype=bool)
         )
         left = self._begin()
-        self.possible = left.alive.astype(bool)
+        self.possible = left.alive.astype(bool)  # (n_q,): not ruled out by a factor, nor by one after another
         coupled = np.diff(layout.factor_start) > 1
+        # whether every product of possible states is possible
         self.is_free = not (self.has_zeros & coupled).any()
 
     def product(self, preference: _Floats) -> NDArray[np.bool_]:
-        """A product of sets of states without a forbidden configuration, shape (n_q,).
-
-        Parameters
-        ----------
-        preference : ndarray, shape (n_q,)
-            Tables of the blocks, positive: states with more are kept rather.
-
-        Raises
-        ------
-        SearchStoppedError, ImpossibleError
-        """
+        """A product of sets of states, (n_q,), without a forbidden configuration; of larger ``preference`` rather."""
         if self.is_free:
             return self.possible
         return self.around(self.configuration(preference), preference)
@@ -357,17 +310,6 @@ class Ground:
         if not propagate(self.layout, self.values, self.base, left):
             raise ImpossibleError("factors give every configuration the probability 0; there is nothing to approximate")
         return left
-
-
-def survey(layout: Layout, values: _Floats, base: NDArray[np.int64]) -> Ground:
-    """Look at the zeros of factors with flat log ``values``, those of factor f beginning at ``base[f]``.
-
-    Raises
-    ------
-    ImpossibleError
-        If it is plain that no configuration is possible.
-    """
-    return Ground(layout, values, base)
 
 
 def _pairs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:

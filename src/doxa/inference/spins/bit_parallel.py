@@ -1,9 +1,6 @@
-r"""`IsingBitParallel`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
+"""`IsingBitParallel`: heat bath of 64 independent Ising chains at once, one in each bit of a word (multi-spin coding).
 
-Any graph, any couplings and fields.  How 64 chains are drawn with a few words of random bits, and why that is exact, is
-in `doxa.inference.spins.bit_parallel`; the order of the sites in `doxa.inference.spins.batches`.
-
-Compiled loops of `doxa.inference.spins.bit_parallel`: bit l of a site's word is the spin of chain l.
+Any graph, any couplings and fields; the order of the sites is that of `doxa.inference.spins.graph.Batches`.
 
 A spin is up where a random number u in [0, 1) lies below the threshold of its class.  Both are compared digit by binary
 digit, for 64 chains at once: a random word is one digit of u in every chain, and the matching digit of the threshold is
@@ -23,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.base_samplers import BaseSampler, Draws
-from doxa.inference.spins.batches import N_PLANES
-from doxa.inference.spins.model import IsingModel
+from doxa.inference.spins.graph import N_PLANES
+from doxa.inference.spins.model import BaseSampler, Draws, IsingModel, Run
 from doxa.inference.spins.words import (
     MASKS,
+    N_LANES,
+    TO_UNIT,
     WORK_SIZE,
     add_neighbour,
     aligned,
@@ -45,60 +43,40 @@ from doxa.inference.spins.words import (
     uniform,
 )
 
-__all__ = [
-    "LANES_PER_GROUP",
-    "N_GROUPS",
-    "N_LANES",
-    "BitParallelState",
-    "IsingBitParallel",
-    "advance_bit_parallel",
-    "unpack_lanes",
-]
+__all__ = ["BitParallelState", "IsingBitParallel", "unpack_lanes"]
 
-N_LANES = 64
 N_GROUPS = 8  # chains whose conditional probabilities are summed together: one byte of the word
 LANES_PER_GROUP = N_LANES // N_GROUPS
 
 _ALL = 2**64 - 1
 _SETTLE_EVERY = 31  # a byte of a tally grows by at most 8 a sweep
 _DIGITS = np.uint64(N_PLANES)
-_TO_UNIT = 2.0**-64
 
 
 @hot
 def advance_bit_parallel(
-    batches: Any,
-    graph: Any,
-    fields: Any,
-    words: Any,
-    streams: Any,
-    work: Any,
-    lane_fields: Any,
-    tallies: Any,
-    sums: Any,
-    n_steps: int,
-    thin: int,
-    draws: Any,
+    batches: Any, graph: Any, fields: Any, run: Any, work: Any, lane_fields: Any, tallies: Any
 ) -> None:
-    """Sweep ``n_steps`` times; ``words`` has a spare entry at its end, ``tallies`` is empty without marginals."""
-    energy, magnetisation, up, spins = draws
+    """Sweep; the words have a spare entry at their end, and ``tallies`` is empty without marginals."""
+    energy, magnetisation, up, spins = run.draws
+    words, streams, sums = run.state, run.streams, run.sums
     marginals = up.shape[2] > 0
     unsettled = 0
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         for b in range(batches.degree.size):
             _draw_batch(batches, b, words, streams, work, tallies)
         for i in range(batches.wide.size):
             _draw_wide(graph, fields, batches.wide[i], words, streams, lane_fields, sums, marginals)
         unsettled += 1
-        if marginals and (unsettled == _SETTLE_EVERY or step % thin == 0):
+        if marginals and (unsettled == _SETTLE_EVERY or step % run.thin == 0):
             _settle(batches, tallies, sums)
             unsettled = 0
-        if step % thin == 0:
-            kept = step // thin - 1
+        if step % run.thin == 0:
+            kept = step // run.thin - 1
             _measure(graph, fields, words, energy[kept], magnetisation[kept])
             for i in range(up.shape[2]):
                 for g in range(N_GROUPS):
-                    up[kept, g, i] = sums[N_GROUPS * i + g] / (LANES_PER_GROUP * thin)
+                    up[kept, g, i] = sums[N_GROUPS * i + g] / (LANES_PER_GROUP * run.thin)
                     sums[N_GROUPS * i + g] = 0.0
             for i in range(spins.shape[1]):
                 spins[kept, i] = words[i]
@@ -191,7 +169,7 @@ def _settle(batches: Any, tallies: Any, sums: Any) -> None:
             for w in range(8):
                 place = 8 * m + w
                 counts = tallies[batches.tallies_at[b] + place]
-                p = float(batches.thresholds[batches.tables_at[b] + place]) * _TO_UNIT
+                p = float(batches.thresholds[batches.tables_at[b] + place]) * TO_UNIT
                 for g in range(N_GROUPS):
                     count = (counts >> np.uint64(8 * g)) & np.uint64(255)
                     sums[N_GROUPS * batches.sites[8 * b + w] + g] += float(count) * p
@@ -238,13 +216,9 @@ class IsingBitParallel(BaseSampler[BitParallelState]):
     ----------
     model : IsingModel
         Edges, couplings and fields.
-    thin : int, default=1
-        Sweeps between kept draws; a step is a sweep.
-    marginals : bool, default=True
-        Keep each site's mean probability of being up given the others; costs a tenth to a third, and
-        more where ``thin`` is small.
-    keep_spins : bool, default=False
-        Keep the spins of every kept draw, eight bytes a site.
+    thin, marginals, keep_spins
+        As of `doxa.inference.spins.IsingGibbs`.  Marginals cost a tenth to a third, and more where ``thin`` is small;
+        spins take eight bytes a site.
 
     Raises
     ------
@@ -284,7 +258,7 @@ class IsingBitParallel(BaseSampler[BitParallelState]):
     def _advance(self, state: BitParallelState, n_steps: int) -> tuple[BitParallelState, Draws, dict[str, int]]:
         model, n, n_kept = self.model, self.model.n_sites, n_steps // self.thin
         batches = model.batches
-        words, streams = np.append(state.words, np.uint64(0)), aligned(state.streams)
+        words = np.append(state.words, np.uint64(0))
         n_tallies = batches.n_tallies if self.marginals else 0
         draws = {
             "energy": np.empty((n_kept, N_LANES)),
@@ -292,12 +266,11 @@ class IsingBitParallel(BaseSampler[BitParallelState]):
             "up": np.empty((n_kept, N_GROUPS, n if self.marginals else 0)),
             "spins": np.empty((n_kept, n if self.keep_spins else 0), dtype=np.uint64),
         }
-        advance_bit_parallel(
-            batches, model.graph, model.fields, words, streams, aligned_zeros(WORK_SIZE), np.empty(N_LANES),
-            aligned_zeros(n_tallies), np.zeros(N_GROUPS * (n + 1)), n_steps, self.thin,
-            tuple(draws.values()),
-        )  # fmt: skip
-        return BitParallelState(words[:n], streams.copy()), draws, {"updates": N_LANES * n * n_steps}
+        sums = np.zeros(N_GROUPS * (n + 1))
+        run = Run(words, aligned(state.streams), sums, n_steps, self.thin, tuple(draws.values()))
+        work, lane_fields = aligned_zeros(WORK_SIZE), np.empty(N_LANES)
+        advance_bit_parallel(batches, model.graph, model.fields, run, work, lane_fields, aligned_zeros(n_tallies))
+        return BitParallelState(words[:n], run.streams.copy()), draws, {"updates": N_LANES * n * n_steps}
 
 
 def unpack_lanes(words: NDArray[np.uint64]) -> NDArray[np.int8]:

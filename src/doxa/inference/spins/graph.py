@@ -1,4 +1,22 @@
-"""`SpinGraph`: which sites are coupled, and how strongly, as the kernels read it; colourings of it."""
+r"""`SpinGraph`: which sites are coupled, and how strongly; classes and batches of sites.
+
+Given its neighbours, a spin is up with probability
+
+.. math:: \sigma(2 f), \qquad f = h_i + \sum_j J_{ij} s_j.
+
+A coupling J < 0 to a spin is one of |J| to the spin turned over, and neighbours of equal |J| matter only by how many
+are up: a site with groups of :math:`n_1, n_2, \dots` neighbours has :math:`\prod_g (n_g + 1)` *classes*: 5 on a square
+lattice with one |J|, 16 where all four differ.  Class numbers are in mixed radix: each neighbour that is up (after
+turning) adds its *stride*, the product of (n + 1) over the groups before its own.
+
+The threshold of a class is the whole number nearest to :math:`2^{64} \sigma(2 f)`, at most 2^64 - 1: a random
+64-bit number lies below it with that probability, off by less than 2^-52 (the rounding of the probability itself).
+
+Sites of one *batch* have one colour, so that none sees another, and one shape (the strides of their neighbours), so
+that eight are handled as one.  Drawing the sites of a batch together is drawing them one after another; the scan is
+the batches in order, colour by colour, then the *wide* sites, which have too many classes for a table, one by one.
+Batches of equal tables share them: with one coupling and one field the tables fit the fastest cache.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.spins.words import N_WORDS, aligned
 
-__all__ = ["SpinGraph", "as_fields", "colour_sites", "spin_graph"]
+__all__ = ["SpinGraph", "as_fields", "local_classes", "spin_graph", "thresholds_of"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,27 +52,7 @@ class SpinGraph(NamedTuple):
 
 
 def spin_graph(n_sites: int, edges: ArrayLike, couplings: ArrayLike) -> SpinGraph:
-    """Neighbour lists of a graph of couplings.
-
-    Parameters
-    ----------
-    n_sites : int
-    edges : array_like of int, shape (n_edges, 2)
-        Pairs of different sites, each pair once.
-    couplings : array_like of float, shape (n_edges,) or ()
-        One a pair, or one for all.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a site does not exist, an edge joins a site with itself or is there twice, or a coupling is not finite.
-
-    Examples
-    --------
-    >>> graph = spin_graph(3, [[0, 1], [1, 2]], [0.5, -0.2])
-    >>> graph.starts, graph.neighbours, graph.strengths
-    (array([0, 1, 3, 4]), array([1, 2, 0, 1]), array([ 0.5, -0.2,  0.5, -0.2]))
-    """
+    """Neighbour lists of a graph of couplings, checked; one coupling an edge, or one for all."""
     pairs = _as_edges(edges, n_sites)
     given = _as_floats("couplings", couplings)
     if given.shape not in ((), (len(pairs),)):
@@ -71,13 +71,7 @@ def spin_graph(n_sites: int, edges: ArrayLike, couplings: ArrayLike) -> SpinGrap
 
 
 def as_fields(fields: ArrayLike, n_axes: int) -> Floats:
-    """Fields as numbers: one a site (``n_axes`` 1), or one a site and state (2; -inf forbids a state).
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If they are of another shape, there are no sites, or a field is not finite and forbids no state.
-    """
+    """Fields as numbers, checked: one a site (``n_axes`` 1), or one a site and state (2; -inf forbids a state)."""
     found = _as_floats("fields", fields)
     if found.ndim != n_axes or found.size == 0:
         wanted = "(n_sites,)" if n_axes == 1 else "(n_sites, n_states)"
@@ -137,21 +131,10 @@ def _refuse_infinite(name: str, values: Floats, way_out: str) -> None:
 
 
 def colour_sites(graph: SpinGraph) -> Integers:
-    """A colour for every site, none that of a neighbour: two if two are enough, never more than the degree plus one.
+    """A colour for every site, none that of a neighbour: at most the degree plus one, and two where two are enough.
 
-    Returns
-    -------
-    ndarray of int, shape (n_sites,)
-
-    Notes
-    -----
     Greedy, breadth first.  On a bipartite graph that finds two colours: when a site of distance d from the first is
     coloured, its coloured neighbours have distance d - 1 and, by induction, all the other colour.
-
-    Examples
-    --------
-    >>> colour_sites(spin_graph(4, [[0, 1], [1, 2], [2, 3], [3, 0]], 1.0))
-    array([0, 1, 0, 1])
     """
     n = graph.n_sites
     degree = int(np.diff(graph.starts).max())
@@ -184,3 +167,213 @@ def _colour(starts: Any, neighbours: Any, colours: Any, queue: Any, seen: Any) -
             while seen[colour] == site:
                 colour += 1
             colours[site] = colour
+
+
+MOST_CLASSES = 64  # the truth table of a bit plane is one word; sites with more are drawn by their field
+
+
+class LocalClasses(NamedTuple):
+    """Classes of every site; thresholds of site i are entries ``table[i]`` to ``table[i] + n_classes[i] - 1``."""
+
+    signed: Integers  # (2 n_edges,) a neighbour, ~neighbour where the coupling is negative
+    strides: Integers  # (2 n_edges,)
+    n_classes: Integers  # (n,) 0 where there would be more than 64
+    shape: Integers  # (n,) first site whose neighbours have the same strides
+    kind: Integers  # (n,) first site with the same strides and thresholds
+    table: Integers  # (n,) sites of one kind share a table
+    thresholds: NDArray[np.uint64]  # (sum of n_classes over kinds,)
+
+
+def local_classes(graph: SpinGraph, fields: NDArray[np.float64]) -> LocalClasses:
+    """Strides and thresholds of all sites."""
+    n = graph.n_sites
+    size = np.abs(graph.strengths)
+    strides, n_classes = np.zeros_like(graph.neighbours), np.zeros(n, dtype=np.int64)
+    _strides(graph.starts, size, strides, n_classes)
+    begin = graph.starts + np.arange(n + 1)  # rows that begin with the field
+    rows = np.insert(size, graph.starts[:-1], fields)
+    kind = same_rows(begin, rows.view(np.uint64))
+    own = np.where(kind == np.arange(n), n_classes, 0)
+    table = (np.cumsum(own) - own)[kind]
+    field = np.empty(int(own.sum()))
+    _class_fields(graph.starts, size, strides, np.where(own > 0, table, -1), fields, field)
+    signed = np.where(graph.strengths < 0, ~graph.neighbours, graph.neighbours)
+    shape = same_rows(graph.starts, strides.view(np.uint64))
+    return LocalClasses(signed, strides, n_classes, shape, kind, table, thresholds_of(field))
+
+
+def thresholds_of(field: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Thresholds of local fields f: nearest to 2^64 / (1 + exp(-2 f)), at most 2^64 - 1."""
+    scaled = np.rint(np.ldexp(expit(2 * field), 64))
+    full = scaled >= 2.0**64
+    return np.where(full, np.uint64(2**64 - 1), np.where(full, 0.0, scaled).astype(np.uint64))
+
+
+def same_rows(starts: Integers, values: NDArray[np.uint64]) -> Integers:
+    """For every row (entries ``starts[i]`` to ``starts[i + 1] - 1``), the first row that is equal to it.
+
+    Where two different rows should have one hash (a chance of n^2 / 2^65), the later may stand for itself: tables are
+    then larger, never wrong.
+    """
+    hashes = np.empty(len(starts) - 1, dtype=np.uint64)
+    _hash_rows(starts, values, hashes)
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    found = first[which].astype(np.int64)
+    _keep_equal(starts, values, found)
+    return found
+
+
+@hot
+def _strides(starts: Any, size: Any, strides: Any, n_classes: Any) -> None:
+    for i in range(n_classes.size):
+        stride, in_group = 1, 0
+        for e in range(starts[i], starts[i + 1]):
+            if in_group > 0 and size[e] != size[e - 1]:
+                stride *= in_group + 1
+                in_group = 0
+            in_group += 1
+            strides[e] = stride
+            if stride * (in_group + 1) > MOST_CLASSES:
+                stride = 0
+                break
+        n_classes[i] = stride * (in_group + 1)
+
+
+@hot
+def _class_fields(starts: Any, size: Any, strides: Any, table: Any, fields: Any, out: Any) -> None:
+    """Local field of every class, into ``out``, for sites with ``table[i] >= 0``."""
+    for i in range(table.size):
+        if table[i] < 0:
+            continue
+        lowest = fields[i]
+        for e in range(starts[i], starts[i + 1]):
+            lowest -= size[e]
+        out[table[i]] = lowest
+        top = 0
+        for e in range(starts[i], starts[i + 1]):
+            for m in range(top + 1, top + strides[e] + 1):
+                out[table[i] + m] = out[table[i] + m - strides[e]] + 2.0 * size[e]
+            top += strides[e]
+
+
+@hot
+def _hash_rows(starts: Any, values: Any, hashes: Any) -> None:
+    for i in range(hashes.size):
+        found = np.uint64(starts[i + 1] - starts[i])
+        for e in range(starts[i], starts[i + 1]):  # the finalizer of SplitMix64 after every entry
+            found = (found ^ values[e]) + np.uint64(0x9E3779B97F4A7C15)
+            found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            found ^= found >> np.uint64(31)
+        hashes[i] = found
+
+
+@hot
+def _keep_equal(starts: Any, values: Any, found: Any) -> None:
+    """Let rows that differ from the one found for them stand for themselves."""
+    for i in range(found.size):
+        j = found[i]
+        length = starts[i + 1] - starts[i]
+        equal = starts[j + 1] - starts[j] == length
+        for e in range(length if equal else 0):
+            equal = equal and values[starts[i] + e] == values[starts[j] + e]
+        if not equal:
+            found[i] = i
+
+
+N_PLANES = 10  # see `doxa.inference.spins.bit_parallel`: one word in 16 needs more; with 6 or 8 it is slower
+
+
+class Batches(NamedTuple):
+    """Batch b has sites ``sites[8 b : 8 b + 8]``; where they are fewer than eight, the others are the number n."""
+
+    sites: Integers  # (8 n_batches,)
+    degree: Integers  # (n_batches,)
+    n_classes: Integers  # (n_batches,)
+    strides_at: Integers  # (n_batches,) where the strides of its neighbours begin in ``strides``
+    strides: Integers
+    signed_at: Integers  # (n_batches,) where its neighbours begin: entry 8 j + w is neighbour j of site w
+    signed: Integers  # a neighbour, ~neighbour where the coupling is negative
+    tables_at: Integers  # (n_batches,) where its thresholds begin: entry 8 m + w is class m of site w
+    thresholds: NDArray[np.uint64]
+    planes_at: Integers  # (n_batches,)
+    planes: NDArray[np.uint64]  # entry 8 b + w, bit m: binary digit b (b = 0 is 1/2) of the threshold of class m
+    tallies_at: Integers  # (n_batches,) as ``tables_at``, but every batch has its own
+    n_tallies: int
+    wide: Integers  # (n_wide,)
+
+    def scan(self, n_sites: int) -> Integers:
+        """The sites in the order in which they are drawn, shape (n_sites,)."""
+        return np.concatenate([self.sites[self.sites < n_sites], self.wide])
+
+
+def batches_of(graph: SpinGraph, classes: LocalClasses, colours: Integers) -> Batches:
+    """Batches of a coloured graph."""
+    n = graph.n_sites
+    sites = _eights(classes, colours, n)
+    first = sites[::N_WORDS]
+    degree, n_classes = np.diff(graph.starts)[first], classes.n_classes[first]
+    members = np.where(sites < n, sites, np.repeat(first, N_WORDS)).reshape(-1, N_WORDS)
+    real = (sites < n).reshape(-1, N_WORDS)
+    signed_at, entry = _blocks(degree)
+    batch, j = _rows(degree)
+    signed = np.full((entry, N_WORDS), n, dtype=np.int64)
+    signed[real[batch]] = classes.signed[graph.starts[members][batch] + j[:, None]][real[batch]]
+    kinds = classes.kind[members]
+    _, owner, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+    which = which.reshape(-1)
+    tables_at, _ = _blocks(n_classes[owner])
+    block, m = _rows(n_classes[owner])
+    thresholds = classes.thresholds[classes.table[members[owner]][block] + m[:, None]]
+    tallies_at, n_tallies = _blocks(n_classes)
+    return Batches(
+        sites, degree, n_classes,
+        graph.starts[classes.shape[first]], classes.strides,
+        signed_at * N_WORDS, signed.reshape(-1),
+        tables_at[which] * N_WORDS, thresholds.reshape(-1),
+        which * (N_PLANES * N_WORDS), aligned(_planes(thresholds, block, m, len(owner)).reshape(-1)),
+        tallies_at * N_WORDS, n_tallies * N_WORDS,
+        np.flatnonzero(classes.n_classes == 0),
+    )  # fmt: skip
+
+
+def _eights(classes: LocalClasses, colours: Integers, n: int) -> Integers:
+    """Sites sorted by colour, shape and table, each colour and shape filled up to a multiple of eight with n."""
+    narrow = np.flatnonzero(classes.n_classes)
+    order = narrow[np.lexsort((narrow, classes.kind[narrow], classes.shape[narrow], colours[narrow]))]
+    if not order.size:
+        return order
+    group = np.cumsum(
+        np.diff(colours[order], prepend=-1).astype(bool) | np.diff(classes.shape[order], prepend=-1).astype(bool)
+    )
+    group -= 1
+    sizes = np.bincount(group)
+    padded = -(-sizes // N_WORDS) * N_WORDS
+    sites = np.full(int(padded.sum()), n, dtype=np.int64)
+    shift = np.cumsum(padded - sizes) - (padded - sizes)
+    sites[np.arange(order.size) + shift[group]] = order
+    return sites
+
+
+def _blocks(sizes: Integers) -> tuple[Integers, int]:
+    """Where blocks of these sizes begin when laid end to end, and where the last ends."""
+    ends = np.cumsum(sizes)
+    return ends - sizes, int(ends[-1]) if ends.size else 0
+
+
+def _rows(sizes: Integers) -> tuple[Integers, Integers]:
+    """For every row of such blocks: its block, and its number there."""
+    starts, total = _blocks(sizes)
+    block = np.repeat(np.arange(sizes.size), sizes)
+    return block, np.arange(total) - starts[block]
+
+
+def _planes(thresholds: NDArray[np.uint64], block: Integers, m: Integers, n_blocks: int) -> NDArray[np.uint64]:
+    """Truth tables (n_blocks, planes, 8) of the first binary digits of thresholds (rows, 8)."""
+    planes = np.zeros((n_blocks, N_PLANES, N_WORDS), dtype=np.uint64)
+    for c in range(int(m.max(initial=-1)) + 1):
+        rows = np.flatnonzero(m == c)
+        for b in range(N_PLANES):
+            digit = (thresholds[rows] >> np.uint64(63 - b)) & np.uint64(1)
+            planes[block[rows], b] |= digit << np.uint64(c)
+    return planes

@@ -1,15 +1,15 @@
 """`IsingGrid`: heat bath of one Ising chain on a square grid or torus, 64 sites at a time (checkerboard).
 
-`GridTables`: couplings, fields and thresholds of a grid, laid out as `GridLayout` lays out its sites.
+The grid is cut into A x B <= 64 blocks of h x w sites.  Word (y, x) holds the sites at row y, column x of all blocks,
+bit a B + b that of block (a, b).  Neighbours of the sites of a word are then the bits of another word, but at the edge
+of the blocks: there they are the bits of a word at the opposite edge, moved to the next block; such *halo* words are
+made anew before each colour.  Blocks have even sides (unless there is one block in that direction), so that a word is
+of one colour; a grid that does not divide is filled up with sites that nothing is coupled with, unless it is a torus.
 
-Where all couplings have one size, a site's class is the number of its neighbours that are up (turned over where the
-coupling is negative), else the pattern of the four.  What is not coupled with a site counts as down.
-
-Compiled loops of `doxa.inference.spins.grid`: bit l of a word is a site of block l
-(`doxa.inference.spins.grid_layout`).
-
-Sites of one word are of one colour, hence independent given the rest, and are drawn as 64 chains are
-(`doxa.inference.spins.bit_parallel`); only the thresholds may differ from lane to lane.
+Sites of one word are hence independent given the rest, and are drawn as 64 chains are
+(`doxa.inference.spins.bit_parallel`); only the thresholds may differ from lane to lane.  Where all couplings have one
+size, a site's class is the number of its neighbours that are up (turned over where the coupling is negative), else the
+pattern of the four.  What is not coupled with a site counts as down.
 """
 
 from __future__ import annotations
@@ -22,23 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.base_samplers import Draws, IsingBase, SpinState
-from doxa.inference.spins.batches import N_PLANES
-from doxa.inference.spins.classes import same_rows, thresholds_of
-from doxa.inference.spins.grid_layout import (
-    ABOVE,
-    BELOW,
-    LEFT,
-    N_LANES,
-    RIGHT,
-    GridLayout,
-    directed_couplings,
-    grid_layout,
-)
-from doxa.inference.spins.model import IsingModel
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.inference.spins.graph import N_PLANES, same_rows, thresholds_of
+from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState
 from doxa.inference.spins.words import (
     MASKS,
+    N_LANES,
     N_WORDS,
+    TO_UNIT,
     WORK_SIZE,
     add_neighbour,
     aligned,
@@ -52,35 +44,122 @@ from doxa.inference.spins.words import (
     store,
 )
 
-__all__ = ["N_COUNTERS", "GridTables", "IsingGrid", "advance_grid", "grid_tables", "pack_lanes"]
+__all__ = ["IsingGrid"]
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+ABOVE, BELOW, LEFT, RIGHT = range(4)
+
+
+class GridLayout(NamedTuple):
+    """Words of h rows and w columns, number w y + x; then halo words above, below, left and right; then a spare one."""
+
+    n_down: int  # A
+    n_across: int  # B
+    h: int
+    w: int
+    site: Integers  # (h w, 64) of the grid, row by row; -1 where there is none
+    near: Integers  # (h w, 4) the words above, below, left and right
+    batches: Integers  # (n_batches, 8) words of one colour, filled up with the spare one
+    n_first: int  # batches of the first colour
+
+    @property
+    def spare(self) -> int:
+        """The number of the spare word, the last."""
+        return self.h * self.w + 2 * (self.h + self.w)
+
+
+def directed_couplings(model: IsingModel, shape: tuple[int, int]) -> Floats:
+    """Couplings of every site with those above, below, left and right of it, shape (4, rows, columns); 0 where none.
+
+    Refused where the sites do not fill the grid, or an edge joins sites that are not neighbours on it, or on the torus.
+    """
+    rows, columns = _as_shape(shape)
+    if rows * columns != model.n_sites:
+        raise ArgumentError(f"shape {shape} has {rows * columns} sites but the model has {model.n_sites}")
+    found = np.zeros((4, rows, columns))
+    ends = [np.divmod(model.graph.edges[:, side], columns) for side in (0, 1)]
+    left = np.ones(len(model.graph.edges), dtype=bool)
+    for around in (False, True):  # of two sites in a row of two, the second is right of the first, not left around
+        for (y, x), (v, u) in (ends, ends[::-1]):
+            right = (y == v) & ((x == columns - 1) & (u == 0) if around else u == x + 1)
+            below = (x == u) & ((y == rows - 1) & (v == 0) if around else v == y + 1)
+            for forth, back, is_so in ((RIGHT, LEFT, right & left), (BELOW, ABOVE, below & left)):
+                found[forth, y[is_so], x[is_so]] = model.graph.couplings[is_so]
+                found[back, v[is_so], u[is_so]] = model.graph.couplings[is_so]
+                left &= ~is_so
+    if left.any():
+        e = int(np.flatnonzero(left)[0])
+        raise ArgumentError(
+            f"edges[{e}] joins sites {model.graph.edges[e].tolist()}, which are not neighbours on a grid of shape "
+            f"{shape}; use IsingGibbs or IsingBitParallel for other graphs"
+        )
+    return found
+
+
+def _as_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise ArgumentError(f"shape is {shape!r}; it must be a pair, (rows, columns)")
+    return check_whole("shape[0]", shape[0], 1), check_whole("shape[1]", shape[1], 1)
+
+
+def grid_layout(shape: tuple[int, int], wraps: tuple[bool, bool]) -> GridLayout:
+    """The layout with the fewest words; ``wraps`` says whether the last row, and column, is coupled with the first."""
+    for side, name in ((0, "rows"), (1, "columns")):
+        if wraps[side] and shape[side] % 2:
+            raise ArgumentError(
+                f"shape is {shape} and its {name} wrap around: a ring of {shape[side]} sites cannot be coloured with "
+                "two colours; use IsingGibbs or IsingBitParallel, which take any graph"
+            )
+    splits = [(a, b) for a in (1, 2, 4, 8, 16, 32, 64) for b in (1, 2, 4, 8, 16, 32, 64) if a * b <= N_LANES]
+    sides = [(_side(shape[0], a, wraps[0]), _side(shape[1], b, wraps[1])) for a, b in splits]
+    possible = [(h * w, h + w, i) for i, (h, w) in enumerate(sides) if h and w]  # one block of all always is
+    best = min(possible)[2]
+    return _laid_out(shape, *splits[best], *sides[best])
+
+
+def _side(length: int, n_blocks: int, wraps: bool) -> int:
+    """Length of a block, or 0 where blocks of an even length do not meet around the torus."""
+    if n_blocks == 1:
+        return length
+    side = -(-length // n_blocks)
+    side += side % 2
+    return 0 if wraps and side * n_blocks != length else side
+
+
+def _laid_out(shape: tuple[int, int], n_down: int, n_across: int, h: int, w: int) -> GridLayout:
+    y, x = np.divmod(np.arange(h * w), w)
+    a, b = np.divmod(np.arange(N_LANES), n_across)
+    row, column = a * h + y[:, None], b * w + x[:, None]
+    inside = (a < n_down) & (row < shape[0]) & (column < shape[1])
+    site = np.where(inside, row * shape[1] + column, -1)
+    halo = h * w
+    above = np.where(y > 0, (y - 1) * w + x, halo + x)
+    below = np.where(y < h - 1, (y + 1) * w + x, halo + w + x)
+    left = np.where(x > 0, y * w + x - 1, halo + 2 * w + y)
+    right = np.where(x < w - 1, y * w + x + 1, halo + 2 * w + h + y)
+    colours = [np.flatnonzero((y + x) % 2 == colour) for colour in (0, 1)]
+    spare = halo + 2 * (h + w)
+    filled = [np.append(words, np.full(-len(words) % N_WORDS, spare)).reshape(-1, N_WORDS) for words in colours]
+    near = np.stack([above, below, left, right], axis=1)
+    return GridLayout(n_down, n_across, h, w, site, near, np.concatenate(filled), len(filled[0]))
+
 
 N_COUNTERS = 8  # binary digits of a lane's tally
 _SETTLE_EVERY = 2**N_COUNTERS - 1
 
 _ALL = 2**64 - 1
 _DIGITS = np.uint64(N_PLANES)
-_TO_UNIT = 2.0**-64
 
 
 @hot
-def advance_grid(
-    layout: Any,
-    tables: Any,
-    words: Any,
-    streams: Any,
-    work: Any,
-    tallies: Any,
-    sums: Any,
-    counts: Any,
-    n_sites: int,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> None:
-    """Sweep ``n_steps`` times, one colour after the other; ``tallies`` is empty without marginals."""
-    energy, magnetisation, up, packed = draws
+def advance_grid(layout: Any, tables: Any, run: Any, work: Any, tallies: Any, counts: Any, n_sites: int) -> None:
+    """Sweep, one colour after the other; ``tallies`` is empty without marginals."""
+    energy, magnetisation, up, packed = run.draws
+    words, streams, sums = run.state, run.streams, run.sums
     unsettled = 0
-    for step in range(1, n_steps + 1):
+    for step in range(1, run.n_steps + 1):
         _renew_halo(layout, words)
         for b in range(layout.n_first):
             _draw_batch(layout, tables, b, words, streams, work, tallies)
@@ -88,14 +167,14 @@ def advance_grid(
         for b in range(layout.n_first, layout.batches.shape[0]):
             _draw_batch(layout, tables, b, words, streams, work, tallies)
         unsettled += 1
-        if tallies.size > 0 and (unsettled == _SETTLE_EVERY or step % thin == 0):
+        if tallies.size > 0 and (unsettled == _SETTLE_EVERY or step % run.thin == 0):
             _settle(layout, tables, tallies, sums, counts, unsettled)
             unsettled = 0
-        if step % thin == 0:
-            kept = step // thin - 1
+        if step % run.thin == 0:
+            kept = step // run.thin - 1
             _renew_halo(layout, words)
             energy[kept], magnetisation[kept] = _measure(layout, tables, words, n_sites)
-            _record(layout, words, sums, thin, up[kept], packed[kept])
+            _record(layout, words, sums, run.thin, up[kept], packed[kept])
 
 
 @inlined
@@ -201,7 +280,7 @@ def _settle(layout: Any, tables: Any, tallies: Any, sums: Any, counts: Any, larg
                         counts[lane] += ((digit >> np.uint64(lane)) & np.uint64(1)) << np.uint64(d)
                 for lane in range(64):
                     threshold = tables.thresholds[tables.table[64 * word + lane] + m]
-                    sums[64 * word + lane] += float(counts[lane]) * (float(threshold) * _TO_UNIT)
+                    sums[64 * word + lane] += float(counts[lane]) * (float(threshold) * TO_UNIT)
     tallies[:] = 0
 
 
@@ -245,8 +324,6 @@ def _record(layout: Any, words: Any, sums: Any, thin: int, up: Any, packed: Any)
                 packed[site >> 3] |= bit << (7 - (site & 7))
 
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 
@@ -385,16 +462,13 @@ class IsingGrid(IsingBase):
     def _advance(self, state: SpinState, n_steps: int) -> tuple[SpinState, Draws, dict[str, int]]:
         layout, tables = self._laid_out
         n, n_words, is_site = self.model.n_sites, len(layout.site), layout.site >= 0
-        words, streams = np.zeros(layout.spare + 1, dtype=np.uint64), aligned(state.streams)
+        words = np.zeros(layout.spare + 1, dtype=np.uint64)
         words[:n_words] = pack_lanes(is_site & (state.spins[layout.site] > 0))
         n_tallies = len(layout.batches) * tables.n_classes * N_COUNTERS * 8 if self.marginals else 0
-        draws = self._empty_draws(n_steps)
-        advance_grid(
-            layout, tables, words, streams, aligned_zeros(WORK_SIZE), aligned_zeros(n_tallies),
-            np.zeros(n_words * N_LANES), np.zeros(N_LANES, dtype=np.uint64), n, n_steps, self.thin,
-            tuple(draws.values()),
-        )  # fmt: skip
+        run, draws = self._begin_run(words, aligned(state.streams), n_steps, n_words * N_LANES)
+        counts = np.zeros(N_LANES, dtype=np.uint64)
+        advance_grid(layout, tables, run, aligned_zeros(WORK_SIZE), aligned_zeros(n_tallies), counts, n)
         bits = (words[:n_words, None] >> np.arange(N_LANES, dtype=np.uint64)) & np.uint64(1)
         spins = np.empty(n, dtype=np.int8)
         spins[layout.site[is_site]] = 2 * bits[is_site].astype(np.int8) - 1
-        return SpinState(spins, streams.copy()), draws, {"updates": n * n_steps}
+        return SpinState(spins, run.streams.copy()), draws, {"updates": n * n_steps}

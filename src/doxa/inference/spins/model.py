@@ -1,28 +1,172 @@
-"""`IsingModel`: an Ising model as arrays, and what the kernels derive from it.
-
-`PottsModel`: a Potts model as arrays.
-"""
+"""`IsingModel` and `PottsModel` as arrays, and what the samplers of this room have in common."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.inference.spins.batches import Batches, batches_of
-from doxa.inference.spins.classes import LocalClasses, local_classes
-from doxa.inference.spins.graph import SpinGraph, as_fields, colour_sites, spin_graph
+from doxa.inference.spins.graph import (
+    Batches,
+    LocalClasses,
+    SpinGraph,
+    as_fields,
+    batches_of,
+    colour_sites,
+    local_classes,
+    spin_graph,
+)
+from doxa.inference.spins.words import fresh_streams
 
-__all__ = ["IsingModel", "PottsModel"]
+__all__ = ["IsingModel", "PottsModel", "Run", "SpinState"]
+
+SCANS = ("coloured", "cyclic", "random")
+
+Draws = dict[str, NDArray[Any]]
+State = TypeVar("State")
+
+_ASKED_BY = {"up": "marginals", "probability": "marginals", "spins": "keep_spins", "states": "keep_states"}
+_DERIVED = ("_numbered", "_sites", "_laid_out")
+
+
+class BaseSampler(ABC, Generic[State]):
+    """A frozen dataclass of settings, with ``thin``; its random words are part of the state."""
+
+    state_type: ClassVar[type[Any]]
+
+    def __post_init__(self) -> None:
+        """Refuse a bad ``thin``."""
+        check_whole("thin", getattr(self, "thin"), 1)  # noqa: B009 (a field of the dataclasses)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is derived."""
+        return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+
+    @abstractmethod
+    def init(self, rng: np.random.Generator) -> State:
+        """All states equally probable, independently at every site."""
+
+    def run(
+        self,
+        state: State,
+        n_steps: int,
+        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
+    ) -> tuple[State, Draws, dict[str, int]]:
+        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+        after, draws, info = self._advance(state, n_steps)
+        kept = {name: values for name, values in draws.items() if getattr(self, _ASKED_BY.get(name, ""), True)}
+        return after, kept, info
+
+    @abstractmethod
+    def _advance(self, state: State, n_steps: int) -> tuple[State, Draws, dict[str, int]]:
+        """The same with all draws; those not asked for are of size 0."""
+
+
+class Run(NamedTuple):
+    """What a compiled loop of sweeps works on."""
+
+    state: NDArray[Any]  # spins, states or words, in the order of a sweep
+    streams: NDArray[np.uint64]  # (32,)
+    sums: NDArray[np.float64]  # of probabilities, since the last kept draw; of size 0 where they are not asked for
+    n_steps: int
+    thin: int
+    draws: tuple[NDArray[Any], ...]
+
+
+class Sweeping(BaseSampler[State]):
+    """A sampler that draws one site after another, in the order that ``scan`` says."""
+
+    model: Any
+    scan: Any = "coloured"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown scan and a bad ``thin``."""
+        if self.scan not in SCANS:
+            raise ArgumentError(f"scan is {self.scan!r}; it must be one of {', '.join(map(repr, SCANS))}")
+        super().__post_init__()
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The sites in the order of a sweep, shape (n_sites,); of a random scan, as numbered."""
+        graph: SpinGraph = self.model.graph
+        return np.argsort(colour_sites(graph), kind="stable") if self.scan == "coloured" else np.arange(graph.n_sites)
+
+    @cached_property
+    def _numbered(self) -> tuple[NDArray[np.int64], Any]:
+        """The order, and the model with its sites numbered so."""
+        order = self.order
+        return order, self.model if self.scan != "coloured" else self.model.renumbered(order)
+
+
+class SpinState(NamedTuple):
+    """Where a chain stands."""
+
+    spins: NDArray[np.int8]  # (n_sites,), -1 or +1
+    streams: NDArray[np.uint64]  # (32,), of the random words
+
+
+class IsingBase(BaseSampler[SpinState]):
+    """One chain of an `IsingModel`: ``model``, ``thin``, ``marginals``, ``keep_spins``."""
+
+    model: Any
+    thin: Any
+    marginals: Any
+    keep_spins: Any
+    state_type: ClassVar[type[SpinState]] = SpinState
+
+    def init(self, rng: np.random.Generator) -> SpinState:
+        """Spins up or down with probability one half each."""
+        spins = 2 * rng.integers(0, 2, self.model.n_sites, dtype=np.int8) - 1
+        return SpinState(spins.astype(np.int8), fresh_streams(rng))
+
+    def begin(self, states: NDArray[np.int64], rng: np.random.Generator) -> SpinState:
+        """A chain that stands at states 0 (down) and 1 (up), shape (n_sites,)."""
+        return SpinState((2 * states - 1).astype(np.int8), fresh_streams(rng))
+
+    def _begin_run(
+        self, state: NDArray[Any], streams: NDArray[np.uint64], n_steps: int, n_sums: int | None = None
+    ) -> tuple[Run, Draws]:
+        """A run, with a sum for every site unless told otherwise, and its draws; what is not asked for has no sites."""
+        n, n_kept = self.model.n_sites, n_steps // self.thin
+        draws: Draws = {
+            "energy": np.empty(n_kept),
+            "magnetisation": np.empty(n_kept),
+            "up": np.empty((n_kept, n if self.marginals else 0)),
+            "spins": np.empty((n_kept, (n + 7) // 8 if self.keep_spins else 0), dtype=np.uint8),
+        }
+        sums = np.zeros((n if n_sums is None else n_sums) if self.marginals else 0)
+        return Run(state, streams, sums, n_steps, self.thin, tuple(draws.values())), draws
+
 
 _MOST_STATES = 2**15 - 1
 _LARGEST_EXPONENT = 600.0  # weights up to e^600 in all can be multiplied as they are
 
 
-class PottsModel:
+class SiteModel:
+    """Sites that are coupled in pairs, each with fields of its own."""
+
+    fields: NDArray[np.float64]
+    graph: SpinGraph
+
+    @property
+    def n_sites(self) -> int:
+        """Number of variables."""
+        return len(self.fields)
+
+    def renumbered(self, order: NDArray[np.int64]) -> Self:
+        """The same model where ``order[i]`` is site i."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        made: Any = type(self)
+        return cast(Self, made(place[self.graph.edges], self.graph.couplings, self.fields[order]))
+
+
+class PottsModel(SiteModel):
     """p(x) proportional to exp(sum of J_ij [x_i = x_j] + sum of h_i(x_i)) over states x in {0, ..., q - 1}.
 
     Parameters
@@ -49,32 +193,21 @@ class PottsModel:
     """
 
     def __init__(self, edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike) -> None:
-        self.fields: NDArray[np.float64] = as_fields(fields, 2)
+        self.fields = as_fields(fields, 2)
         if not 2 <= self.n_states <= _MOST_STATES:
             raise ArgumentError(f"fields has {self.n_states} states a site; there must be 2 to {_MOST_STATES}")
         never = np.flatnonzero((self.fields == -np.inf).all(axis=1))
         if never.size:
             raise ArgumentError(f"fields[{never[0]}] is -inf in every state; one at least must be possible")
-        self.graph: SpinGraph = spin_graph(len(self.fields), edges, couplings)
+        self.graph = spin_graph(len(self.fields), edges, couplings)
 
     def __repr__(self) -> str:
         return f"PottsModel({self.n_sites} sites, {self.n_states} states, {len(self.graph.edges)} edges)"
 
     @property
-    def n_sites(self) -> int:
-        """Number of variables."""
-        return len(self.fields)
-
-    @property
     def n_states(self) -> int:
         """Number of states of each."""
         return int(self.fields.shape[1])
-
-    def renumbered(self, order: NDArray[np.int64]) -> PottsModel:
-        """The same model where ``order[i]`` is site i."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return PottsModel(place[self.graph.edges], self.graph.couplings, self.fields[order])
 
     def energy(self, states: ArrayLike) -> NDArray[np.float64]:
         """-log p up to a constant, nats, of states (..., n_sites)."""
@@ -106,7 +239,7 @@ class PottsModel:
         return states
 
 
-class IsingModel:
+class IsingModel(SiteModel):
     """p(s) proportional to exp(sum of J_ij s_i s_j + sum of h_i s_i) over spins s in {-1, +1}.
 
     Parameters
@@ -132,8 +265,8 @@ class IsingModel:
     """
 
     def __init__(self, edges: ArrayLike, couplings: ArrayLike, fields: ArrayLike) -> None:
-        self.fields: NDArray[np.float64] = as_fields(fields, 1)
-        self.graph: SpinGraph = spin_graph(len(self.fields), edges, couplings)
+        self.fields = as_fields(fields, 1)
+        self.graph = spin_graph(len(self.fields), edges, couplings)
 
     def __repr__(self) -> str:
         return f"IsingModel({self.n_sites} sites, {len(self.graph.edges)} edges)"
@@ -141,11 +274,6 @@ class IsingModel:
     def __getstate__(self) -> dict[str, Any]:
         """Without what is derived: a worker derives it again."""
         return {"fields": self.fields, "graph": self.graph}
-
-    @property
-    def n_sites(self) -> int:
-        """Number of spins."""
-        return len(self.fields)
 
     @cached_property
     def classes(self) -> LocalClasses:
@@ -156,12 +284,6 @@ class IsingModel:
     def batches(self) -> Batches:
         """The sites, coloured, in groups of eight."""
         return batches_of(self.graph, self.classes, colour_sites(self.graph))
-
-    def renumbered(self, order: NDArray[np.int64]) -> IsingModel:
-        """The same model where ``order[i]`` is site i."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        return IsingModel(place[self.graph.edges], self.graph.couplings, self.fields[order])
 
     def energy(self, spins: ArrayLike) -> NDArray[np.float64]:
         """-log p up to a constant, nats, of spins (..., n_sites) that are -1 or +1."""

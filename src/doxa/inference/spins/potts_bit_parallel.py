@@ -1,23 +1,17 @@
 r"""`PottsBitParallel`: heat bath of 64 independent Potts chains at once, on any graph.
 
-How the weights of 64 chains are worked out together is in `doxa.inference.spins.potts_bit_parallel`.
+The weight of state a, :math:`e^{h_i(a)} \prod_j e^{J_{ij} [x_j = a]}`, is worked out for 64 chains at once: bit l of
+word (j, a) is set where chain l has site j in state a, and says where to multiply.  So the work does not depend on
+whether couplings are equal; truth tables of binary digits, as Ising spins have, would need up to q^4 classes on a
+square lattice, not two to 16.
 
-Compiled loops of `doxa.inference.spins.potts_bit_parallel`: bit l of word (i, a) is set where chain l has site i in
-state a.
-
-The weight of state a, :math:`e^{h_i(a)} \prod_j e^{J_{ij} [x_j = a]}`, is worked out for 64 chains at once: the word of
-a neighbour says in which of them to multiply.  So the work does not depend on whether couplings are equal; truth tables
-of binary digits, as Ising spins have, would need up to q^4 classes on a square lattice, not two to 16.
-
-Weights, their sums and the random numbers are those of `doxa.inference.spins.potts`, and what is drawn is exact
+Weights, their sums and the random numbers are those of `doxa.inference.spins.chain`, and what is drawn is exact
 in the same sense.  A state is drawn where u total first lies below the sum of the weights up to its own; as u is at
 most 1 - 2^-53, the last sum, which is the total, is always above it, and a state of weight 0 never is the first.
 
-Sixty-four floating-point numbers, one for each lane, as one value of compiled code.
-
-As `doxa.inference.spins.words`: what the compiler splits into the vector registers of the machine (eight of AVX-512, 16
-of AVX2, 32 of SSE or NEON).  ``+``, ``*`` and ``/`` work lane by lane and are rounded as single numbers are; bit l of a
-word speaks of lane l.  Compiled code only.
+Sixty-four floating-point numbers, one for each lane, are one value of compiled code: what the compiler splits into the
+vector registers of the machine (eight of AVX-512, 16 of AVX2, 32 of SSE or NEON).  ``+``, ``*`` and ``/`` work lane by
+lane and are rounded as single numbers are; bit l of a word speaks of lane l.
 """
 
 from __future__ import annotations
@@ -26,7 +20,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,10 +30,10 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-from doxa.inference.spins.base_samplers import BaseSampler, Draws, coloured_order
-from doxa.inference.spins.model import PottsModel
+from doxa.inference.spins.model import Draws, PottsModel, Run, Sweeping
 from doxa.inference.spins.words import (
     EIGHT_WORDS,
+    N_LANES,
     N_WORDS,
     VectorType,
     aligned,
@@ -52,25 +46,7 @@ from doxa.inference.spins.words import (
     writes,
 )
 
-__all__ = [
-    "CHAINS_PER_GROUP",
-    "N_GROUPS",
-    "N_LANES",
-    "PottsBitParallel",
-    "PottsBitParallelState",
-    "advance_potts_bit_parallel",
-    "below",
-    "each",
-    "load_lanes",
-    "plus_where",
-    "random_bit_parallel",
-    "store_lanes",
-    "sum_by_place",
-    "times_where",
-    "unpack_potts_lanes",
-]
-
-N_LANES = 64
+__all__ = ["PottsBitParallel", "PottsBitParallelState", "unpack_potts_lanes"]
 
 _NUMBER = ir.DoubleType()
 _VECTOR = ir.VectorType(_NUMBER, N_LANES)
@@ -155,17 +131,17 @@ def sum_by_place(_typing: Any, array: Any, place: Any, value: Any) -> Any:  # no
 def random_bit_parallel(streams: Any) -> Any:
     """Numbers from {0, 1, ..., 2^53 - 1} / 2^53: lane 8 v + k has the v-th word from now on of stream k."""
     a, b, c, d = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
-    e, f, g, h = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
-    return _units(a, b, c, d, e, f, g, h)
+    return _units((a, b, c, d, next_words(streams), next_words(streams), next_words(streams), next_words(streams)))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _units(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:  # noqa: ARG001
+def _units(_typing: Any, words: Any) -> Any:  # noqa: ARG001
     """The leading 53 binary digits of 64 words, as numbers in [0, 1)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         parts = []
-        for eight in args:
+        for k in range(N_WORDS):
+            eight = builder.extract_value(args[0], k)
             digits = builder.lshr(eight, copies(builder, ir.Constant(ir.IntType(64), 11), eight.type))
             parts.append(builder.fmul(builder.uitofp(digits, _EIGHT), ir.Constant(_EIGHT, [2.0**-53] * N_WORDS)))
         while len(parts) > 1:
@@ -173,7 +149,7 @@ def _units(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any,
             parts = [builder.shuffle_vector(x, y, lanes) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
-    return _numbers(*[EIGHT_WORDS] * N_WORDS), generate
+    return _numbers(types.UniTuple(EIGHT_WORDS, N_WORDS)), generate
 
 
 N_GROUPS = 8  # chains g, g + 8, ... g + 56 are group g
@@ -181,24 +157,13 @@ CHAINS_PER_GROUP = N_LANES // N_GROUPS
 
 
 @hot
-def advance_potts_bit_parallel(
-    graph: Any,
-    fields: Any,
-    weights: Any,
-    original: Any,
-    words: Any,
-    streams: Any,
-    work: Any,
-    sums: Any,
-    n_steps: int,
-    thin: int,
-    draws: Any,
-) -> None:
-    """Sweep ``n_steps`` times; ``work`` has 64 numbers a state, ``sums`` is empty without marginals."""
-    energy, shares, probability, states = draws
+def advance_potts_bit_parallel(graph: Any, fields: Any, weights: Any, original: Any, run: Any, work: Any) -> None:
+    """Sweep; ``work`` has 64 numbers a state."""
+    energy, shares, probability, states = run.draws
+    words, streams, sums = run.state, run.streams, run.sums
     own, factors, is_tame = weights
-    (n, q), scale = fields.shape, 1.0 / (CHAINS_PER_GROUP * thin)
-    for step in range(1, n_steps + 1):
+    (n, q), scale = fields.shape, 1.0 / (CHAINS_PER_GROUP * run.thin)
+    for step in range(1, run.n_steps + 1):
         for i in range(n):
             if is_tame[i]:
                 total = _weigh(graph, own, factors, words, i, q, work)
@@ -209,8 +174,8 @@ def advance_potts_bit_parallel(
                 for a in range(q):
                     sum_by_place(sums, N_GROUPS * (q * i + a), load_lanes(work, N_LANES * a) * inverse)
             _pick(work, total, streams, words, q, i)
-        if step % thin == 0:
-            kept = step // thin - 1
+        if step % run.thin == 0:
+            kept = step // run.thin - 1
             _measure(graph, fields, words, work, energy[kept], shares[kept])
             for i in range(probability.shape[2]):
                 for a in range(q):
@@ -298,20 +263,16 @@ class PottsBitParallelState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PottsBitParallel(BaseSampler[PottsBitParallelState]):
+class PottsBitParallel(Sweeping[PottsBitParallelState]):
     """64 chains of a Potts model, site by site, coloured.
 
     Parameters
     ----------
     model : PottsModel
         Edges, couplings and fields.
-    thin : int, default=1
-        Sweeps between kept draws; a step is a sweep.
-    marginals : bool, default=True
-        Keep the mean probability of each site's states given the others; costs a quarter to a half, and more where
-        ``thin`` is small.
-    keep_states : bool, default=False
-        Keep the states of every kept draw, eight bytes a site and state.
+    thin, marginals, keep_states
+        As of `doxa.inference.spins.PottsGibbs`.  Marginals cost a quarter to a half, and more where ``thin`` is small;
+        states take eight bytes a site and state.
 
     Raises
     ------
@@ -344,18 +305,8 @@ class PottsBitParallel(BaseSampler[PottsBitParallelState]):
     thin: int = 1
     marginals: bool = True
     keep_states: bool = False
+    scan = "coloured"
     state_type: ClassVar[type[PottsBitParallelState]] = PottsBitParallelState
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """The sites in the order of a sweep, shape (n_sites,)."""
-        return self._numbered[0]
-
-    @cached_property
-    def _numbered(self) -> tuple[NDArray[np.int64], PottsModel]:
-        """The order, and the model with its sites numbered so."""
-        order = coloured_order(self.model.graph)
-        return order, self.model.renumbered(order)
 
     def init(self, rng: np.random.Generator) -> PottsBitParallelState:
         """All possible states equally probable, at every site of every chain."""
@@ -373,7 +324,7 @@ class PottsBitParallel(BaseSampler[PottsBitParallelState]):
     ) -> tuple[PottsBitParallelState, Draws, dict[str, int]]:
         order, model = self._numbered
         (n, q), n_kept = model.fields.shape, n_steps // self.thin
-        words, streams = aligned(state.words[order].ravel()), aligned(state.streams)
+        words = aligned(state.words[order].ravel())
         asked_sites = n if self.marginals else 0
         draws = {
             "energy": np.empty((n_kept, N_LANES)),
@@ -385,14 +336,13 @@ class PottsBitParallel(BaseSampler[PottsBitParallelState]):
         own = np.where(is_tame[:, None], np.exp(model.own_logs), model.own_logs)
         with np.errstate(over="ignore"):  # of sites that are not tame, where factors are not used
             factors = np.exp(model.graph.strengths)
-        advance_potts_bit_parallel(
-            model.graph, model.fields, (own, factors, is_tame), order, words, streams,
-            aligned_zeros(N_LANES * q).view(np.float64), aligned_zeros(N_GROUPS * asked_sites * q).view(np.float64),
-            n_steps, self.thin, tuple(draws.values()),
-        )  # fmt: skip
+        sums = aligned_zeros(N_GROUPS * asked_sites * q).view(np.float64)
+        run = Run(words, aligned(state.streams), sums, n_steps, self.thin, tuple(draws.values()))
+        work = aligned_zeros(N_LANES * q).view(np.float64)
+        advance_potts_bit_parallel(model.graph, model.fields, (own, factors, is_tame), order, run, work)
         after = np.empty((n, q), dtype=np.uint64)
         after[order] = words.reshape(n, q)
-        return PottsBitParallelState(after, streams.copy()), draws, {"updates": N_LANES * n * n_steps}
+        return PottsBitParallelState(after, run.streams.copy()), draws, {"updates": N_LANES * n * n_steps}
 
 
 def _pack(states: NDArray[np.int16], n_states: int) -> NDArray[np.uint64]:

@@ -2,19 +2,15 @@
 
 Left to itself the compiler sees arrays that may overlap, and stores and loads again what it should hold; values of this
 type it splits or joins to what the machine has (one AVX-512 register, two of AVX2, four of SSE or NEON).  ``&``, ``|``,
-``^``, ``~``, ``+`` and ``-`` work word by word.  Compiled code only.
+``^``, ``~``, ``+`` and ``-`` work word by word.  Compiled code only.  Arrays of words begin where a cache line does:
+eight words at a time, others cost a third of the speed.
 
-Kinds of values that compiled code keeps in vector registers: what `words` and `lane_numbers` are made of.
+Random words come from eight streams of xoshiro256++ side by side (Blackman & Vigna 2021).  Their state is an array of
+a sampler's own, so that runs go on where they stopped, and a call costs nothing where passing a NumPy generator costs
+13 microseconds.  Each stream begins at 256 random bits of the chain's generator; that two of K streams overlap within n
+words of each has probability at most n K^2 / 2^256.
 
-Arrays of words that begin where a cache line does: eight words at a time, others cost a third of the speed.
-
-Random 64-bit words for compiled kernels: eight streams of xoshiro256++ side by side (Blackman & Vigna 2021).
-
-The state is an array of a sampler's own, so that runs go on where they stopped, and a call costs nothing where passing
-a NumPy generator costs 13 microseconds.  Each stream begins at 256 random bits of the chain's generator; that two of K
-streams overlap within n words of each has probability at most n K^2 / 2^256.
-
-Which of 64 lanes are in which class, for eight words at once: what 64 chains and 64 blocks of a grid share.
+Masks say which of 64 lanes are in which class, for eight words at once: what 64 chains and 64 blocks of a grid share.
 """
 
 from __future__ import annotations
@@ -34,32 +30,21 @@ from numpy.typing import NDArray
 from doxa._jit import inlined
 
 __all__ = [
-    "EIGHT_WORDS",
     "MASKS",
     "N_WORDS",
     "WORK_SIZE",
-    "VectorType",
     "add_neighbour",
     "aligned",
     "aligned_zeros",
-    "as_vector",
     "begin_masks",
     "chosen",
-    "class_of",
-    "copies",
     "fresh_streams",
     "load",
-    "next_word",
     "next_words",
-    "reads",
-    "rotated",
     "same",
-    "shifted_left",
-    "shifted_right",
     "store",
     "uniform",
     "word",
-    "writes",
 ]
 
 _LINE = 64  # bytes
@@ -73,14 +58,7 @@ def aligned_zeros(n: int) -> NDArray[np.uint64]:
 
 
 def aligned(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A copy of a flat array.
-
-    Examples
-    --------
-    >>> copy = aligned(np.arange(3, dtype=np.uint64))
-    >>> copy, copy.ctypes.data % 64
-    (array([0, 1, 2], dtype=uint64), 0)
-    """
+    """A copy of a flat array."""
     found = aligned_zeros(words.size)
     found[:] = words
     return found
@@ -162,6 +140,8 @@ def _pointer(context: Any, builder: Any, vector: Any, kind: Any, array: Any, pla
 
 
 N_WORDS = 8
+N_LANES = 64  # bits of a word
+TO_UNIT = 2.0**-64  # from a threshold to a probability
 
 _WORD = ir.IntType(64)
 _VECTOR = ir.VectorType(_WORD, N_WORDS)
@@ -220,21 +200,20 @@ def word(_typing: Any, value: Any, place: Any) -> Any:  # noqa: ARG001
 @intrinsic  # type: ignore[untyped-decorator]
 def shifted_right(_typing: Any, value: Any, bits: Any) -> Any:  # noqa: ARG001
     """All words shifted right by 0..63 bits."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.lshr(args[0], copies(builder, args[1], _VECTOR))
-
-    return EIGHT_WORDS(EIGHT_WORDS, types.uint64), generate
+    return EIGHT_WORDS(EIGHT_WORDS, types.uint64), _shifts("lshr")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def shifted_left(_typing: Any, value: Any, bits: Any) -> Any:  # noqa: ARG001
     """All words shifted left by 0..63 bits."""
+    return EIGHT_WORDS(EIGHT_WORDS, types.uint64), _shifts("shl")
 
+
+def _shifts(instruction: str) -> Callable[..., Any]:
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.shl(args[0], copies(builder, args[1], _VECTOR))
+        return getattr(builder, instruction)(args[0], copies(builder, args[1], _VECTOR))
 
-    return EIGHT_WORDS(EIGHT_WORDS, types.uint64), generate
+    return generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -243,11 +222,8 @@ def rotated(_typing: Any, value: Any, left: Any) -> Any:  # noqa: ARG001
 
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         right = builder.sub(ir.Constant(_WORD, 64), args[1])
-        high, low = (
-            builder.shl(args[0], copies(builder, args[1], _VECTOR)),
-            builder.lshr(args[0], copies(builder, right, _VECTOR)),
-        )
-        return builder.or_(high, low)
+        high = builder.shl(args[0], copies(builder, args[1], _VECTOR))
+        return builder.or_(high, builder.lshr(args[0], copies(builder, right, _VECTOR)))
 
     return EIGHT_WORDS(EIGHT_WORDS, types.uint64), generate
 
@@ -265,6 +241,7 @@ def chosen(_typing: Any, value: Any, table: Any, place: Any) -> Any:  # noqa: AR
     return EIGHT_WORDS(EIGHT_WORDS, EIGHT_WORDS, types.uint64), generate
 
 
+_ALL = 2**64 - 1
 _TO_UNIT = 2.0**-53
 
 
@@ -316,8 +293,6 @@ def _rotated(value: Any, left: int) -> Any:
 
 MASKS = 16  # work space: two values, then a mask for each of at most 64 classes
 WORK_SIZE = MASKS + 8 * 64
-
-_ALL = 2**64 - 1
 
 
 @inlined

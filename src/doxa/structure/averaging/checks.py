@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import SampledGraphs, draw_networks
+from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def predictive_checks(
     table: Table,
     *,
     replicas: int | None = _REPLICAS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     seed: int | None = None,
 ) -> pd.DataFrame:
     """Marginal counts and pairwise mutual information of the table against those of tables that the posterior makes.
@@ -47,7 +47,7 @@ def predictive_checks(
         The table that it was learned from.
     replicas : int, optional
         About how many tables to make, each by a network of its own; None for one of each draw of a graph.
-    prior : BDeu, K2, Logistic or FamilyMixture, optional
+    prior : FamilyKind, optional
         Of the parameters; that of the score when left out.
     seed : int, optional
         That of the run over graphs when left out.

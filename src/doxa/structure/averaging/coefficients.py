@@ -13,10 +13,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import column_of
-from doxa.structure.families.logistic import FamilyMixture
+from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +113,7 @@ def coefficients(
     node: str,
     *,
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
 ) -> Coefficients:
     """Coefficients of a node's logistic regression on its parents, over graphs.
 
@@ -127,7 +126,7 @@ def coefficients(
         A column of two states.
     networks : int, optional
         About how many networks to average over; None for one of each draw of a graph.
-    prior : Logistic or FamilyMixture, optional
+    prior : FamilyKind, optional
         Of the parameters; that of the score when left out.
 
     Raises
@@ -158,7 +157,7 @@ def coefficients(
 def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
     """`coefficients` in networks that are drawn already."""
     child = column_of("node", node, draws.names)
-    if draws.is_of_tables:
+    if not draws.prior.has_coefficients:
         raise ArgumentError(
             "families are tables, which have no coefficients; learn with family='logistic' or family='auto', or name "
             "a prior, as in prior=Logistic() from doxa.structure.families.logistic"
@@ -178,7 +177,7 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
             found[members[np.isnan(drawn[:, 0])]] = np.nan
             found[members[:, None], columns] = drawn
             is_parent[members[:, None], columns] = True
-            own = draws.logistic_family(family)
+            own = draws.parameters_of(family)
             of_type[members] = own.logistic_probabilities
             excess += len(members) * own.excess
     if np.isnan(found[:, 0]).all():
@@ -194,7 +193,7 @@ def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
         found.reshape(shape),
         is_parent.reshape(shape),
         of_type.reshape(draws.shape),
-        isinstance(draws.prior, FamilyMixture),
+        draws.prior.is_mixture,
         excess / len(draws),
         draws.reference_ess,
     )

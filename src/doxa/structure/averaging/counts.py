@@ -2,21 +2,16 @@ r"""Counts of families in the completed table of every draw.
 
 A complete table is the same in all draws.  With missing cells a draw has states for them too, and only the rows in
 which the family itself has a missing cell are counted anew for each draw.
-
-The prior of a family's parameters, as the score of the graphs has it.
-
-A table with q configurations of the parents and r states of the child has in every configuration a distribution
-:math:`\theta_j \sim \mathrm{Dirichlet}(a, \dots, a)`; BDeu has :math:`a = \alpha / (qr)`, K2 its prior count.  Logistic
-families have normal coefficients (`doxa.structure.averaging.logistic_families`).  BIC is no marginal likelihood under
-any prior, so nothing follows from it about parameters: one has to be named.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,107 +19,46 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.structure.families.logistic import FamilyMixture, Logistic
-from doxa.structure.families.scores import K2, BDeu, Score
+from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
+from doxa.structure.families.tables import cell_index
 
-__all__ = [
-    "CompletedTable",
-    "Family",
-    "ParameterPrior",
-    "cell_index",
-    "cell_prior",
-    "check_prior",
-    "log_dirichlet",
-    "parameter_prior",
-]
+if TYPE_CHECKING:
+    from doxa.structure.families.logistic.parameters import LogisticFamily
+
+__all__ = ["CompletedTable", "Family", "FamilyOverCompletions", "parameter_prior"]
 
 Floats = NDArray[np.float64]
 
 
-ParameterPrior: TypeAlias = BDeu | K2 | Logistic | FamilyMixture
-
-
-def parameter_prior(score: Score, prior: ParameterPrior | None = None) -> ParameterPrior:
+def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -> FamilyKind:
     """The prior of the parameters: that of the score, unless another is given.
 
     Raises
     ------
     ArgumentError
-        If the score is BIC and none is given.
+        If the score is no probability and none is given, or the table has states that the prior cannot have.
     ArgumentTypeError
         If ``prior`` is no score with a prior of parameters.
 
     Examples
     --------
-    >>> parameter_prior(BDeu(2.0))
+    >>> import doxa
+    >>> parameter_prior(BDeu(2.0), None, doxa.datasets.load("reinis"))
     BDeu(equivalent_sample_size=2.0)
     """
-    known = (BDeu, K2, Logistic, FamilyMixture)
-    if prior is not None:
-        if not isinstance(prior, known):
-            raise ArgumentTypeError(
-                f"prior is {prior!r}; give BDeu(...) or K2(...) from doxa.structure, or Logistic(...) or "
-                "FamilyMixture(...) from doxa.structure.families.logistic"
-            )
-        return prior
-    if not isinstance(score, known):
-        raise ArgumentError(
-            "the graphs were learned with score='bic', which implies no prior of parameters; learn with 'bdeu' or "
-            "'k2', or name one, as in prior=BDeu(1.0)"
+    made = score if prior is None else prior
+    if not isinstance(made, FamilyKind) or (prior is not None and not made.is_probability):
+        raise ArgumentTypeError(
+            f"prior is {prior!r}; give BDeu(...) or K2(...) from doxa.structure, or Logistic(...) or "
+            "FamilyMixture(...) from doxa.structure.families.logistic"
         )
-    return score
-
-
-def check_prior(prior: ParameterPrior, table: Table) -> None:
-    """Raise `ArgumentError` if the table has states that logistic families cannot have."""
-    if not isinstance(prior, (BDeu, K2)):
-        prior.check_states(table.names, table.n_states)
-
-
-def cell_prior(prior: BDeu | K2, n_configurations: int, n_states: int) -> float:
-    """Weight of the prior in each cell of a family, in cases.
-
-    Examples
-    --------
-    >>> cell_prior(BDeu(1.0), 4, 2), cell_prior(K2(), 4, 2)
-    (0.125, 1.0)
-    """
-    if isinstance(prior, BDeu):
-        return prior.equivalent_sample_size / (n_configurations * n_states)
-    return prior.prior_count
-
-
-def log_dirichlet(alpha: Floats, rng: np.random.Generator) -> Floats:
-    r"""Logarithms of Dirichlet draws, one for each vector along the last axis.
-
-    Parameters
-    ----------
-    alpha : ndarray of float, shape (..., n_states)
-        Positive.
-    rng : numpy.random.Generator
-        Advanced.
-
-    Returns
-    -------
-    ndarray of float, shape (..., n_states)
-        Nats; finite however small ``alpha`` is.
-
-    Notes
-    -----
-    With G ~ Gamma(a + 1) and U uniform, :math:`G U^{1/a}` ~ Gamma(a) (Marsaglia & Tsang 2000).  A small ``a`` makes
-    it underflow, and a distribution of nothing but zeros be 0/0; its logarithm does not.
-
-    Examples
-    --------
-    >>> draw = log_dirichlet(np.full((2, 3), 1e-5), np.random.default_rng(1))
-    >>> np.exp(draw).sum(axis=1).round(12).tolist(), bool(np.isfinite(draw).all())
-    ([1.0, 1.0], True)
-    """
-    log_gamma = np.log(rng.standard_gamma(alpha + 1.0))
-    log_gamma += np.log1p(-rng.random(alpha.shape)) / alpha
-    log_gamma -= log_gamma.max(axis=-1, keepdims=True)
-    log_gamma -= np.log(np.exp(log_gamma).sum(axis=-1, keepdims=True))
-    return log_gamma
+    if not made.is_probability:
+        raise ArgumentError(
+            f"the graphs were learned with score={made.name!r}, which implies no prior of parameters; learn with "
+            "'bdeu' or 'k2', or name one, as in prior=BDeu(1.0)"
+        )
+    made.check_states(table.names, table.n_states)
+    return made
 
 
 Family = tuple[int, tuple[int, ...]]  # a node and its parents, increasing
@@ -290,15 +224,100 @@ class CompletedTable:
         return np.argsort(self.table.row_index, kind="stable")
 
 
-def cell_index(codes: NDArray[np.integer] | list[NDArray[np.int64]], sizes: list[int]) -> NDArray[np.int64]:
-    """Place of each row's cell in a family's table, from the codes of its columns; the last varies fastest.
+class FamilyOverCompletions(FamilyParameters):
+    """The posterior of one family over draws of the missing cells: a posterior for each completion.
 
-    Examples
-    --------
-    >>> cell_index(np.array([[0, 1, 1], [2, 0, 1]]), [2, 3]).tolist()
-    [2, 3, 4]
+    Draws whose completions agree in the columns of the family share one.
+
+    Parameters
+    ----------
+    kind : FamilyKind
+    cells : list of tuple of ndarray
+        Of each draw that has the family, states of child and parents (n_cells, 1 + n_parents), and cases of each.
+    sizes : sequence of int
+        Numbers of states of the child and of its parents.
+    stream : callable
+        As for `LogisticFamily`; numbers beyond 2**32 are those of later completions.
     """
-    index = np.zeros(np.shape(codes[0]), dtype=np.int64)
-    for column, size in zip(codes, sizes, strict=True):
-        index = index * size + column
-    return index
+
+    def __init__(
+        self,
+        kind: FamilyKind,
+        cells: Sequence[tuple[NDArray[np.integer], NDArray[np.integer]]],
+        sizes: Sequence[int],
+        stream: Stream,
+    ) -> None:
+        number: dict[bytes, int] = {}
+        self._group = np.array([number.setdefault(_key(*own), len(number)) for own in cells])
+        first = np.unique(self._group, return_index=True)[1].tolist()
+        self._families = [
+            kind.parameters(cells[k][0], cells[k][1], sizes, _later(stream, g)) for g, k in enumerate(first)
+        ]
+        self._shape = math.prod(sizes[1:]), sizes[0]
+
+    @property
+    def is_one_model(self) -> bool:
+        """As `LogisticFamily.is_one_model`; not of other kinds."""
+        return self._logistic[0].is_one_model
+
+    @cached_property
+    def logistic_probabilities(self) -> Floats:
+        """Of the type, given the family and the completion of each draw, shape (n_users,)."""
+        found: Floats = np.array([family.logistic_probability for family in self._logistic])[self._group]
+        return found
+
+    @property
+    def logistic_probability(self) -> float:
+        """Of the type, averaged over the draws."""
+        return float(self.logistic_probabilities.mean())
+
+    @property
+    def excess(self) -> float:
+        """As `LogisticFamily.excess`, averaged over the draws."""
+        return float(np.mean([self._logistic[g].excess for g in self._group]))
+
+    def coefficients(self, n: int) -> Floats:
+        """Bias and coefficients, one draw for each completion in turn; nan where the type is a table."""
+        first = self._logistic[0]
+        found = np.empty((n, 1 + len(first.sizes)))
+        for family, places in self._in_rotation(n):
+            found[places] = family.coefficients(len(places))  # type: ignore[attr-defined]
+        return found
+
+    def log_tables(self, n: int) -> Floats:
+        """Log P(child | parents), one draw for each completion in turn: shape (n, n_configurations, n_states)."""
+        found = np.empty((n, *self._shape))
+        for family, places in self._in_rotation(n):
+            found[places] = family.log_tables(len(places))
+        return found
+
+    def log_mean_tables(self) -> Floats:
+        """Log of the posterior means given each completion, shape (n_users, n_configurations, n_states)."""
+        found: Floats = np.stack([family.log_means() for family in self._families])[self._group]
+        return found
+
+    def log_means(self) -> Floats:
+        """Log of the posterior means over completions, shape (n_configurations, n_states)."""
+        found: Floats = np.log(np.exp(self.log_mean_tables()).mean(axis=0))
+        return found
+
+    @property
+    def _logistic(self) -> list[LogisticFamily]:
+        return self._families  # type: ignore[return-value]  # asked only of kinds that have coefficients
+
+    def _in_rotation(self, n: int) -> list[tuple[FamilyParameters, NDArray[np.intp]]]:
+        """Each posterior with the places of the draws that come from it, out of ``n``."""
+        group = self._group[np.arange(n) % len(self._group)]
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(len(self._families) + 1))
+        places = [order[a:b] for a, b in pairwise(ends)]
+        return [(family, own) for family, own in zip(self._families, places, strict=True) if len(own)]
+
+
+def _key(codes: NDArray[np.integer], times: NDArray[np.integer]) -> bytes:
+    """The same for the same cells, which are in one order."""
+    return codes.tobytes() + times.tobytes()
+
+
+def _later(stream: Stream, group: int) -> Stream:
+    return lambda kind, number: stream(kind, number + (group << 32))

@@ -2,8 +2,8 @@ r"""`NetworkDraws`: draws from the posterior of networks, graph and parameters t
 
 Given a graph G and a complete table, the parameters of all families and configurations are independent Dirichlet with
 the cases added to the prior, so that a draw of a network is a draw of a graph and then of its tables.  Where cells are
-missing, each draw has a completed table of its own, and the same holds given that one.  Logistic families are in
-`doxa.structure.averaging.logistic_families`; here they are the tables that their coefficients stand for.
+missing, each draw has a completed table of its own, and the same holds given that one.  Families of another kind are
+the tables that their parameters stand for (`doxa.structure.families.kind.FamilyParameters`).
 
 Tables are drawn when they are first asked for, from a stream of their own for each family: the networks of a posterior
 are the same whatever is asked of them, and in whatever order.
@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,26 +25,15 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.models.bits import unpack_rows
-from doxa.structure.averaging.counts import (
-    CompletedTable,
-    Family,
-    ParameterPrior,
-    cell_prior,
-    check_prior,
-    log_dirichlet,
-    parameter_prior,
-)
-from doxa.structure.families.logistic import FamilyMixture, Logistic
-from doxa.structure.families.scores import K2, BDeu
+from doxa.structure.averaging.counts import CompletedTable, Family, FamilyOverCompletions, parameter_prior
+from doxa.structure.families.kind import IN_WORDS, FamilyKind, FamilyParameters
+from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-
-if TYPE_CHECKING:
-    from doxa.structure.averaging.logistic_families import IncompleteLogisticFamily, LogisticFamily
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 
 N_NETWORKS = 1000  # of all chains together
-_STREAM, _OTHER_STREAM = 20_011, 20_012  # keep the streams of tables, and of types and coefficients, apart from others
+_STREAM, _OTHER_STREAM = 20_011, 20_012  # keep streams apart: of Dirichlet tables, and of other parameters
 _MOST_LISTED = 15  # parents of a logistic family of which a table is made
 _MOST_NUMBERS = 2**26  # in the drawn tables of one family: 512 MB
 
@@ -81,7 +70,7 @@ class NetworkDraws:
     parents : list of list of tuple of int
         ``parents[network][node]``.
     completed : CompletedTable
-    prior : BDeu, K2, Logistic or FamilyMixture
+    prior : FamilyKind
     reference_ess : float
         Effective draws of the slowest quantity of the run over graphs.
     """
@@ -91,7 +80,7 @@ class NetworkDraws:
         graphs: NDArray[np.uint64],
         chosen: NDArray[np.intp],
         completed: CompletedTable,
-        prior: ParameterPrior,
+        prior: FamilyKind,
         entropy: tuple[int, ...],
         reference_ess: float,
     ) -> None:
@@ -109,7 +98,7 @@ class NetworkDraws:
         self.reference_ess = reference_ess
         self._drawn: dict[Family, Floats] = {}
         self._means: dict[Family, Floats] = {}
-        self._logistic: dict[Family, LogisticFamily | IncompleteLogisticFamily] = {}
+        self._parameters: dict[Family, FamilyParameters] = {}
 
     def __len__(self) -> int:
         """Number of networks."""
@@ -154,50 +143,43 @@ class NetworkDraws:
         """Log P(child | parents), drawn: shape (n_users, n_states of parents..., n_states), read-only."""
         if family not in self._drawn:
             self._check_size(family)
-            n = len(self.users[family])
-            if self.is_of_tables:
-                weights = self.posterior_counts(family)
-                tables = log_dirichlet(np.broadcast_to(weights, (n, *weights.shape[1:])), self._stream(family, 0, 0))
-            else:
-                tables = self.logistic_family(family).log_tables(n)
+            tables = self.parameters_of(family).log_tables(len(self.users[family]))
             self._drawn[family] = self._shaped(family, tables)
         return self._drawn[family]
 
     def mean_tables(self, family: Family) -> Floats:
         """Log of the posterior mean of P(child | parents), shape (1 or n_users, as above), read-only."""
         if family not in self._means:
-            if self.is_of_tables:
-                weights = self.posterior_counts(family)
-                means = np.log(weights) - np.log(weights.sum(axis=-1, keepdims=True))
-            else:
+            if not self.is_of_tables:
                 self._check_size(family)
-                means = self.logistic_family(family).log_mean_tables()
-            self._means[family] = self._shaped(family, means)
+            self._means[family] = self._shaped(family, self.parameters_of(family).log_mean_tables())
         return self._means[family]
 
     @property
     def is_of_tables(self) -> bool:
         """Whether all families are tables, each configuration of parents with a Dirichlet distribution of its own."""
-        return isinstance(self.prior, (BDeu, K2))
+        return self.prior.is_dirichlet
 
-    def logistic_family(self, family: Family) -> LogisticFamily | IncompleteLogisticFamily:
-        """The posterior of a family under a prior that knows logistic regressions."""
-        if family not in self._logistic:
-            from doxa.structure.averaging.logistic_families import IncompleteLogisticFamily, LogisticFamily
-
-            assert isinstance(self.prior, (Logistic, FamilyMixture))
-            sizes = [self.n_states[j] for j in (family[0], *family[1])]
+    def parameters_of(self, family: Family) -> Any:
+        """The posterior of a family's parameters, over the completions of the table where cells are missing."""
+        if family not in self._parameters:
             stream = partial(self._stream, family)
-            if self.completed.has_missing_cells(family):
+            sizes = [self.n_states[j] for j in (family[0], *family[1])]
+            made: FamilyParameters
+            if self.is_of_tables:
+                made = DirichletFamily(self.prior, self.counts(family), stream)
+            elif self.completed.has_missing_cells(family):
                 drawn = self.completed.occurring_in(family, self.draws[self.users[family]])
-                self._logistic[family] = IncompleteLogisticFamily(self.prior, drawn, sizes, stream)
+                made = FamilyOverCompletions(self.prior, drawn, sizes, stream)
             else:
-                self._logistic[family] = LogisticFamily(self.prior, *self.completed.occurring(family), sizes, stream)
-        return self._logistic[family]
+                made = self.prior.parameters(*self.completed.occurring(family), sizes, stream)
+            self._parameters[family] = made
+        return self._parameters[family]
 
     def drawn_coefficients(self, family: Family) -> Floats:
         """Bias and coefficients of the same draws, nan where they are tables: shape (n_users, 1 + n_parents)."""
-        return self.logistic_family(family).coefficients(len(self.users[family]))
+        found: Floats = self.parameters_of(family).coefficients(len(self.users[family]))
+        return found
 
     def counts(self, family: Family) -> Floats:
         """Cases of every cell in the table of every network that has the family, shape as `posterior_counts`."""
@@ -205,9 +187,8 @@ class NetworkDraws:
 
     def posterior_counts(self, family: Family) -> Floats:
         """Cases and prior weight of every cell of a table, shape (1 or n_users, n_configurations, n_states)."""
-        assert isinstance(self.prior, (BDeu, K2)), "families that may be logistic have no such counts"
-        counts = self.counts(family)
-        return counts + cell_prior(self.prior, *counts.shape[1:])
+        weights: Floats = self.parameters_of(family).weights
+        return weights
 
     def log_table(self, t: int, node: int, mean: bool) -> Floats:
         """Log P(node | parents) of one network: drawn, or the posterior mean given its graph."""
@@ -241,29 +222,28 @@ class NetworkDraws:
         made.completed = CompletedTable(table, self.completed.cells)
         made.states = table.states
         made.n_states = tuple(map(len, table.states))
-        made._drawn, made._means, made._logistic = {}, {}, {}
-        if isinstance(self.prior, Logistic) and max(made.n_states) > 2:
-            many = [name for name, states in zip(made.names, made.states, strict=True) if len(states) > 2]
+        made._drawn, made._means, made._parameters = {}, {}, {}
+        most = self.prior.most_states
+        if most is not None and max(made.n_states) > most:
+            many = [name for name, states in zip(made.names, made.states, strict=True) if len(states) > most]
             raise ArgumentError(
-                f"rows has a state that the table does not have in {_listed(tuple(many))}, and logistic families have "
-                "two states; leave the cell missing, or give a prior of tables, as in prior=BDeu(1.0)"
+                f"rows has a state that the table does not have in {_listed(tuple(many))}, and {self.prior.name} "
+                f"families have {IN_WORDS.get(most, most)} states; leave the cell missing, or give a prior of tables, "
+                "as in prior=BDeu(1.0)"
             )
         return made
 
     def _stream(self, family: Family, kind: int, number: int) -> np.random.Generator:
-        """A generator of its own for a family: 0 for tables; others for types and coefficients, in rounds."""
+        """A generator of its own for a family: 0 for Dirichlet tables; others as the kind asks."""
         key = (_OTHER_STREAM, kind, number) if kind else (_STREAM,)
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(*key, family[0], *family[1])))
 
     def _check_size(self, family: Family) -> None:
-        if (
-            not self.is_of_tables
-            and (own := self.logistic_family(family)).is_binary
-            and len(own.varying) > _MOST_LISTED
-        ):
+        varying = [j for j in family[1] if self.n_states[j] > 1]
+        if not self.is_of_tables and len(varying) > _MOST_LISTED and max(self.n_states[j] for j in varying) == 2:
             raise ArgumentError(
                 f"{self.names[family[0]]!r} has {len(family[1])} parents in some network; answers list the states of "
-                f"the parents of a logistic family, at most {_MOST_LISTED} of them: learn with max_parents="
+                f"the parents of a {self.prior.name} family, at most {_MOST_LISTED} of them: learn with max_parents="
                 f"{_MOST_LISTED} or fewer; its coefficients are in posterior.coefficients"
             )
         size = len(self.users[family]) * math.prod(self.n_states[j] for j in (*family[1], family[0]))
@@ -285,7 +265,7 @@ def draw_networks(
     table: Table,
     n: int | None = N_NETWORKS,
     *,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     seed: int | None = None,
 ) -> NetworkDraws:
     """Draw networks from the posterior, from graphs at even distances along the chains.
@@ -298,8 +278,8 @@ def draw_networks(
     n : int, optional
         About how many, over all chains; one for each draw of a graph when None or larger than that.  At least 4 of
         each chain.
-    prior : BDeu, K2, Logistic or FamilyMixture, optional
-        Of the parameters; that of the score when left out.
+    prior : FamilyKind, optional
+        Of the parameters, such as `BDeu`, `K2` or `Logistic`; that of the score when left out.
     seed : int, optional
         Of the parameters; that of the run over graphs when left out, so that networks are the same at every call.
 
@@ -329,8 +309,7 @@ def draw_networks(
     completed = CompletedTable(table, None if cells is None else cells.reshape(n_chains * n_draws, -1))
     own = posterior.trace.entropy if seed is None else check_whole("seed", seed, 0)
     entropy = (0,) if own is None else own if isinstance(own, tuple) else (own,)
-    made = parameter_prior(posterior.options.score, prior)
-    check_prior(made, table)
+    made = parameter_prior(posterior.options.score, prior, table)
     is_exact = isinstance(posterior, ExactStructurePosterior)  # then draws are independent, even if none differs
     worth = float(n_chains * n_draws) if is_exact else posterior.reference_ess
     return NetworkDraws(graphs, chosen, completed, made, entropy, worth)
@@ -342,7 +321,7 @@ def networks(
     n: int = 100,
     *,
     mean: bool = False,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     seed: int | None = None,
 ) -> Iterable[CategoricalNetwork]:
     """Networks drawn from the posterior, graph and parameters together.

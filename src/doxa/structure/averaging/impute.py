@@ -22,14 +22,15 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.counts import Family, ParameterPrior, cell_index, cell_prior
+from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.families.scores import K2, BDeu
+from doxa.structure.families.kind import FamilyKind
+from doxa.structure.families.tables import cell_index
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cell_chances", "completed_tables", "impute", "impute_of"]
+__all__ = ["cell_state_probabilities", "completed_tables", "impute", "impute_of"]
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ _AT_ONCE = 2**22  # probabilities held at once: 32 MB
 
 
 def impute(
-    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
+    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
 ) -> pd.DataFrame:
     """Probability of every state of every missing cell, given all that was observed.
 
@@ -76,8 +77,8 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
         step = max(1, _AT_ONCE // (len(draws) * r))
         for first in range(0, len(rows), step):
             chosen = rows[first : first + step]
-            chances = cell_chances(draws, j, chosen)
-            means = mean_over_draws(chances.reshape(*draws.shape, -1), draws.reference_ess)
+            probabilities = cell_state_probabilities(draws, j, chosen)
+            means = mean_over_draws(probabilities.reshape(*draws.shape, -1), draws.reference_ess)
             parts.append(
                 pd.DataFrame(
                     {
@@ -97,7 +98,7 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
     return found[columns]
 
 
-def cell_chances(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
+def cell_state_probabilities(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
     """p(cell = state | graph, all other cells) of a column in some rows, in every draw.
 
     Parameters
@@ -117,9 +118,9 @@ def cell_chances(draws: NetworkDraws, j: int, rows: NDArray[np.intp]) -> Floats:
         if j == family[0] or j in family[1]:
             log_p[members] += _log_terms(draws, family, members, j, rows)
     log_p -= log_p.max(axis=-1, keepdims=True)
-    chances: Floats = np.exp(log_p)
-    chances /= chances.sum(axis=-1, keepdims=True)
-    return chances
+    probabilities: Floats = np.exp(log_p)
+    probabilities /= probabilities.sum(axis=-1, keepdims=True)
+    return probabilities
 
 
 def _log_terms(
@@ -135,11 +136,11 @@ def _log_terms(
     codes[at] = np.zeros_like(now)
     stride = int(np.prod(sizes[at + 1 :]))
     cells = cell_index(codes, sizes)[..., None] + stride * np.arange(sizes[at])
-    if not isinstance(draws.prior, (BDeu, K2)):
+    if not draws.is_of_tables:
         tables = draws.drawn_tables(family).reshape(len(own), -1)
         return np.asarray(np.take_along_axis(tables, cells.reshape(len(own), -1), axis=1).reshape(cells.shape))
     counts = draws.counts(family)
-    prior = cell_prior(draws.prior, *counts.shape[1:])
+    prior = draws.prior.cell_prior(*counts.shape[1:])
     is_own = now[..., None] == np.arange(sizes[at])  # where the row itself was counted
     which = np.arange(len(own))[:, None, None]
     found = np.log(counts.reshape(len(counts), -1)[which, cells] - is_own + prior)

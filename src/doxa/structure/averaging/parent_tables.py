@@ -12,9 +12,9 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import column_of
+from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def parent_tables(
     most: int = 5,
     *,
     prob: float = 0.95,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
 ) -> pd.DataFrame:
     """The probable parent sets of a node, each with its table: posterior means and credible intervals of the entries.
 
@@ -56,7 +56,7 @@ def parent_tables(
         Parent sets.
     prob : float, default=0.95
         Of the credible intervals.
-    prior : BDeu, K2, Logistic or FamilyMixture, optional
+    prior : FamilyKind, optional
         Of the parameters; that of the score when left out.
 
     Returns
@@ -155,7 +155,7 @@ def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, pr
     tail = (1 - check_prob(prob)) / 2
     cases = draws.counts(family).sum(axis=-1).mean(axis=0)
     if not draws.is_of_tables:
-        mixed = draws.logistic_family(family)
+        mixed = draws.parameters_of(family)
         lower, upper = np.quantile(np.exp(mixed.log_tables(_DRAWS)), [tail, 1 - tail], axis=0)
         return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases)
     weights = draws.posterior_counts(family)

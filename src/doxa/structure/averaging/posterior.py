@@ -10,9 +10,9 @@ from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.averaging.questions import read_question
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 
@@ -45,7 +45,10 @@ class Posterior(StructurePosterior):
     True
     """
 
-    _table: Table | None = None
+    def __init__(self, *parts: Any, table: Table | None = None, **named_parts: Any) -> None:
+        """Take what a posterior over graphs is made of, and its table; None to read that when it is asked for."""
+        super().__init__(*parts, **named_parts)
+        self._table = None if table is None else check_table(self, table)
 
     @property
     def table(self) -> Table:
@@ -121,7 +124,7 @@ class Posterior(StructurePosterior):
         do: Mapping[str, str | int] | None = None,
         *,
         networks: int | None = N_NETWORKS,
-        prior: ParameterPrior | None = None,
+        prior: FamilyKind | None = None,
     ) -> AveragedProbability | QueryAnswer:
         """How probable something is among cases where something else was seen, or was set by intervention.
 
@@ -138,7 +141,7 @@ class Posterior(StructurePosterior):
             What was set by intervention: edges into these columns are cut.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
-        prior : BDeu, K2, Logistic or FamilyMixture, optional
+        prior : FamilyKind, optional
             Of the parameters; that of the score when left out.
 
         Returns
@@ -170,7 +173,7 @@ class Posterior(StructurePosterior):
         do: Mapping[str, str | int] | None = None,
         *,
         networks: int | None = N_NETWORKS,
-        prior: ParameterPrior | None = None,
+        prior: FamilyKind | None = None,
     ) -> Estimate | QueryAnswer:
         """The probability of the target in one new case of which something was seen, p(target | given, data).
 
@@ -182,7 +185,7 @@ class Posterior(StructurePosterior):
         question = read_question(self.table.names, self.table.states, target, given, do)
         return predictive_of(self.network_draws(networks, prior), question)
 
-    def impute(self, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> pd.DataFrame:
+    def impute(self, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None) -> pd.DataFrame:
         """Probability of every state of every missing cell, given all that was observed.
 
         Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``; see
@@ -205,7 +208,7 @@ class Posterior(StructurePosterior):
         *,
         unseen: str = "error",
         networks: int | None = N_NETWORKS,
-        prior: ParameterPrior | None = None,
+        prior: FamilyKind | None = None,
     ) -> pd.DataFrame:
         """Predictive probabilities of one column, or of all missing cells, of every row.
 
@@ -221,7 +224,7 @@ class Posterior(StructurePosterior):
             What to do with a state that the table does not have: refuse it, or give it the prior's share.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
-        prior : BDeu, K2, Logistic or FamilyMixture, optional
+        prior : FamilyKind, optional
             Of the parameters; that of the score when left out.
         """
         from doxa.structure.averaging.predict import predict_of
@@ -234,7 +237,7 @@ class Posterior(StructurePosterior):
         *,
         unseen: str = "error",
         networks: int | None = N_NETWORKS,
-        prior: ParameterPrior | None = None,
+        prior: FamilyKind | None = None,
     ) -> LogScore:
         """Log predictive probability of new rows, nats; see `doxa.structure.averaging.predict.log_score`."""
         from doxa.structure.averaging.predict import log_score_of
@@ -242,7 +245,7 @@ class Posterior(StructurePosterior):
         return log_score_of(self.network_draws(networks, prior), rows, unseen)
 
     def networks(
-        self, n: int = 100, *, mean: bool = False, prior: ParameterPrior | None = None
+        self, n: int = 100, *, mean: bool = False, prior: FamilyKind | None = None
     ) -> Iterable[CategoricalNetwork]:
         """Networks drawn from the posterior, graph and parameters together; see
         `doxa.structure.averaging.draws.networks`.
@@ -254,7 +257,7 @@ class Posterior(StructurePosterior):
         return networks(self, self.table, n, mean=mean, prior=prior)
 
     def parent_tables(
-        self, node: str, most: int = 5, *, prob: float = 0.95, prior: ParameterPrior | None = None
+        self, node: str, most: int = 5, *, prob: float = 0.95, prior: FamilyKind | None = None
     ) -> pd.DataFrame:
         """The probable parent sets of a node, each with its table; see `doxa.structure.averaging.parent_tables`."""
         from doxa.structure.averaging.parent_tables import parent_tables
@@ -262,7 +265,7 @@ class Posterior(StructurePosterior):
         return parent_tables(self, self.table, node, most, prob=prob, prior=prior)
 
     def coefficients(
-        self, node: str, *, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None
+        self, node: str, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
     ) -> Coefficients:
         """Bias and coefficients of a node's logistic regression on its parents, averaged over graphs.
 
@@ -274,7 +277,7 @@ class Posterior(StructurePosterior):
             A column of two states.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
-        prior : Logistic or FamilyMixture, optional
+        prior : FamilyKind, optional
             Of the parameters; that of the score when left out.
 
         Returns
@@ -286,7 +289,7 @@ class Posterior(StructurePosterior):
 
         return coefficients_of(self.network_draws(networks, prior), node)
 
-    def predictive_checks(self, *, replicas: int | None = 400, prior: ParameterPrior | None = None) -> pd.DataFrame:
+    def predictive_checks(self, *, replicas: int | None = 400, prior: FamilyKind | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.
 
         See `doxa.structure.averaging.checks.predictive_checks`.
@@ -295,7 +298,7 @@ class Posterior(StructurePosterior):
 
         return predictive_checks(self, self.table, replicas=replicas, prior=prior)
 
-    def network_draws(self, networks: int | None = N_NETWORKS, prior: ParameterPrior | None = None) -> NetworkDraws:
+    def network_draws(self, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None) -> NetworkDraws:
         """The networks that answers average over; the usual number of them, with the score's own prior, is kept."""
         if networks == N_NETWORKS and prior is None:
             return self._usual_draws
@@ -328,10 +331,7 @@ class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
     """A posterior over graphs together with its table; None to read that when it is asked for."""
     kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
-    made: Posterior = object.__new__(kind)
-    made.__dict__.update(posterior.__dict__)
-    made._table = None if table is None else check_table(posterior, table)
-    return made
+    return kind(**posterior.parts, table=table)
 
 
 def check_table(posterior: StructurePosterior, table: Table) -> Table:

@@ -27,10 +27,10 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import column_of, near
 from doxa.structure.averaging.rows import RowProbabilities
+from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def predict(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
 ) -> pd.DataFrame:
     """Predictive probabilities of one column, or of all missing cells, of every row.
@@ -200,16 +200,16 @@ def predict_of(
     if asked is not None:
         new.codes[:, asked] = -1
     found: dict[int, list[tuple[str, str, float, float]]] = {}
-    for i, missing_cells, own, log_weight, chances in _rows_in_networks(draws, new, exact_budget):
+    for i, missing_cells, own, log_weight, probabilities in _rows_in_networks(draws, new, exact_budget):
         found[i] = []
         if not missing_cells:
             continue
         starts = np.cumsum([own.n_states[j] for j in missing_cells])
         if asked is not None:
             k = missing_cells.index(asked)
-            chances = chances[:, starts[k] - own.n_states[asked] : starts[k]]
+            probabilities = probabilities[:, starts[k] - own.n_states[asked] : starts[k]]
             missing_cells = [asked]
-        means = weighted_mean(chances, log_weight, own.shape, own.reference_ess).means
+        means = weighted_mean(probabilities, log_weight, own.shape, own.reference_ess).means
         labels = [(draws.names[j], state) for j in missing_cells for state in draws.states[j]]
         errors = means.errors
         found[i] = [(*label, float(means.value[k]), float(errors[k])) for k, label in enumerate(labels)]
@@ -224,7 +224,7 @@ def log_score(
     *,
     unseen: str = "error",
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
 ) -> LogScore:
     """Log predictive probability of new rows: log p(row | D), missing cells summed out.
@@ -296,7 +296,7 @@ def _rows_in_networks(
         groups.setdefault(tuple(np.flatnonzero(is_new[i]).tolist()), []).append(i)
     for columns, members in groups.items():
         own = draws.with_table(extended(draws.completed.table, columns)) if columns else draws
-        chances = RowProbabilities(own, budget)
+        probabilities = RowProbabilities(own, budget)
         for i in members:
             missing_cells = np.flatnonzero(new.codes[i] < 0).tolist()
-            yield i, missing_cells, own, *chances.of(new.codes[i], missing_cells)
+            yield i, missing_cells, own, *probabilities.of(new.codes[i], missing_cells)

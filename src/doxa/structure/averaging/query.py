@@ -38,9 +38,9 @@ from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer, mean_over_draws, weighted_mean
 from doxa.structure.averaging.conditional import conditional_draws, read_budget, weighted_conditionals
-from doxa.structure.averaging.counts import ParameterPrior
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import Question, read_question
+from doxa.structure.families.kind import FamilyKind
 
 __all__ = ["predictive", "predictive_of", "query", "query_of"]
 
@@ -53,7 +53,7 @@ def query(
     do: Mapping[str, str | int] | None = None,
     *,
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
     seed: int | None = None,
 ) -> AveragedProbability | QueryAnswer:
@@ -123,7 +123,7 @@ def predictive(
     do: Mapping[str, str | int] | None = None,
     *,
     networks: int | None = N_NETWORKS,
-    prior: ParameterPrior | None = None,
+    prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
 ) -> Estimate | QueryAnswer:
     """Probability of the target in one new case, p(target | given, do(do), D).

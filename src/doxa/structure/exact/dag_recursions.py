@@ -85,7 +85,7 @@ def backward(alpha: SubsetSums, inside: SetSums, outside: SetSums, threads: Thre
 
     def pull(high: int) -> None:
         scratch = _pull_scratch(low), _pull_scratch(n - low)
-        _pull_block(high, low, alpha, inside, outside, top, derivative, POWERS, scratch)
+        _pull_block(high, low, alpha, (inside, outside, top), derivative, POWERS, scratch)
 
     for wave in reversed(waves):
         threads.run(pull, wave)
@@ -268,10 +268,9 @@ def _differentiate(
 
 
 @hot
-def _pull_block(
-    high: int, n_low: int, alpha: Any, inside: Any, outside: Any, top: Any, derivative: Any, powers: Any, scratch: Any
-) -> None:
+def _pull_block(high: int, n_low: int, alpha: Any, sets: Any, derivative: Any, powers: Any, scratch: Any) -> None:
     """F(R) and all D_i(R) for the sets R whose high bits are ``high``, from those of larger sets."""
+    inside, outside, top = sets
     (low_products, sums, folded), (high_products, high_sums, high_folded) = scratch
     c_h, c_l = folded
     v_h, v_l, v_error = high_sums

@@ -129,10 +129,8 @@ def draw_dags(tables: DrawTables, n_draws: int, rng: np.random.Generator) -> NDA
         for last, groups in sorted(states.items()):
             rows = np.concatenate(groups)
             layers = _draw_layers(done, last, nodes, weights, len(rows), tables, rng)
-            uniforms = rng.random((len(rows), n))
-            if done and not _draw_parents(
-                done, last, layers, rows, uniforms, tables[:4], tables.alpha, POWERS, parents
-            ):  # fmt: skip
+            drawn = (layers, rows, rng.random((len(rows), n)))
+            if done and not _draw_parents(done, last, drawn, tables[:4], tables.alpha, POWERS, parents):
                 raise PrecisionError("a drawn layer has a node without possible parents; please report this")
             for layer in np.unique(layers):
                 state = waiting.setdefault(done | int(layer), {})
@@ -210,10 +208,9 @@ def _sum_layers(done: int, alpha: Any, outside: Any, powers: Any, products: Any,
 
 
 @hot
-def _draw_parents(
-    done: int, last: int, layers: Any, rows: Any, uniforms: Any, families: Any, alpha: Any, powers: Any, parents: Any
-) -> bool:
+def _draw_parents(done: int, last: int, drawn: Any, families: Any, alpha: Any, powers: Any, parents: Any) -> bool:
     """Parents in ``done``, one of them in ``last``, for the nodes of each drawn layer; False if some node has none."""
+    layers, rows, uniforms = drawn
     starts, masks, mantissa, exponent = families
     for d in range(layers.size):
         for node in range(starts.size - 1):

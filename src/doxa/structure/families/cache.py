@@ -27,8 +27,8 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
-from doxa.structure.families.logistic.score import FamilyMixture, Logistic
-from doxa.structure.families.scores import BDeu, Score, family_log_marginal
+from doxa.structure.families.kind import FamilyKind, raise_caught
+from doxa.structure.families.scores import BDeu, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
@@ -114,8 +114,8 @@ class FamilyScores:
     ----------
     table : Table
         Without missing cells, at least two columns.
-    score : Score, default=BDeu(1.0)
-        `BDeu`, `K2` or `BIC`.
+    score : FamilyKind, default=BDeu(1.0)
+        Such as `BDeu`, `K2` or `BIC`.
     prior : StructurePrior, optional
         Uniform over graphs when left out.
     max_bytes : int, default=512 MiB
@@ -135,7 +135,7 @@ class FamilyScores:
     """
 
     table: Table
-    score: Score = field(default_factory=BDeu)
+    score: FamilyKind = field(default_factory=BDeu)
     prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     max_bytes: int = 512 * 2**20
     data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
@@ -150,8 +150,7 @@ class FamilyScores:
         if self.prior is None:
             self.prior = uniform_prior(len(self.table.names))
         self.data = self._rows()
-        if isinstance(self.score, (Logistic, FamilyMixture)):
-            self.score.check_states(self.names, self.data[2])
+        self.score.check_states(self.names, self.data[2])
 
     def _rows(self) -> tuple[NDArray[Any], ...]:
         """Columns of codes, counts and numbers of states, as compiled loops take them."""
@@ -194,6 +193,7 @@ class FamilyScores:
         finally:
             with self._lock:
                 self._pool.append((cache, scratch))
+        raise_caught(cache.held)
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums of sets of up to so many columns, for score tables."""
@@ -202,16 +202,8 @@ class FamilyScores:
     def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
-        cache.held = self.box()
-        return cache, counting_scratch(len(self.table.codes), cache.held and cache.held.addresses)
-
-    def box(self) -> Any:
-        """A scorer of logistic families for one chain; None for other scores."""
-        if not isinstance(self.score, (Logistic, FamilyMixture)):
-            return None
-        from doxa.structure.families.logistic.box import Box  # compiled on import
-
-        return Box(self.score, self.data)
+        cache.held = self.score.scorer(self.data)
+        return cache, counting_scratch(len(self.data[1]), None if cache.held is None else cache.held.addresses)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for these limits: made once a process, by the first chain that asks."""

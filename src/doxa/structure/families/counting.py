@@ -22,6 +22,8 @@ from doxa.structure.families.logistic.call import no_box
 __all__ = [
     "BDEU_RULE",
     "BIC_RULE",
+    "CALLED_RULE",
+    "CALLED_WITH_TABLE_RULE",
     "CONSTANT_RULE",
     "CountingScratch",
     "Rule",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
+CALLED_RULE, CALLED_WITH_TABLE_RULE = 3, 4  # by a scorer, which in the second case is told the score as a BDeu table
 
 
 class Rule(NamedTuple):
@@ -96,8 +99,8 @@ def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDA
 def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> CountingScratch:
     """Work arrays of `group_family` for a table of ``n_rows`` distinct rows, one set a chain.
 
-    ``box`` is what logistic families need: ``addresses`` of a `doxa.structure.families.logistic.box.Box`, which must be
-    kept.
+    ``box`` is what kinds need that are not counted: ``addresses`` of a `doxa.structure.families.kind.Scorer`, which
+    must be kept.
     """
     dense = max(4096, 2 * n_rows)
     slots = 1 << max(4, int(2 * n_rows - 1).bit_length())

@@ -21,6 +21,7 @@ from doxa._jit import hot
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE, counting_scratch
+from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
@@ -92,7 +93,7 @@ class FamilyWeights:
 
     def count_level(self, size: int, pools: Sequence[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
         """Count what the sets of ``size`` free parents from each node's pool need."""
-        if self.scores.score.is_logistic:
+        if not self.scores.score.is_counted:
             return  # nothing is shared: families are scored when they are weighed
         wanted = [(node, pool) for node, pool in pools if size <= node.n_listed]
         totals: dict[int, int] = {}
@@ -117,7 +118,7 @@ class FamilyWeights:
 
     def count(self, families: Iterable[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
         """Count what these sets of free parents need, where it has not been counted."""
-        if self.scores.score.is_logistic:
+        if not self.scores.score.is_counted:
             return
         numbers: dict[int, list[NDArray[np.int64]]] = {}
         for node, free in families:
@@ -134,7 +135,7 @@ class FamilyWeights:
             return np.empty(0)
         n_states, rule = self.scores.data[2], self.scores.rule
         n_parents = len(node.required) + free.shape[1]
-        if n_parents + 1 > self.most_columns or self.scores.score.is_logistic:
+        if n_parents + 1 > self.most_columns or not self.scores.score.is_counted:
             return self._weigh_one_by_one(node, free)
         of_child = 1 + int(self.counts.radix_of[node.child]) if rule.kind == CONSTANT_RULE else 0
         cells = self.counts.sums(n_parents + 1, self.counts.numbers(free, np.append(node.required, node.child)), 0)
@@ -159,10 +160,11 @@ class FamilyWeights:
     def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """For nodes with many required parents."""
         weight = np.empty(len(free))
-        box = self.scores.box()  # to be kept while it is in use
-        scratch = counting_scratch(len(self.scores.data[1]), box and box.addresses)
+        scorer = self.scores.score.scorer(self.scores.data)  # to be kept while it is in use
+        scratch = counting_scratch(len(self.scores.data[1]), None if scorer is None else scorer.addresses)
         scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
         score_families(node.child, self.words(node, free), scoring, weight)
+        raise_caught(scorer)
         return weight
 
 

@@ -36,7 +36,6 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
-from doxa.structure.families.logistic.score import FamilyMixture, Logistic, family_cost
 from doxa.structure.families.pruned_sets import PrunedSets, add_sets, heaviest, list_sets, more_sets
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
@@ -44,11 +43,11 @@ from doxa.structure.limits import Limits
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
-_LOGISTIC_WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
+_WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
 _MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
-_LOGISTIC_SHARE = 4  # likewise, of work: sets that are extended are as good as any
+_SHARE = 4  # likewise, of work: sets that are extended are as good as any
 _USUAL_SIZE = 3  # parents, where not more can be computed
 _MOST_FAMILIES = 12_000_000  # of all sizes together: 20 columns and any parents, some four seconds on one core
 _MOST_VISITS = 1_200_000_000  # counted sets times distinct rows: as long
@@ -100,15 +99,15 @@ def build_score_table(
     max_size : int, optional
         All sets up to so many parents are computed.  A node with more required parents starts from these.  When left
         out, as many as some seconds allow, and at least 3: all families of 20 columns and 1000 rows, up to 4 parents of
-        37 columns.  Logistic families have 3.
+        37 columns.  Kinds that are not counted have 3.
     max_families : int, optional
         Where there are more families than this, sets with more parents than ``info.complete_size`` are made from
         candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is then
         shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some ten
         seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
-        Logistic families are scored one by one, each at the cost of its cells and rows: by default their bound is one
-        of work (`doxa.structure.families.logistic.score`), again some ten seconds; 38 nodes and 1000 rows are then
-        complete up to three parents, and all of it is used for candidates.
+        Kinds that are not counted are scored one by one, each at its `FamilyKind.cost`: by default their bound is one
+        of work, again some ten seconds; 38 nodes of logistic families and 1000 rows are then complete up to three
+        parents, and all of it is used for candidates.
     keep_within : float, default=16.0
         A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.
     extend_within : float, default=10.0
@@ -146,7 +145,7 @@ def build_score_table(
 
 def _usual_size(scores: FamilyScores, limits: Limits) -> int:
     """The largest number of parents up to which all families are computed in some seconds."""
-    if scores.score.is_logistic:
+    if not scores.score.is_counted:
         return _USUAL_SIZE
     n, n_rows = scores.n_nodes, len(scores.data[1])
     nodes = list_nodes(limits, n)
@@ -175,12 +174,12 @@ class _Budget(NamedTuple):
 def _budget(scores: FamilyScores, max_families: int | None) -> _Budget:
     n_rows = len(scores.data[1])
     score = scores.score
-    if not isinstance(score, (Logistic, FamilyMixture)):
+    if score.is_counted:
         most = _ROW_VISITS // max(2000, n_rows) if max_families is None else max_families
         return _Budget(most, lambda _: 1.0, _FAMILIES_A_SET)
     if max_families is not None:
         return _Budget(max_families, lambda _: 1.0, 1)
-    return _Budget(_LOGISTIC_WORK, lambda n_parents: family_cost(score, n_parents, n_rows), 1)
+    return _Budget(_WORK, lambda n_parents: score.cost(n_parents, n_rows), 1)
 
 
 def _nats(name: str, value: float) -> float:
@@ -284,7 +283,7 @@ class _Builder:
 
     def _extend(self, lists: list[PrunedSets]) -> None:
         """Add sets with more parents to the lists whose largest sets are among their best."""
-        share = _EXTENDED_SHARE if self.budget.shared > 1 else _LOGISTIC_SHARE
+        share = _EXTENDED_SHARE if self.budget.shared > 1 else _SHARE
         left = float(self.budget.most // share)
         active = list(range(len(lists)))
         while active:

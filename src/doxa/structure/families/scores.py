@@ -20,15 +20,45 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot
 from doxa.errors import ArgumentError
-from doxa.structure.families.counting import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, group_family
+from doxa.models.bits import pack_rows
+from doxa.structure.families.counting import (
+    BDEU_RULE,
+    BIC_RULE,
+    CALLED_RULE,
+    CALLED_WITH_TABLE_RULE,
+    CONSTANT_RULE,
+    Rule,
+    counting_scratch,
+    group_family,
+)
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.logistic.call import call_scorer
-from doxa.structure.families.logistic.score import LOGISTIC_RULE, MIXTURE_RULE, FamilyMixture, Logistic
 
-__all__ = ["BIC", "K2", "SCORES", "BDeu", "Score", "family_log_marginal", "log_bdeu", "log_ratio"]
+__all__ = ["BIC", "K2", "SCORES", "BDeu", "CountedKind", "family_log_marginal", "log_bdeu", "log_ratio"]
+
+
+class CountedKind(FamilyKind):
+    """A kind of family that compiled loops know: a table, scored from its counts."""
+
+    is_counted: ClassVar[bool] = True
+
+    def log_marginal_likelihood(self, codes: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: Any) -> float:
+        """As `FamilyKind.log_marginal_likelihood`."""
+        data = (np.array(codes.T, dtype=np.int16, order="C"), np.array(cases), np.array(sizes, dtype=np.int64))
+        parents = pack_rows(np.arange(len(data[2])) > 0)
+        return float(family_log_marginal(0, parents, data, self.rule(int(cases.sum())), counting_scratch(len(codes))))
+
+    def scorer(self, data: tuple[NDArray[Any], ...]) -> None:  # noqa: ARG002
+        """None: nothing is called."""
+        return
+
+    def cost(self, n_parents: int, n_rows: int) -> float:  # noqa: ARG002
+        """One family is as dear as another: lists are bounded by their number."""
+        return 1.0
 
 
 @dataclass(frozen=True)
-class BDeu:
+class BDeu(CountedKind):
     r"""Dirichlet prior spread evenly over the cells of every family (Buntine 1991); the default.
 
     Parameters
@@ -45,7 +75,7 @@ class BDeu:
     equivalent_sample_size: float = 1.0
 
     name: ClassVar[str] = "bdeu"
-    is_logistic: ClassVar[bool] = False
+    is_dirichlet: ClassVar[bool] = True
     is_score_equivalent: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -56,6 +86,10 @@ class BDeu:
         """The score as compiled loops take it."""
         return Rule(BDEU_RULE, math.log(self.equivalent_sample_size), math.log(max(1, n_cases)))
 
+    def cell_prior(self, n_configurations: int, n_states: int) -> float:
+        """The sample size in equal parts."""
+        return self.equivalent_sample_size / (n_configurations * n_states)
+
     @property
     def text(self) -> str:
         """In words."""
@@ -63,7 +97,7 @@ class BDeu:
 
 
 @dataclass(frozen=True)
-class K2:
+class K2(CountedKind):
     """Dirichlet prior with the same count in every cell (Cooper & Herskovits 1992 have 1).
 
     Markov equivalent graphs get different scores.
@@ -82,8 +116,7 @@ class K2:
     prior_count: float = 1.0
 
     name: ClassVar[str] = "k2"
-    is_logistic: ClassVar[bool] = False
-    is_score_equivalent: ClassVar[bool] = False
+    is_dirichlet: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior_count", _check_weight("prior_count", self.prior_count))
@@ -92,6 +125,10 @@ class K2:
         """The score as compiled loops take it."""
         return Rule(CONSTANT_RULE, math.log(self.prior_count), math.log(max(1, n_cases)))
 
+    def cell_prior(self, n_configurations: int, n_states: int) -> float:  # noqa: ARG002
+        """The same in every family."""
+        return self.prior_count
+
     @property
     def text(self) -> str:
         """In words."""
@@ -99,14 +136,14 @@ class K2:
 
 
 @dataclass(frozen=True)
-class BIC:
+class BIC(CountedKind):
     r"""Greatest log likelihood minus :math:`\tfrac12 q (r - 1) \ln N` (Schwarz 1978).
 
     An approximation to a log marginal likelihood; exp of it is used as a weight of the graph.
     """
 
     name: ClassVar[str] = "bic"
-    is_logistic: ClassVar[bool] = False
+    is_probability: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = True
 
     def rule(self, n_cases: int) -> Rule:
@@ -119,9 +156,7 @@ class BIC:
         return "BIC score"
 
 
-Score = BDeu | K2 | BIC | Logistic | FamilyMixture
-SCORES: dict[str, type[Score]] = {score.name: score for score in (BDeu, K2, BIC)}  # the words of score=
-STORED_SCORES: dict[str, type[Score]] = {**SCORES, Logistic.name: Logistic, FamilyMixture.name: FamilyMixture}
+SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC)}  # the words of score=
 
 
 def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
@@ -206,11 +241,12 @@ def log_ratio(n: float, alpha: float, log_alpha: float) -> float:
 def family_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
     """Score of the family of ``child`` with the bit set ``parents``, counted from ``data``.
 
-    A table, a logistic regression or the sum over both, as ``rule.kind`` says; see `_table_log_marginal`.
+    A table, or what the kind's scorer returns, as ``rule.kind`` says; see `_table_log_marginal`.
     """
-    if rule.kind < LOGISTIC_RULE:
+    if rule.kind < CALLED_RULE:
         return _table_log_marginal(child, parents, data, rule, scratch)
-    of_table = _table_log_marginal(child, parents, data, rule, scratch) if rule.kind == MIXTURE_RULE else 0.0
+    with_table = rule.kind == CALLED_WITH_TABLE_RULE
+    of_table = _table_log_marginal(child, parents, data, rule, scratch) if with_table else 0.0
     return call_scorer(scratch[5], child, parents, of_table)  # type: ignore[no-any-return]
 
 

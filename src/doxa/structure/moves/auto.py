@@ -223,6 +223,7 @@ class Auto:
     joint_parents: float = None  # type: ignore[assignment]  # likewise
 
     name: ClassVar[str] = "auto"
+    is_reversible: ClassVar[bool] = True
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
 

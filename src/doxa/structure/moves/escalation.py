@@ -16,8 +16,7 @@ says how many temperatures there are, so a run that is gone on with goes on as i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,10 @@ from numpy.typing import NDArray
 from doxa.estimates.trace import Trace
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
-from doxa.structure.moves.tempered import Rung, TemperedSampler, spawned, stream_of, words_of
+from doxa.structure.moves.sampler import StructureSampler, planted_in_half
+from doxa.structure.moves.tempered import TemperedSampler, TemperedState, stream_of, words_of
 
-__all__ = ["EscalatingSampler", "EscalatingState", "betas_for"]
+__all__ = ["EscalatingSampler", "betas_for"]
 
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
 _LEAST_BETA, _WIDEST_STEP, _MOST_RUNGS = 0.35, 0.3, 8
@@ -38,50 +37,18 @@ _GAIN = 1.0  # nats above all that the chains have seen: less is the fine struct
 _SEED = 20261  # of the searches: they follow from the table and the epoch
 
 
-class EscalatingState(NamedTuple):
-    """The graphs of all rungs of a chain; one rung to begin with."""
-
-    rows: NDArray[np.uint64]  # (n_rungs, n_nodes, n_words)
-    position: NDArray[np.int64]  # (n_rungs,)
-    block: NDArray[np.uint64]  # (n_rungs, n_words)
-    memory: NDArray[np.int64]  # (n_rungs, 1)
-    streams: NDArray[np.uint64]  # (n_rungs, 4): as in `doxa.structure.moves.tempered.TemperedState`
-    n_draws: int
-    farthest: NDArray[np.int64]
-    betas: NDArray[np.float64]  # (n_rungs,): inverse temperatures, 1 first
-
-
 @dataclass(frozen=True)
 class EscalatingSampler(TemperedSampler):
     """See the module's notes; ``rungs`` is the sampler at temperature 1 alone."""
 
-    def start(self, chain: int, rng: np.random.Generator) -> EscalatingState:
-        """One rung, at the start of a chain of this number."""
-        return self._beginning(self.rungs[0].start(chain, rng), rng)
-
-    def init(self, rng: np.random.Generator) -> EscalatingState:
-        """One rung, at a random graph."""
-        return self._beginning(self.rungs[0].init(rng), rng)
-
-    def rungs_of(self, state: EscalatingState) -> tuple[Rung, ...]:
-        """The sampler at each of the chain's temperatures."""
-        return tuple(replace(self.base, beta=beta) for beta in state.betas.tolist())
-
-    def run(
-        self, state: EscalatingState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[EscalatingState, dict[str, NDArray[Any]], dict[str, int]]:
-        """As `TemperedSampler.run`."""
-        after, draws, info = super().run(state, n_steps, rng)
-        return EscalatingState(**after._asdict(), betas=state.betas), draws, info
-
     def revise(
-        self, states: Sequence[EscalatingState], trace: Trace, *, settled: bool, epoch: int
-    ) -> list[EscalatingState] | None:
+        self, states: Sequence[TemperedState], trace: Trace, *, settled: bool, epoch: int
+    ) -> list[TemperedState] | None:
         """States to go on from after an epoch of warm-up; None if the chains are to be left alone.
 
         Parameters
         ----------
-        states : sequence of EscalatingState
+        states : sequence of TemperedState
             Of all chains.
         trace : Trace
             The draws of the epoch.
@@ -101,7 +68,7 @@ class EscalatingSampler(TemperedSampler):
             return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
         return planted
 
-    def planted(self, states: Sequence[EscalatingState], rows: NDArray[np.uint64], chain: int) -> list[EscalatingState]:
+    def planted(self, states: Sequence[TemperedState], rows: NDArray[np.uint64], chain: int) -> list[TemperedState]:
         """As `TemperedSampler.planted`; chains without temperatures get them, for they have missed a mode."""
         planted = super().planted(states, rows, chain)
         return planted if len(planted[0].betas) > 1 else _all_heated(planted, betas_for(_USUAL_SPREAD))
@@ -113,11 +80,7 @@ class EscalatingSampler(TemperedSampler):
         assert isinstance(sampler, StructureSampler)
         return sampler
 
-    def _beginning(self, state: StructureState, rng: np.random.Generator) -> EscalatingState:
-        together = self._together([state], [spawned(rng)], 0, np.zeros(1, dtype=np.int64))
-        return EscalatingState(**together._asdict(), betas=np.ones(1))
-
-    def _planted(self, states: list[EscalatingState], trace: Trace, epoch: int) -> list[EscalatingState] | None:
+    def _planted(self, states: list[TemperedState], trace: Trace, epoch: int) -> list[TemperedState] | None:
         """Half of the chains at a graph that beats all that was seen; None if the search finds none."""
         table = parent_sets(self.base.scores, self.base.limits, 1.0)
         rng = np.random.default_rng([_SEED, epoch])
@@ -140,22 +103,23 @@ def betas_for(spread: float) -> NDArray[np.float64]:
     return np.asarray(ratio ** np.arange(n_rungs))
 
 
-def _all_heated(states: Sequence[EscalatingState], betas: NDArray[np.float64]) -> list[EscalatingState]:
+def _all_heated(states: Sequence[TemperedState], betas: NDArray[np.float64]) -> list[TemperedState]:
     return [_heated(states, chain, betas) for chain in range(len(states))]
 
 
-def _heated(states: Sequence[EscalatingState], chain: int, betas: NDArray[np.float64]) -> EscalatingState:
+def _heated(states: Sequence[TemperedState], chain: int, betas: NDArray[np.float64]) -> TemperedState:
     """A chain with a rung for each temperature, the hot ones where the next chains stand."""
     own = states[chain]
     others = [states[(chain + k) % len(states)] for k in range(len(betas))]
     seeds = [int(word) for word in own.streams[0]]
     streams = [stream_of(own.streams[0])]
     streams += [np.random.Generator(np.random.PCG64([*seeds, k])) for k in range(1, len(betas))]
-    return EscalatingState(
+    return TemperedState(
         np.stack([other.rows[0] for other in others]),
         np.array([other.position[0] for other in others]),
         np.stack([other.block[0] for other in others]),
         np.stack([other.memory[0] for other in others]),
+        np.stack([other.cells[0] for other in others]),
         np.stack([words_of(stream) for stream in streams]),
         own.n_draws,
         np.arange(len(betas)),

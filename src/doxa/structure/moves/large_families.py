@@ -48,7 +48,7 @@ def with_large_family(
     ndarray of uint64, shape (n_nodes, n_words), or None
         The best of the graphs that were found: without cycles, within the limits.
     """
-    if scores.score.is_logistic:
+    if not scores.score.is_counted:
         return None
     graph = working_graph(rows)
     n = len(rows)

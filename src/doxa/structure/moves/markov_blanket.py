@@ -178,7 +178,7 @@ class MarkovBlanket:
         cells = math.lcm(max(within, 1), max(across, 1))  # so that the grid divides evenly whichever set is drawn from
         for u, share in ((0.0, self.w), (1 - 1e-9, 1 - self.w)):
             for cell in range(cells):
-                i, j = _draw_pair(members, size, n, centre, self.w, weights, self.published, u, (cell + 0.5) / cells)
+                i, j = _draw_pair(members, size, n, centre, self.w, weights, self.published, (u, (cell + 0.5) / cells))
                 kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
                 if kind == ILLEGAL:
                     continue
@@ -279,9 +279,10 @@ def _select(members: Any, rank: int, inside: bool) -> int:
 
 @hot
 def _draw_pair(
-    members: Any, size: int, n: int, centre: int, weight: float, weights: Any, published: bool, u: float, v: float
+    members: Any, size: int, n: int, centre: int, weight: float, weights: Any, published: bool, uniforms: Any
 ) -> tuple[int, int]:
     """A candidate (i, j) of the block from two uniform numbers; (-1, -1) where the printed algorithm has none."""
+    u, v = uniforms
     within = size * (size - 1)  # ordered pairs: two candidates for each pair of E'
     across = 2 * (n - size)
     if published:
@@ -417,7 +418,7 @@ def _advance(work: Any, settings: Any, first: int, n_steps: int, rng: np.random.
             reverse_covered_arcs(work, reversals, published, rng)
             size = _find_block(graph[0], graph[1], centre, block)
         u = rng.random()
-        i, j = _draw_pair(block, size, n, centre, weight, weights, published, u, rng.random())
+        i, j = _draw_pair(block, size, n, centre, weight, weights, published, (u, rng.random()))
         kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
         if kind != ILLEGAL:
             delta = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)

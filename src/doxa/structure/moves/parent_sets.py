@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,8 +73,9 @@ class ParentSets(NamedTuple):
     joint: tuple[NDArray[Any], ...]  # of `doxa.structure.moves.joint_parents`: near nodes, small graphs, work space
 
 
+@cache
 def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
-    """Empty lists, for moves that use none."""
+    """Empty lists, for moves that use none, and leave them alone."""
     sets = np.zeros((0, n_words), dtype=np.uint64)
     return scaled(np.zeros(n_nodes + 1, dtype=np.int64), sets, np.zeros(0), 1.0)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.models.bits import n_words, pack_rows
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, ScoreCache
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import local_scores
@@ -25,7 +25,18 @@ from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, sma
 
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
-__all__ = ["StructureMove", "StructureSampler", "StructureState", "Work", "planted_in_half", "work_without_draws"]
+__all__ = [
+    "GraphStarts",
+    "StructureMove",
+    "StructureSampler",
+    "StructureState",
+    "Work",
+    "planted_in_half",
+    "run_steps",
+    "work_without_draws",
+]
+
+NO_CELLS = np.empty(0, dtype=np.int16)
 
 
 class StructureMove(Protocol):
@@ -90,6 +101,16 @@ def work_without_draws(
     )  # fmt: skip
 
 
+def run_steps(move: StructureMove, work: Work, n_steps: int, cache: ScoreCache, rng: np.random.Generator) -> None:
+    """Run so many steps of a move in place, and let the cache grow where it has to."""
+    done = 0
+    while True:
+        done = move.advance(work._replace(cache=cache.arrays), done, n_steps, rng)
+        if done == n_steps:
+            return
+        cache.grow()
+
+
 class StructureState(NamedTuple):
     """Where a structure chain stands: all that the next step needs."""
 
@@ -97,6 +118,7 @@ class StructureState(NamedTuple):
     position: int  # steps done since the kernel's cycle began
     block: NDArray[np.uint64]  # (n_words,): the block of the visit under way, for moves that keep one
     memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
+    cells: NDArray[np.int16] = NO_CELLS  # (n_missing,): values of the missing cells, in the order of `MissingCells`
 
 
 AnyState = TypeVar("AnyState", bound=Any)
@@ -116,8 +138,53 @@ def planted_in_half(states: Sequence[AnyState], **fields: NDArray[Any]) -> list[
     return planted
 
 
+class GraphStarts:
+    """Where chains over graphs begin, on tables with missing cells or without."""
+
+    limits: Limits
+
+    def start(self, chain: int, rng: np.random.Generator) -> StructureState:
+        """Starts far apart: at the smallest graph, at the best one that a search finds, at a dense one, with likely
+        values in missing cells; and at random ones, with any.
+        """
+        if chain > 2:
+            return self.init(rng)
+        cells = self.likely_cells(rng)
+        if chain == 1:
+            return self.start_at(self.searched(cells), cells)
+        rows = smallest_graph(self.limits) if chain == 0 else pack_rows(dense_dag(rng, self.limits))
+        return self.start_at(rows, cells)
+
+    def init(self, rng: np.random.Generator) -> StructureState:
+        """An over-dispersed start: a random graph of random density, and any values in missing cells."""
+        cells = self.any_cells(rng)
+        return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
+
+    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16] = NO_CELLS) -> StructureState:
+        """The state of a chain that starts at a graph, given by its adjacency rows, and a completion."""
+        return StructureState(
+            rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64), np.zeros(1, dtype=np.int64), cells
+        )
+
+    def planted(self, states: Sequence[AnyState], rows: NDArray[np.uint64], chain: int) -> list[AnyState]:
+        """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
+        return planted_in_half(states, rows=rows, cells=states[chain].cells)
+
+    def likely_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:  # noqa: ARG002
+        """Values that the missing cells may well have; there are none here."""
+        return NO_CELLS
+
+    def any_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:  # noqa: ARG002
+        """Random values of the missing cells."""
+        return NO_CELLS
+
+    def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:
+        """Adjacency rows of a good graph on a completion."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class StructureSampler:
+class StructureSampler(GraphStarts):
     """A structure move bound to its data: the sampler that the driver runs.
 
     Parameters
@@ -138,36 +205,14 @@ class StructureSampler:
     thin: int
     beta: float = 1.0
 
-    def start(self, chain: int, rng: np.random.Generator) -> StructureState:
-        """Starts far apart: at the smallest graph, at the best one that a search finds, at a dense one, at random ones.
-
-        The search is over orders for moves that have lists of parent sets, by single edges for others.
-        """
-        if chain == 0:
-            return self.start_at(smallest_graph(self.limits))
-        if chain == 1:
-            return self.start_at(self._searched())
-        return self.start_at(pack_rows(dense_dag(rng, self.limits))) if chain == 2 else self.init(rng)
-
-    def planted(self, states: Sequence[StructureState], rows: NDArray[np.uint64], _chain: int) -> list[StructureState]:
-        """States in which half of the chains stand at a graph that something else than this sampler has found."""
-        return planted_in_half(states, rows=rows)
-
-    def _searched(self) -> NDArray[np.uint64]:
+    def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:  # noqa: ARG002
+        """By a search over orders for moves that have lists of parent sets, by single edges for others."""
         greedy = greedy_graph(self.scores, self.limits)
         if not self.move.uses_table:
             return greedy
         table = parent_sets(self.scores, self.limits, 1.0)
         found = search_orders(table, np.random.default_rng(_SEED), [greedy])
         return greedy if found is None else found.rows
-
-    def init(self, rng: np.random.Generator) -> StructureState:
-        """An over-dispersed start: a random graph of random density."""
-        return self.start_at(pack_rows(random_dag(rng, self.limits)))
-
-    def start_at(self, rows: NDArray[np.uint64]) -> StructureState:
-        """The state of a chain that starts at a graph, given by its adjacency rows."""
-        return StructureState(rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64), np.zeros(1, dtype=np.int64))
 
     def run(
         self, state: StructureState, n_steps: int, rng: np.random.Generator
@@ -197,19 +242,14 @@ class StructureSampler:
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
             local_scores(graph, cache.arrays, scoring, local)
-            done = 0
-            while True:
-                work = Work(
-                    graph, local, self.beta, self.limits, block, memory, state.position, cache.arrays, scoring, table,
-                    draws, self.thin, info, np.empty(2), spare,
-                )  # fmt: skip
-                done = self.move.advance(work, done, n_steps, rng)
-                if done == n_steps:
-                    break
-                cache.grow()
+            work = Work(
+                graph, local, self.beta, self.limits, block, memory, state.position, cache.arrays, scoring, table,
+                draws, self.thin, info, np.empty(2), spare,
+            )  # fmt: skip
+            run_steps(self.move, work, n_steps, cache, rng)
         position = (state.position + n_steps) % self.move.cycle_length(n)
         return (
-            StructureState(graph[1], position, block, memory),
+            StructureState(graph[1], position, block, memory, state.cells),
             dict(zip(("rows", "log_score", "n_edges"), draws, strict=True)),
             {"proposed": int(info[0]), "accepted": int(info[1])},
         )

@@ -58,6 +58,7 @@ class SingleEdge:
     """
 
     name: ClassVar[str] = "single_edge"
+    is_reversible: ClassVar[bool] = True
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = False
 

@@ -101,13 +101,13 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
     best = np.zeros(3, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
         local_scores(graph, cache.arrays, scoring, local)
-        while not _climb(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
+        while not _ascend(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
             cache.grow()
     return graph[1]
 
 
 @hot
-def _climb(
+def _ascend(
     graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, proposed: Any, best: Any, of_best: Any
 ) -> bool:
     """Make the best change, again and again; False when the cache should grow first, True at the top."""

@@ -10,7 +10,11 @@ Even and odd pairs take turns.  Every swap keeps the product of the rungs' targe
 are kept.  A step moves every rung, so it costs as many times as much as there are rungs.
 
 Where cells of the table are missing, a rung holds a graph and a completion, which are swapped together; s is the log of
-their joint probability with the data (`doxa.structure.cases.incomplete.tempered`).
+their joint probability with the data.  All parts of a turn have the rung's target: cells are drawn from powers of their
+predictive probabilities (`doxa.structure.cases.incomplete.sweep`), changes of the graph with their cells
+(`doxa.structure.cases.incomplete.joint_proposals`) and structure moves weigh by powers of theirs.  Every missing cell
+widens the spread of s, and neighbours swap only if it is not far above the inverse of the difference of their betas:
+with thousands of missing cells, betas must be some hundredths apart.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -125,15 +129,17 @@ class Rung(Protocol):
 
 
 class TemperedState(NamedTuple):
-    """The graphs of all rungs; fields as in `StructureState`, with a rung to a row."""
+    """Graphs and completions of all rungs; fields as in `StructureState`, with a rung to a row."""
 
     rows: NDArray[np.uint64]  # (n_rungs, n_nodes, n_words)
     position: NDArray[np.int64]  # (n_rungs,)
     block: NDArray[np.uint64]  # (n_rungs, n_words)
     memory: NDArray[np.int64]  # (n_rungs, 1)
+    cells: NDArray[np.int16]  # (n_rungs, n_missing)
     streams: NDArray[np.uint64]  # (n_rungs, 4): state and increment of each rung's own bit generator, high words first
     n_draws: int  # since the beginning, for the swaps
     farthest: NDArray[np.int64]  # (n_rungs,): the hottest rung where each rung's graph was since it was on the first
+    betas: NDArray[np.float64]  # (n_rungs,): inverse temperatures, 1 first
 
 
 def stream_of(words: NDArray[np.uint64]) -> np.random.Generator:
@@ -171,29 +177,28 @@ class TemperedSampler:
     thin: int
     swap_every: int
 
-    together: ClassVar[Any] = TemperedState  # the fields of a rung's state with a rung to a row, and two of its own
-    one: ClassVar[Any] = StructureState  # the state of a rung
-    swapped: ClassVar[tuple[str, ...]] = ("rows",)  # of its fields, those that swaps exchange
+    swapped: ClassVar[tuple[str, ...]] = ("rows", "cells")  # of a rung's state, what swaps exchange
 
-    def start(self, chain: int, rng: np.random.Generator) -> Any:
+    def start(self, chain: int, rng: np.random.Generator) -> TemperedState:
         """The first rung starts where a chain of its number does, the others at random graphs."""
-        first = self.rungs[0].start(chain, rng)
-        states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
-        return self._together(states, [spawned(rng) for _ in states], 0, np.arange(len(states)))
+        return self._beginning(self.rungs[0].start(chain, rng), rng)
 
-    def init(self, rng: np.random.Generator) -> Any:
+    def init(self, rng: np.random.Generator) -> TemperedState:
         """Random graphs."""
-        states = [rung.init(rng) for rung in self.rungs]
-        return self._together(states, [spawned(rng) for _ in states], 0, np.arange(len(states)))
+        return self._beginning(self.rungs[0].init(rng), rng)
 
-    def planted(self, states: Sequence[Any], rows: NDArray[np.uint64], chain: int) -> list[Any]:
-        """States in which half of the chains have this graph on the first rung, with what one chain has beside it."""
-        beside = {name: getattr(states[chain], name)[0] for name in self.swapped if name != "rows"}
-        return planted_in_half(states, rows=rows, **beside)
+    def _beginning(self, first: StructureState, rng: np.random.Generator) -> TemperedState:
+        states = [first, *(rung.init(rng) for rung in self.rungs[1:])]
+        streams = [spawned(rng) for _ in states]
+        return _together(states, streams, 0, np.arange(len(states)), np.array([rung.beta for rung in self.rungs]))
+
+    def planted(self, states: Sequence[TemperedState], rows: NDArray[np.uint64], chain: int) -> list[TemperedState]:
+        """States in which half of the chains have this graph on the first rung, with the completion of one chain."""
+        return planted_in_half(states, rows=rows, cells=states[chain].cells[0])
 
     def run(
-        self, state: Any, n_steps: int, rng: np.random.Generator
-    ) -> tuple[Any, dict[str, NDArray[Any]], dict[str, int]]:
+        self, state: TemperedState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[TemperedState, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` steps of every rung; the draws are those of the first.
 
         Returns
@@ -207,7 +212,7 @@ class TemperedSampler:
             they were last there.
         """
         rungs = self.rungs_of(state)
-        states = [self._rung(state, k) for k in range(len(rungs))]
+        states = [_rung(state, k) for k in range(len(rungs))]
         streams = [stream_of(words) for words in state.streams]
         info: dict[str, int] = {"proposed": 0, "accepted": 0}
         for k in range(len(states) - 1):
@@ -231,11 +236,12 @@ class TemperedSampler:
                 self._swap(rungs, states, scores, n_draws // self.swap_every % 2, rng, info)
                 _follow(farthest, [k for k, name in enumerate(before) if info[name] > before[name]], info)
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return self._together(states, streams, n_draws, farthest), joined, info
+        return _together(states, streams, n_draws, farthest, state.betas), joined, info
 
-    def rungs_of(self, state: Any) -> tuple[Rung, ...]:  # noqa: ARG002
-        """The rungs that a chain has: here every chain has all of them."""
-        return self.rungs
+    def rungs_of(self, state: TemperedState) -> tuple[Any, ...]:
+        """The sampler at each of the chain's temperatures."""
+        first: Any = self.rungs[0]
+        return tuple(replace(first, beta=beta) for beta in state.betas.tolist())
 
     def _swap(
         self,
@@ -256,16 +262,21 @@ class TemperedSampler:
                 states[k + 1] = there._replace(**{name: getattr(here, name) for name in self.swapped})
                 info[f"swapped_{k}"] += 1
 
-    def _together(
-        self, states: Sequence[Any], streams: Sequence[np.random.Generator], n_draws: int, farthest: NDArray[np.int64]
-    ) -> Any:
-        fields = {name: np.stack([getattr(state, name) for state in states]) for name in self.one._fields}
-        words = np.stack([words_of(stream) for stream in streams])
-        return self.together(**fields, streams=words, n_draws=n_draws, farthest=farthest)
 
-    def _rung(self, state: Any, k: int) -> Any:
-        fields = {name: getattr(state, name)[k] for name in self.one._fields}
-        return self.one(**fields)._replace(position=int(state.position[k]))
+def _together(
+    states: Sequence[StructureState],
+    streams: Sequence[np.random.Generator],
+    n_draws: int,
+    farthest: NDArray[np.int64],
+    betas: NDArray[np.float64],
+) -> TemperedState:
+    fields: dict[str, Any] = {name: np.stack([getattr(s, name) for s in states]) for name in StructureState._fields}
+    words = np.stack([words_of(stream) for stream in streams])
+    return TemperedState(**fields, streams=words, n_draws=n_draws, farthest=farthest, betas=betas)
+
+
+def _rung(state: TemperedState, k: int) -> StructureState:
+    return StructureState(state.rows[k], int(state.position[k]), state.block[k], state.memory[k], state.cells[k])
 
 
 def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str, int]) -> None:

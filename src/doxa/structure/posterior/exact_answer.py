@@ -34,6 +34,8 @@ from doxa.structure.posterior.verdict import Verdict, wide_families
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+    from doxa.structure.cases.incomplete.sums import ExactMixture
     from doxa.structure.runs.options import RunOptions
 
 __all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs", "worth_it"]
@@ -87,8 +89,8 @@ class ExactStructurePosterior(StructurePosterior):
 
     Attributes
     ----------
-    exact : ExactPosterior
-        The sums.
+    exact : ExactPosterior or ExactMixture
+        The sums; the second where cells are missing.
 
     Examples
     --------
@@ -103,12 +105,19 @@ class ExactStructurePosterior(StructurePosterior):
         names: tuple[str, ...],
         trace: Trace,
         options: RunOptions,
-        exact: ExactPosterior,
+        exact: ExactPosterior | ExactMixture,
         seconds: float,
         source: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(names, trace, Exact(), options, None, StopReport("exact", None, seconds), source)
         self.exact = exact
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments that it was made of."""
+        seconds = 0.0 if self.stop is None else self.stop.seconds
+        return {"names": self.names, "trace": self.trace, "options": self.options, "exact": self.exact,
+                "seconds": seconds, "source": self.source}  # fmt: skip
 
     def __repr__(self) -> str:
         return f"ExactStructurePosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
@@ -177,19 +186,24 @@ class ExactStructurePosterior(StructurePosterior):
     def judgement(self) -> Verdict:
         """The verdict taken apart: there is nothing to run longer."""
         error = math.exp(self.exact.log_relative_error)
+        cells = "" if isinstance(self.exact, ExactPosterior) else f" and all {len(self.exact.cells)} completions"
         text = (
-            "Exact: a sum over all graphs within the limits, with an error below "
+            f"a sum over all graphs within the limits{cells}, with an error below "
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
             f"over {self.n_edges.size} independent draws."
         )
         wide = wide_families(self)
-        return Verdict(True, f"{text} {wide}" if wide else text)
+        return Verdict(True, "Exact", f"{text} {wide}".rstrip())
 
 
 def worth_it(options: RunOptions) -> bool:
     """Whether the sum over all graphs is within the budget."""
     n = len(options.names)
-    if options.score.is_logistic and n > _MOST_LOGISTIC and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS:
+    if (
+        not options.score.is_counted
+        and n > _MOST_LOGISTIC
+        and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS
+    ):
         return False  # a family of many parents takes milliseconds
     return n <= MOST_NODES and fits(_cost(options), BUDGET)
 
@@ -199,14 +213,14 @@ def _cost(options: RunOptions) -> ExactCost:
 
 
 def sum_over_graphs(
-    scores: FamilyScores,
+    cases: FamilyScores | IncompleteData,
     options: RunOptions,
     chains: int,
     entropy: int,
     workers: int | None,
     source: dict[str, Any] | None = None,
 ) -> ExactStructurePosterior:
-    """Sum over all graphs, and draw some of them.
+    """Sum over all graphs, and all completions of a table with missing cells; and draw some of them.
 
     Raises
     ------
@@ -222,19 +236,26 @@ def sum_over_graphs(
             f"exact is True, but the table has {len(options.names)} columns, and all graphs are summed for at most "
             f"{MOST_NODES}; leave exact out to sample, or select columns"
         )
-    tell("summing over all graphs")
-    logger.info("summing over all graphs: at most %s", _cost(options))
     begin = time.monotonic()
-    exact = exact_posterior(scores, options.limits, workers)
-    rows = [
-        exact.draw(DRAWS, np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain,))))
-        for chain in range(chains)
-    ]
-    graphs = np.stack(rows)
-    log_score = np.stack([local_weights(scores, chain).sum(axis=1) for chain in rows])
-    n_edges = np.bitwise_count(graphs).sum(axis=(2, 3)).astype(np.int32)
+    streams = [np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain,))) for chain in range(chains)]
+    exact: ExactPosterior | ExactMixture
+    if isinstance(cases, FamilyScores):
+        tell("summing over all graphs")
+        logger.info("summing over all graphs: at most %s", _cost(options))
+        exact = exact_posterior(cases, options.limits, workers)
+        rows = [exact.draw(DRAWS, rng) for rng in streams]
+        draws = {"log_score": np.stack([local_weights(cases, chain).sum(axis=1) for chain in rows])}
+    else:
+        from doxa.structure.cases.incomplete.sums import ExactMixture
+
+        tell("summing over all graphs and missing cells")
+        exact = ExactMixture.of(cases, options.limits, workers)
+        both = [exact.draw(DRAWS, rng) for rng in streams]
+        rows = [graphs for graphs, _ in both]
+        draws = {"log_score": np.stack([exact.log_scores(chain) for chain in rows])}
+        draws["cells"] = np.stack([cells for _, cells in both]).astype(cases.missing_cells.dtype)
+    draws["rows"] = np.stack(rows)
+    draws["n_edges"] = np.bitwise_count(draws["rows"]).sum(axis=(2, 3)).astype(np.int32)
     nothing = {"proposed": np.zeros(chains, dtype=np.int64), "accepted": np.zeros(chains, dtype=np.int64)}
-    trace = Trace(
-        {"rows": graphs, "log_score": log_score, "n_edges": n_edges}, thin=1, n_warmup=0, entropy=entropy, info=nothing
-    )
+    trace = Trace(draws, thin=1, n_warmup=0, entropy=entropy, info=nothing)
     return ExactStructurePosterior(options.names, trace, options, exact, time.monotonic() - begin, source)

@@ -165,6 +165,12 @@ class StructurePosterior:
         self.stop = stop
         self.source = source
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments that it was made of."""
+        names = ("names", "trace", "sampler", "options", "cache", "stop", "source")
+        return {name: getattr(self, name) for name in names}
+
     def __repr__(self) -> str:
         n_chains, n_draws = self.n_edges.shape
         return f"StructurePosterior({len(self.names)} nodes, {n_chains} chains of {n_draws} draws, {self.sampler.name})"
@@ -176,7 +182,12 @@ class StructurePosterior:
 
     @property
     def log_score(self) -> NDArray[np.float64]:
-        """Log P(data | graph) of every sampled graph, nats, shape (chain, draw)."""
+        """Log of score times prior weight of every sampled graph, nats, shape (chain, draw).
+
+        Log P(data | graph) + log P(graph), the second up to its constant: the families' log marginal likelihoods, and
+        their shares in the prior over graphs, which are 0 under the uniform one.  Where cells are missing, the drawn
+        ones count as data.
+        """
         return self.trace["log_score"]
 
     def edges(self) -> pd.DataFrame:

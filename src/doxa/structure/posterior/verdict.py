@@ -36,17 +36,14 @@ STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart d
 def judge(posterior: GraphSample) -> Verdict:
     """Judge a run; see the module docstring for the rules."""
     converged, reason, advice = _judge(posterior)
-    word = {True: "Converged", False: "Not converged", None: "Cannot tell"}[converged]
-    text = f"{word}: {reason}."
-    if posterior.stop is not None and posterior.stop.text:
-        text = f"{text} {posterior.stop.text}"
-    wide = wide_families(posterior)
-    text = f"{text} {wide}" if wide else text
-    if posterior.sampler.bias is not None:
-        # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
-        agree = "The chains agree with each other. " if converged else ""
-        return Verdict(False, f"Biased: {posterior.sampler.bias}. {agree}{'' if converged else text}".rstrip())
-    return Verdict(converged, f"{text} {advice}" if advice else text, advice)
+    stopped = "" if posterior.stop is None else posterior.stop.text
+    found = Verdict.of_chains(converged, f"{reason}.", stopped, wide_families(posterior), advice=advice)
+    bias = posterior.sampler.bias
+    if bias is None:
+        return found
+    # The chains may agree, on the wrong answer: nothing that only asks `converged` may take it for right.
+    rest = "The chains agree with each other." if converged else f"{found.status}: {found.reason}"
+    return Verdict(False, "Biased", f"{bias}. {rest}")
 
 
 def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
@@ -120,7 +117,7 @@ def _few_arrivals(posterior: GraphSample) -> str:
 def wide_families(posterior: GraphSample) -> str:
     """In words, that nodes have probable parents with more configurations than there are rows; empty if none has."""
     options = posterior.options
-    if options.score.is_logistic or options.max_configurations is not None or not options.n_states:
+    if not options.score.is_counted or options.max_configurations is not None or not options.n_states:
         return ""
     rows = posterior.trace["rows"]
     every = max(1, rows.shape[1] * rows.shape[0] // _LOOKED_AT)

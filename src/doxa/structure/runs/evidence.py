@@ -88,10 +88,10 @@ def listed_sets(
     limits = options.limits
     if not options.n_missing:
         return parent_sets(FamilyScores(table, options.score, options.structure_prior), limits, 1.0), None
-    if options.score.is_logistic:
+    if not options.score.is_dirichlet:
         raise ArgumentError(
-            f"the table has {options.n_missing} missing cells, and families may be logistic; sums over graphs and "
-            "cells are known for family='categorical'"
+            f"the table has {options.n_missing} missing cells, and the score is {options.score.text}; sums over graphs "
+            "and cells are known for family='categorical'"
         )
     data = IncompleteData(table, options.score, options.structure_prior, [name for name, _ in options.hidden])
     lists, _ = shared_lists(data, limits, _REFERENCES, _KEEP_WITHIN)

@@ -1,28 +1,83 @@
-"""`RunOptions`: what a structure run was asked for, beside the table and the sampler, as plain data.
+"""`LearnOptions`: what a run over graphs is asked for. `RunOptions`: what that comes to for a table, as plain data.
 
-It is what a posterior remembers, what a run file keeps, and what the limits and the prior are made from.
+The second is what a posterior remembers, what a run file keeps, and what the limits and the prior are made from.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.stopping import Until
+from doxa.structure.families.kind import KINDS, FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
-from doxa.structure.families.scores import SCORES, STORED_SCORES, BDeu, Score
+from doxa.structure.families.scores import SCORES, BDeu
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.priors import StructurePrior, make_prior
 
-__all__ = ["FAMILIES", "RunOptions", "check_family", "check_score"]
+if TYPE_CHECKING:
+    from doxa.structure.moves.sampler import StructureMove
+
+__all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_family", "check_score"]
 
 FAMILIES = ("categorical", "logistic", "auto")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnOptions:
+    """What `doxa.learn` is asked for, beside the table and where to keep the run: its keywords, and their defaults."""
+
+    score: FamilyKind = dataclasses.field(default_factory=BDeu)  # what family=, score= and their numbers mean together
+    prior: str = "sparse"
+    edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None
+    sampler: str | StructureMove = "auto"
+    max_parents: int | Mapping[str, int] | None = None
+    required: Iterable[tuple[str, str]] = ()
+    forbidden: Iterable[tuple[str, str]] = ()
+    tiers: Sequence[Sequence[str]] | None = None
+    indicator: Iterable[str] = ()
+    hidden: Mapping[str, int] | None = None
+    exact: bool | None = None
+    chains: int = 4
+    draws: int | None = None
+    warmup: int | None = None
+    thin: int | None = None
+    until: Until | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "indicator", tuple(self.indicator))
+        if self.exact is not None and not isinstance(self.exact, bool):
+            raise ArgumentTypeError(f"exact is {self.exact!r}; it must be True, False, or left out")
+
+    @property
+    def is_about_sampling(self) -> bool:
+        """Whether something is asked that only a sampler can do."""
+        return self.sampler != "auto" or any(x is not None for x in (self.draws, self.warmup, self.thin, self.until))
+
+    def most_configurations(self, n_rows: int) -> int | None:
+        """Of the parents of a node, under this prior and for this kind of family; None for any number."""
+        return self.score.most_configurations(n_rows) if self.prior == "sparse" else None
+
+    def limits(self, names: tuple[str, ...], n_states: NDArray[np.int64], n_rows: int) -> Limits:
+        """The families that are possible in a table."""
+        return make_limits(
+            names,
+            max_parents=self.max_parents,
+            required=self.required,
+            forbidden=self.forbidden,
+            tiers=self.tiers,
+            n_states=n_states,
+            max_configurations=self.most_configurations(n_rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -33,7 +88,7 @@ class RunOptions:
     n_rows: int
     data_digest: str
     max_parents: tuple[int, ...]  # of each node
-    score: Score = dataclasses.field(default_factory=BDeu)
+    score: FamilyKind = dataclasses.field(default_factory=BDeu)
     prior: str = "uniform"
     edge_log_odds: tuple[tuple[str, str, float], ...] = ()
     required: tuple[tuple[str, str], ...] = ()
@@ -45,17 +100,8 @@ class RunOptions:
     max_configurations: int | None = None  # of the parents of a node; None: any number
 
     @classmethod
-    def of(
-        cls,
-        table: Table,
-        score: Score,
-        prior: StructurePrior,
-        limits: Limits,
-        indicator: Iterable[str] = (),
-        hidden: Mapping[str, int] | None = None,
-        max_configurations: int | None = None,
-    ) -> RunOptions:
-        """What a table, a score, a prior, limits and declared columns amount to."""
+    def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
+        """What options, a prior and limits amount to for a table."""
         names = table.names
         n = len(names)
         odds = prior.edge_log_odds
@@ -65,16 +111,16 @@ class RunOptions:
             table.n_rows,
             table.digest,
             tuple(limits.max_parents.tolist()),
-            score,
+            asked.score,
             prior.kind,
             tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
             table.n_missing,
-            tuple(indicator),
-            tuple((hidden or {}).items()),
+            tuple(asked.indicator),
+            tuple((asked.hidden or {}).items()),
             tuple(table.n_states.tolist()),
-            max_configurations,
+            asked.most_configurations(table.n_rows),
         )
 
     @property
@@ -100,7 +146,7 @@ class RunOptions:
         return {
             "nodes": list(self.names),
             "n_rows": self.n_rows,
-            "score": {"name": self.score.name, **dataclasses.asdict(self.score)},
+            "score": self.score.settings,
             "prior": self.prior,
             "edge_log_odds": [list(entry) for entry in self.edge_log_odds],
             "max_parents": list(self.max_parents),
@@ -144,7 +190,7 @@ class RunOptions:
             raise ArgumentError("its nodes have equal names")
         settings = {name: value for name, value in stored["score"].items() if name != "name"}
         try:
-            score = STORED_SCORES[stored["score"]["name"]](**settings)
+            score = KINDS[stored["score"]["name"]](**settings)
             options = cls(
                 tuple(nodes),
                 check_whole("n_rows", stored["n_rows"], 1),
@@ -167,7 +213,9 @@ class RunOptions:
         return options
 
 
-def check_family(family: str, score: str | Score, equivalent_sample_size: float, prior_scale: float | None) -> Score:
+def check_family(
+    family: str, score: str | FamilyKind, equivalent_sample_size: float, prior_scale: float | None
+) -> FamilyKind:
     """The score that ``family=``, ``score=`` and their numbers mean together.
 
     Raises
@@ -195,7 +243,7 @@ def check_family(family: str, score: str | Score, equivalent_sample_size: float,
     return Logistic() if prior_scale is None else Logistic(prior_scale)
 
 
-def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
+def check_score(score: str | FamilyKind, equivalent_sample_size: float) -> FamilyKind:
     """The score that ``score=`` means.
 
     Raises
@@ -208,7 +256,7 @@ def check_score(score: str | Score, equivalent_sample_size: float) -> Score:
             raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}")
         if score == BDeu.name:
             return BDeu(equivalent_sample_size)
-    elif not isinstance(score, tuple(STORED_SCORES.values())):
+    elif not isinstance(score, FamilyKind):
         raise ArgumentError(f"score is {score!r}; it must be one of {', '.join(map(repr, SCORES))}, or such as K2(0.5)")
     if equivalent_sample_size != 1.0:
         raise ArgumentError(

@@ -7,26 +7,26 @@ imported then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
 from doxa.structure.cases import out_of_core as counted
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.scores import Score
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
 from doxa.structure.posterior.exact_answer import sum_over_graphs, worth_it
-from doxa.structure.priors import StructurePrior
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.priors import make_prior
+from doxa.structure.runs.options import LearnOptions, RunOptions
 
 if TYPE_CHECKING:
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
@@ -46,66 +46,67 @@ class RunPlan(NamedTuple):
     source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
 
 
-def make_plan(
-    table: Table,
-    source: dict[str, Any] | None,
-    *,
-    score: Score,
-    prior: StructurePrior,
-    limits: Limits,
-    sampler: str | StructureMove,
-    chains: int,
-    draws: int | None,
-    warmup: int | None,
-    thin: int | None,
-    until: Until | None,
-    seed: int | None,
-    indicator: Iterable[str] = (),
-    hidden: Mapping[str, int] | None = None,
-    max_configurations: int | None = None,
-) -> RunPlan:
+def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, limits: Limits) -> RunPlan:
     """Check the options of `doxa.learn` and fill in what was left out.
 
     ``table`` has the declared columns; ``source`` is how it was read.
     """
-    move = check_move(sampler)
-    schedule, until = plan_length(chains, draws, warmup, until)
-    n = len(table.names)
+    move = check_move(asked.sampler)
+    schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
+    prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
+    asked.score.check_parents(table.names, limits)
+    usual = _usual_thin(len(table.names), table.n_missing > 0)
     return RunPlan(
         table,
-        RunOptions.of(table, score, prior, limits, indicator, hidden, max_configurations),
+        RunOptions.of(table, asked, prior, limits),
         move,
-        _usual_thin(n, table.n_missing > 0) if thin is None else check_whole("thin", thin, 1),
+        usual if asked.thin is None else check_whole("thin", asked.thin, 1),
         schedule,
         until,
-        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
+        fresh_entropy() if asked.seed is None else check_whole("seed", asked.seed, 0),
         source,
     )
 
 
 def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | None) -> StructurePosterior | None:
     """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
-    if exact is not None and not isinstance(exact, bool):
-        raise ArgumentTypeError(f"exact is {exact!r}; it must be True, False, or left out")
-    if exact and plan.table.n_missing:
-        raise ArgumentError(
-            f"exact is True, but the table has {plan.table.n_missing} missing cells; graphs and cells together are "
-            "only sampled: leave out exact"
-        )
     if exact and asked:
         raise ArgumentError(
             "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
             "leave them out, or leave out exact"
         )
-    if exact is False or asked or plan.table.n_missing or not (exact or worth_it(plan.options)):
+    if exact is False or asked or not (exact or worth_it(plan.options)):
         return None
-    scores = scores_of(plan)
+    cases = _summed(plan, exact)
+    if cases is None:
+        return None
     try:
-        return sum_over_graphs(scores, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
+        return sum_over_graphs(cases, plan.options, plan.schedule.chains, plan.entropy, workers, plan.source)
     except PrecisionError:
         if exact:
             raise
         return None
+
+
+def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData | None:
+    """What graphs are summed over; None where too many completions of the table would have to be, too."""
+    if not plan.table.n_missing:
+        return scores_of(plan)
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+    from doxa.structure.cases.incomplete.sums import completion_sums_fit, n_completions
+
+    options = plan.options
+    data = IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+    if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
+        return data
+    if exact:
+        number = n_completions(data.missing_cells)
+        many = str(number) if number < 10**6 else f"10^{math.log10(number):.0f}"
+        raise ArgumentError(
+            f"exact is True, but the table has {plan.table.n_missing} missing cells: the sums over graphs of its "
+            f"{many} completions would take too long; leave out exact"
+        )
+    return None
 
 
 def scores_of(plan: RunPlan) -> FamilyScores:
@@ -119,7 +120,7 @@ def scores_of(plan: RunPlan) -> FamilyScores:
 def _usual_thin(n_nodes: int, incomplete: bool) -> int:
     """Steps between kept draws: every pair of nodes has its turn."""
     if incomplete:
-        from doxa.structure.cases.incomplete.sampler import usual_steps
+        from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 
         return usual_steps(n_nodes)
     return max(200, n_nodes * (n_nodes - 1))

@@ -47,11 +47,8 @@ from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Finding, check_one_end, run_chains
 from doxa.sampling.runner import Sampler
 from doxa.structure.cases.incomplete import IncompleteData
-from doxa.structure.cases.incomplete.logistic_sampler import logistic_sampler
-from doxa.structure.cases.incomplete.sampler import usual_steps
-from doxa.structure.cases.incomplete.tempered import sampler_with_cells
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores, local_weights
-from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
@@ -314,7 +311,7 @@ def _audit(
 ) -> Finding | None:
     """Modes that the chains have missed; None where the chains disagree, or a search would cost more than the run."""
     options = plan.options
-    if options.score.is_logistic and not (scores is not None and plan.move.uses_table):
+    if not options.score.is_counted and not (scores is not None and plan.move.uses_table):
         return None
     if not StructurePosterior(options.names, trace, plan.move, options).converged:
         return None
@@ -329,25 +326,23 @@ def _audit(
 
 def _audit_completions(plan: RunPlan, trace: Trace) -> Missed | None:
     options, n_words = plan.options, trace["rows"].shape[-1]
-    hidden = [name for name, _ in options.hidden]
-    data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
+    data = _incomplete(plan)
     graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
     completions = [data.completed(cells.astype(np.int16)) for cells in trace["cells"][:, -1]]
     steps = trace["n_edges"].size * plan.thin
     return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], steps)
 
 
+def _incomplete(plan: RunPlan) -> IncompleteData:
+    options = plan.options
+    return IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+
+
 def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
     """The sampler of a plan, and the scores of a complete table."""
     options = plan.options
     if plan.table.n_missing:
-        hidden = [name for name, _ in options.hidden]
-        if isinstance(options.score, (Logistic, FamilyMixture)):
-            return logistic_sampler(plan.table, options, plan.move, plan.thin), None
-        data = IncompleteData(plan.table, options.score, options.structure_prior, hidden)
-        steps = usual_steps(data.n_nodes)
-        steps = steps if plan.thin % steps == 0 else plan.thin
-        return sampler_with_cells(data, options.limits, plan.move, steps=steps, turns=plan.thin // steps), None
+        return sampler_with_cells(_incomplete(plan), options.limits, plan.move, thin=plan.thin), None
     scores = scores_of(plan)
     return sampler_of(plan.move, scores, options.limits, plan.thin), scores
 

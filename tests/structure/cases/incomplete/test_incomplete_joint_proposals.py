@@ -191,7 +191,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
         for _ in range(600):
             completion = completion_of(data.missing_cells, exact.cells[number])
             arrays = data.prior.arrays
-            taken = offer(graphs[here], graphs[there], log_frozen, completion, lists, data.rule, arrays, work, rng)
+            taken = offer(graphs[here], graphs[there], log_frozen, completion, (lists, data.rule, arrays), work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             if not taken:
                 assert np.array_equal(cells, exact.cells[number])

@@ -15,7 +15,6 @@ from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.sweep import redraw_row, swap_labels
 from doxa.structure.exact.enumeration import enumerate_posterior
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.moves.parent_sets import scaled
 from doxa.testing import invariance_residual
@@ -154,7 +153,7 @@ def structure_matrix(data, limits, exact, stale):
             matrix[:, number, :, number] = matrix[:, 0, :, 0]
             continue
         completion = completion_of(data.missing_cells, cells)
-        scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
+        scoring, _ = data.scoring(completion)
         weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
         table = list_layout(lists)
         arrange(table, lists, weight)
@@ -186,7 +185,7 @@ def test_lists_are_arranged_as_score_tables_are():
             np.testing.assert_allclose(getattr(table, field), getattr(twin, field), rtol=1e-12, atol=0, err_msg=field)
         cells = exact.cells[3]
         completion = completion_of(data.missing_cells, cells)
-        scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
+        scoring, _ = data.scoring(completion)
         weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
         for node, words, found in zip(lists.node, lists.sets, weight, strict=True):
             parents = tuple(data.table.names[j] for j in range(3) if words[0] >> np.uint64(j) & np.uint64(1))

@@ -15,14 +15,14 @@ from test_incomplete_sampler import WELL, problem, wide_problem
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto
 from doxa.structure.cases.incomplete import IncompleteSampler, enumerate_joint, joint_proposals
-from doxa.structure.cases.incomplete import sampler as sweeps
+from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from doxa.structure.cases.incomplete.blocks import move_case, row_work
 from doxa.structure.cases.incomplete.cells_sampler import reference_lists
 from doxa.structure.cases.incomplete.families import case_probability, config_of
 from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
 from doxa.structure.cases.incomplete.joint_proposals import back, log_estimate, offer, put_values
 from doxa.structure.cases.incomplete.missing_cells import completion_of
-from doxa.structure.cases.incomplete.sampler import Turns
+from doxa.structure.cases.incomplete.sampler import CollapsedChain
 from doxa.structure.cases.incomplete.sweep import log_fixed, log_masses, redraw_independently, redraw_row
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.graph import working_graph
@@ -158,7 +158,7 @@ def test_the_compiled_loops_move_as_the_matrices_say():
 def chain_at(data, limits, exact, lists, number, beta):
     """A chain's work space, standing on a completion whose lists are weighed."""
     place = (0, np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64))
-    chain = Turns(data, limits, Auto(), lists, exact.rows[0], exact.cells[number], place, None, beta)
+    chain = CollapsedChain(data, limits, Auto(), lists, exact.rows[0], exact.cells[number], place, None, beta)
     chain.score_afresh()
     return chain
 
@@ -263,7 +263,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says():
         graphs = [numbered(lists, parents_of(exact)[graph]) for graph in (here, there)]
         for _ in range(400):
             completion = completion_of(data.missing_cells, exact.cells[number])
-            taken = offer(*graphs, log_frozen, completion, lists, data.rule, data.prior.arrays, work, rng)
+            taken = offer(*graphs, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             seen[number_of(exact, cells) if taken else -1] += 1
         rows.append(seen)
@@ -294,7 +294,7 @@ def test_a_rung_alone_agrees_with_the_power_of_the_exact_sum(name):
 
 
 def test_cells_drawn_from_the_posterior_itself_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(sweeps, "row_work", lambda n_states, _: row_work(n_states))
+    monkeypatch.setattr(incomplete_sampler, "row_work", lambda n_states, _: row_work(n_states))
     assert run_alone("4 binary columns, 25%", least_ess=100) > 1.0
 
 

@@ -21,14 +21,13 @@ from doxa.structure.cases.incomplete import (
     cell_probabilities,
     enumerate_joint,
 )
-from doxa.structure.cases.incomplete import sampler as sweeps
+from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from doxa.structure.cases.incomplete.blocks import row_work
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
-from doxa.structure.cases.incomplete.tempered import sampler_with_cells
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.priors import make_prior
@@ -87,7 +86,7 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
 
 
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
-    monkeypatch.setattr(sweeps, "sweep_cells", childless_sweep)
+    monkeypatch.setattr(incomplete_sampler, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     trace = run(data, limits, joint_proposals=0)  # which draw cells of their own, and rightly
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=100)
@@ -95,7 +94,7 @@ def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkey
 
 
 def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
-    afresh = sweeps.Turns.score_afresh
+    afresh = incomplete_sampler.CollapsedChain.score_afresh
 
     def frozen(self):
         cells = self.cells
@@ -103,7 +102,7 @@ def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
         afresh(self)
         put_cells(self.completion, self.data.missing_cells, cells)
 
-    monkeypatch.setattr(sweeps.Turns, "score_afresh", frozen)
+    monkeypatch.setattr(incomplete_sampler.CollapsedChain, "score_afresh", frozen)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     of_edges, of_cells, n = deviations(data, run(data, limits), enumerate_joint(data, limits), least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
@@ -161,7 +160,7 @@ def test_log_score_is_that_of_the_oracle():
 @pytest.mark.parametrize("move", [Auto(), MarkovBlanket()], ids=repr)
 def test_draws_do_not_depend_on_blocks_workers_or_copies(move):
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    sampler = IncompleteSampler(data, limits, move, steps=7, turns=2)
+    sampler = IncompleteSampler(data, limits, move, steps=7, sweeps=2)
     whole = sample(sampler, Schedule(3, 40, 5), seed=4)
     for block, workers in ((1, 1), (7, 2), (1000, 3)):
         again = sample(pickle.loads(pickle.dumps(sampler)), Schedule(3, 40, 5), seed=4, block=block, workers=workers)
@@ -264,7 +263,7 @@ def test_lists_weigh_families_of_any_size():
     cells = (rng.random(data.missing_cells.n_missing) * 2).astype(np.int16)
     completion = completion_of(data.missing_cells, cells)
     weight = np.empty(4)
-    scoring = data.scoring(completion, counting_scratch(completion.columns.shape[1]))
+    scoring, _ = data.scoring(completion)
     weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
     for child, words, found in zip(node.tolist(), sets[:, 0].tolist(), weight, strict=True):
         parents = tuple(f"v{i}" for i in range(n) if words >> i & 1)
@@ -296,8 +295,8 @@ def test_what_one_chain_cannot_run_is_refused():
     data, limits = problem(**WELL["4 binary columns, 25%"])
     with pytest.raises(ArgumentError, match="which moves several graphs with their cells; give it to"):
         IncompleteSampler(data, limits, Tempered())
-    with pytest.raises(ArgumentError, match="sweeps"):
-        IncompleteSampler(data, limits, sweeps=0)
+    with pytest.raises(ArgumentError, match="passes"):
+        IncompleteSampler(data, limits, passes=0)
     with pytest.raises(ArgumentError, match="rows holds 2 graphs and cells 1 completions"):
         cell_probabilities(
             data, np.zeros((2, 4, 1), dtype=np.uint64), np.zeros((1, data.missing_cells.n_missing), dtype=int)

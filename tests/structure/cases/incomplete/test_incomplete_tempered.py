@@ -14,7 +14,8 @@ import doxa
 from doxa import cli
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.cases.incomplete import IncompleteSampler, enumerate_joint
-from doxa.structure.cases.incomplete.tempered import TemperedCellsSampler, sampler_with_cells
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
+from doxa.structure.moves.tempered import TemperedSampler
 from support.checks import SEED
 from support.tables import skewed_table
 
@@ -78,18 +79,18 @@ def imbalance(kind):
     return worst
 
 
-class WithoutBetas(TemperedCellsSampler):
+class WithoutBetas(TemperedSampler):
     def _swap(self, rungs, states, scores, first, rng, info):
         beta = self.rungs[0].beta - self.rungs[1].beta
         super()._swap(rungs, states, scores / beta, first, rng, info)
 
 
-class GraphsAlone(TemperedCellsSampler):
+class GraphsAlone(TemperedSampler):
     swapped = ("rows",)
 
 
 def test_swaps_keep_the_product_of_the_targets():
-    assert imbalance(TemperedCellsSampler) < 1e-10
+    assert imbalance(TemperedSampler) < 1e-10
 
 
 @pytest.mark.parametrize("kind", [WithoutBetas, GraphsAlone])
@@ -100,7 +101,7 @@ def test_broken_swaps_do_not(kind):
 # --- chains ----------------------------------------------------------------------------------------------------------
 
 
-def ratio_of(kind=TemperedCellsSampler, move=None, joint_proposals=0, draws=1000, least_ess=400):
+def ratio_of(kind=TemperedSampler, move=None, joint_proposals=0, draws=1000, least_ess=400):
     """Chains that do little but swap: their worst deviation from the exact sum, where 1 is too much."""
     data, limits = problem(4, 40, 0.05)
     move = Tempered(move or SingleEdge(), (1.0, 0.9, 0.8), swap_every=1)

@@ -1,4 +1,3 @@
-from doxa.structure.cases.incomplete.cells_sampler import IncompleteState as IncompleteState
 from doxa.structure.cases.incomplete.enumeration import JointPosterior as JointPosterior
 from doxa.structure.cases.incomplete.enumeration import enumerate_joint as enumerate_joint
 from doxa.structure.cases.incomplete.impute import cell_probabilities as cell_probabilities
@@ -7,3 +6,4 @@ from doxa.structure.cases.incomplete.missing_cells import MissingCells as Missin
 from doxa.structure.cases.incomplete.missing_cells import completed_table as completed_table
 from doxa.structure.cases.incomplete.missing_cells import find_missing_cells as find_missing_cells
 from doxa.structure.cases.incomplete.sampler import IncompleteSampler as IncompleteSampler
+from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler as ScoredCellsSampler

@@ -1,7 +1,7 @@
 """`CellsSampler`: where chains over graphs and missing cells start, and what they keep.
 
-How a turn moves them is for its subclasses: `doxa.structure.cases.incomplete.sampler` for tables of probabilities,
-`doxa.structure.cases.incomplete.logistic_sampler` for families that may be logistic.
+How a sweep moves them is for its subclasses: `doxa.structure.cases.incomplete.sampler` for tables of probabilities,
+`doxa.structure.cases.incomplete.scored_sampler` for any kind of family.
 
 Which parent sets are listed: those that matter in some of a few completions, found once by a short chain of its own.
 
@@ -11,13 +11,11 @@ every chain, every process and every resumed run has the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.models.bits import n_words, pack_rows
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.families import families_of
@@ -28,18 +26,18 @@ from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.sampler import StructureSampler, planted_in_half
-from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
+from doxa.structure.moves.sampler import GraphStarts, StructureSampler, StructureState
+from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
 __all__ = [
     "CellsSampler",
-    "IncompleteState",
     "keep_draw",
     "no_draws",
     "observed_cells",
     "reference_completions",
     "reference_lists",
     "shared_lists",
+    "usual_steps",
 ]
 
 _SEED = 20011  # of the short chain: lists must not depend on a run's own seed
@@ -130,63 +128,45 @@ def shared_lists(
 Draws = dict[str, NDArray[Any]]
 
 
-class IncompleteState(NamedTuple):
-    """Where a chain stands: all that the next step needs."""
-
-    rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
-    cells: NDArray[np.int16]  # (n_missing,): values of the missing cells, in the order of `MissingCells`
-    position: int  # as in `doxa.structure.moves.sampler.StructureState`, for the move
-    block: NDArray[np.uint64]
-    memory: NDArray[np.int64]
-
-
-class CellsSampler:
-    """Chains over graphs and missing cells: their starts, and the length of a turn."""
+class CellsSampler(GraphStarts):
+    """Chains over graphs and missing cells: their starts, and the length of a sweep."""
 
     data: IncompleteData
-    limits: Limits
     steps: int
-    turns: int
+    sweeps: int
 
     @property
     def thin(self) -> int:
         """Structure steps between kept draws."""
-        return self.steps * self.turns
+        return self.steps * self.sweeps
 
-    def start(self, chain: int, rng: np.random.Generator) -> IncompleteState:
-        """Starts far apart: the smallest graph, a greedy one, a dense one, with likely values in the missing cells, and
-        random ones with any.
-        """
-        if chain > 2:
-            return self.init(rng)
-        cells = observed_cells(self.data.missing_cells, rng)
-        if chain == 0:
-            return self.start_at(smallest_graph(self.limits), cells)
-        if chain == 1:
-            return self.start_at(greedy_graph(self.climbed(cells), self.limits), cells)
-        return self.start_at(pack_rows(dense_dag(rng, self.limits)), cells)
+    def likely_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:
+        """Each from the values that its column has elsewhere."""
+        return observed_cells(self.data.missing_cells, rng)
 
-    def planted(self, states: Sequence[IncompleteState], rows: NDArray[np.uint64], chain: int) -> list[IncompleteState]:
-        """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
-        return planted_in_half(states, rows=rows, cells=states[chain].cells)
+    def any_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:
+        """Any values, each as likely."""
+        missing_cells = self.data.missing_cells
+        return (rng.random(missing_cells.n_missing) * missing_cells.n_states[missing_cells.column]).astype(np.int16)
 
-    def climbed(self, cells: NDArray[np.int16]) -> FamilyScores:
-        """The scores on which the greedy start ascents: those of its completion."""
+    def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:
+        """A greedy optimum."""
+        return greedy_graph(self.ascended(cells), self.limits)
+
+    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:
+        """The scores on which the greedy start ascends: those of its completion."""
         return self.data.completed(cells)
 
-    def init(self, rng: np.random.Generator) -> IncompleteState:
-        """An over-dispersed start: a random graph, and any values in the missing cells."""
-        missing_cells = self.data.missing_cells
-        cells = (rng.random(missing_cells.n_missing) * missing_cells.n_states[missing_cells.column]).astype(np.int16)
-        return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
 
-    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16]) -> IncompleteState:
-        """The state of a chain that starts at a graph, given by its adjacency rows, and a completion."""
-        words = n_words(len(rows))
-        return IncompleteState(rows, cells, 0, np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64))
+_STEPS_A_PAIR, _LEAST_STEPS = 2.5, 50
 
 
-def no_draws(kept: int, state: IncompleteState, dtype: type[np.signedinteger[Any]]) -> Draws:
+def usual_steps(n_nodes: int) -> int:
+    """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change."""
+    return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
+
+
+def no_draws(kept: int, state: StructureState, dtype: type[np.signedinteger[Any]]) -> Draws:
     """Room for ``kept`` draws, the cells of which have the given type."""
     return {
         "rows": np.empty((kept, *state.rows.shape), dtype=np.uint64),

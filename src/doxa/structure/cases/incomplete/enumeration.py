@@ -6,20 +6,17 @@ What samplers are tested against.  It counts every family of every completion af
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+from doxa.structure.cases.incomplete.sums import all_completions, n_completions, scores_by_completion
 from doxa.structure.exact.enumeration import all_dags
-from doxa.structure.families.counting import counting_scratch
-from doxa.structure.families.scores import family_log_marginal
-from doxa.structure.limits import Limits, capped, is_legal_family
-from doxa.structure.priors import family_log_prior
+from doxa.structure.limits import Limits, capped
 
 __all__ = ["JointPosterior", "enumerate_joint"]
 
@@ -89,45 +86,21 @@ def enumerate_joint(data: IncompleteData, limits: Limits | None = None) -> Joint
     missing_cells, n = data.missing_cells, data.n_nodes
     limits = capped([n - 1] * n) if limits is None else limits
     rows = all_dags(n)
-    of_cell = missing_cells.n_states[missing_cells.column]
-    n_completions = math.prod(of_cell.tolist())
-    visits = n * 2 ** (n - 1) * n_completions * missing_cells.base.shape[1]
-    if n_completions * len(rows) > _MOST_STATES or visits > _MOST_VISITS:
+    number = n_completions(missing_cells)
+    visits = n * 2 ** (n - 1) * number * missing_cells.base.shape[1]
+    if number * len(rows) > _MOST_STATES or visits > _MOST_VISITS:
         raise ArgumentError(
-            f"the table has {missing_cells.n_missing} missing cells, {n_completions} completions, and there are "
+            f"the table has {missing_cells.n_missing} missing cells, {number} completions, and there are "
             f"{len(rows)} graphs on its {n} columns; all pairs are listed up to {_MOST_STATES}: sample, or take "
             f"fewer rows"
         )
-    cells = np.empty((n_completions, missing_cells.n_missing), dtype=np.int16)
-    later = n_completions
-    for cell, r in enumerate(of_cell.tolist()):
-        later //= r
-        cells[:, cell] = np.arange(n_completions) // later % r
-    completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
-    scores = np.full((n, 2**n, n_completions), -np.inf)
-    scoring = data.scoring(completion, counting_scratch(missing_cells.base.shape[1]))
-    place = missing_cells.n_complete + missing_cells.row
-    _score_all(cells, missing_cells.column, place, limits, scoring, np.zeros(1, dtype=np.uint64), scores)
+    cells = all_completions(missing_cells)
+    scores = scores_by_completion(data, limits, cells)
     parents = pack_rows(unpack_rows(rows, n).transpose(0, 2, 1))[:, :, 0].astype(np.int64)
-    log_score = np.zeros((len(rows), n_completions))
+    log_score = np.zeros((len(rows), number))
     for child in range(n):
         log_score += scores[child, parents[:, child]]
     possible = np.isfinite(log_score[:, 0])
     rows, log_score = rows[possible], log_score[possible]
     weight = np.exp(log_score - log_score.max())
-    return JointPosterior(rows, cells, weight / weight.sum(), log_score, of_cell)
-
-
-@hot
-def _score_all(cells: Any, column: Any, place: Any, limits: Any, scoring: Any, parents: Any, scores: Any) -> None:
-    data, rule, prior, scratch = scoring
-    n = scores.shape[0]
-    for c in range(cells.shape[0]):
-        for cell in range(column.size):
-            data[0][column[cell], place[cell]] = cells[c, cell]
-        for child in range(n):
-            for mask in range(1 << n):
-                parents[0] = np.uint64(mask)
-                if not (mask >> child) & 1 and is_legal_family(limits, child, parents):
-                    score = family_log_marginal(child, parents, data, rule, scratch)
-                    scores[child, mask, c] = score + family_log_prior(child, parents, prior)
+    return JointPosterior(rows, cells, weight / weight.sum(), log_score, missing_cells.n_states[missing_cells.column])

@@ -54,7 +54,6 @@ from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.families.cache import ScoreCache
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import WorkingGraph, count_bits, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, auto_step
@@ -222,14 +221,14 @@ def shuffle(n_rows: int, work: Any, rng: np.random.Generator) -> None:
 
 @hot
 def offer(
-    before: Any, after: Any, log_frozen: float, completion: Any, lists: Any, rule: Any, prior: Any, work: Any,
-    rng: np.random.Generator,
-) -> bool:  # fmt: skip
+    before: Any, after: Any, log_frozen: float, completion: Any, terms: Any, work: Any, rng: np.random.Generator
+) -> bool:
     """Offer the other graph and new cells; True if they are accepted, and the cells written.
 
     ``log_frozen`` is the log ratio of the probabilities of proposing the other graph and of proposing this one; the
-    graphs are as in `lay_out`.
+    graphs are as in `lay_out`.  ``terms`` is the lists, the rule of the score and the arrays of the prior.
     """
+    lists, rule, prior = terms
     n_rows = lay_out(before, after, completion, lists, rule, work)
     if n_rows < 0:
         return False
@@ -276,7 +275,7 @@ class JointProposals:
         self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
         self.beta = beta
         completion = completion_of(data.missing_cells, references[0])
-        self.scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.scoring, _ = data.scoring(completion)
         self.cache = ScoreCache(n, 512 * 2**20)
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
@@ -298,9 +297,9 @@ class JointProposals:
         graph = working_graph(rows)
         standing = (graph[0].copy(), graph[1].copy(), np.zeros(n), self.table.where.copy())
         places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
+        terms = (self.lists, self.data.rule, self.data.prior.arrays)
         frozen = Frozen(
-            self.number, self.weights, self.least_spread, standing, places, completion, self.lists, self.data.rule,
-            self.data.prior.arrays, self.work,
+            self.number, self.weights, self.least_spread, standing, places, completion, terms, self.work
         )  # fmt: skip
         n_done = 0
         local_scores(graph, self.cache.arrays, self.scoring, self.local)
@@ -334,7 +333,7 @@ def _weights_on(
 
     def weigh() -> NDArray[np.float64]:
         completion = completion_of(data.missing_cells, references[0])
-        scoring = data.scoring(completion, counting_scratch(data.missing_cells.base.shape[1]))
+        scoring, _ = data.scoring(completion)
         weights = np.zeros((len(references), lists.n_sets))
         for weight, cells in zip(weights, references, strict=True):
             put_cells(completion, data.missing_cells, cells)
@@ -356,9 +355,7 @@ class Frozen(NamedTuple):
     standing: tuple[NDArray[Any], ...]  # parents, children, scores and places in the table of the graph that stands
     places: tuple[NDArray[np.int64], NDArray[np.int64]]  # work space: places in the lists, here and there
     completion: Completion
-    lists: FamilyLists
-    rule: Any
-    prior: Any
+    terms: tuple[FamilyLists, Any, Any]  # the lists, the rule of the score, the arrays of the prior
     scratch: Any
 
 
@@ -389,9 +386,7 @@ def _run(
         here, there = (standing[0], places[0]), (graph[0], places[1])
         if is_worth_it(here, there, frozen.weights, frozen.least_spread):
             done[1] += 1
-            taken = offer(
-                here, there, log_frozen, frozen.completion, frozen.lists, frozen.rule, frozen.prior, frozen.scratch, rng
-            )
+            taken = offer(here, there, log_frozen, frozen.completion, frozen.terms, frozen.scratch, rng)
         if taken:
             done[2] += 1
             n_edges = after

@@ -24,8 +24,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.counting import CountingScratch, Rule
-from doxa.structure.families.scores import BIC, K2, BDeu, Score
+from doxa.structure.families.counting import Rule, counting_scratch
+from doxa.structure.families.kind import FamilyKind, Scorer
+from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, uniform_prior
 
@@ -149,7 +150,7 @@ def completion_of(missing_cells: MissingCells, cells: NDArray[np.integer]) -> Co
 
     Parameters
     ----------
-    missing cells : Missing cells
+    missing_cells : MissingCells
     cells : array of int, shape (n_missing,)
         States, in the order of the missing cells.
     """
@@ -182,8 +183,8 @@ class IncompleteData:
     ----------
     table : Table
         At least two columns; no column without values but the hidden ones.
-    score : Score, default=BDeu(1.0)
-        `BDeu` or `K2`.
+    score : FamilyKind, default=BDeu(1.0)
+        Any that is a probability of the data.
     prior : StructurePrior, optional
         Uniform over graphs when left out.
     hidden : sequence of str, default=()
@@ -192,7 +193,8 @@ class IncompleteData:
     Raises
     ------
     ArgumentError
-        If the score is `BIC`, or ``hidden`` does not fit the table.
+        If the score is `BIC`, columns have states that the score cannot have, or ``hidden`` does not fit the table, or
+        is given with a score other than `BDeu` and `K2`.
     TableError
         If a column has no values and is not declared as hidden, or there are fewer than two columns.
 
@@ -204,7 +206,7 @@ class IncompleteData:
     """
 
     table: Table
-    score: Score = field(default_factory=BDeu)
+    score: FamilyKind = field(default_factory=BDeu)
     prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     hidden: Sequence[str] = ()
     missing_cells: MissingCells = field(init=False, repr=False)
@@ -212,17 +214,18 @@ class IncompleteData:
     _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        if isinstance(self.score, BIC):
+        if not self.score.is_probability:
             raise ArgumentError(
-                "score is BIC(), which is no probability of the data, so it says nothing about missing cells; take "
-                "BDeu() or K2() for a table with missing cells"
+                f"score is {self.score!r}, which is no probability of the data, so it says nothing about missing "
+                "cells; take BDeu() or K2() for a table with missing cells"
             )
-        if not isinstance(self.score, (BDeu, K2)):
+        if self.hidden and not self.score.is_dirichlet:
             raise ArgumentError(
-                f"the score is {self.score.text}, whose families may be logistic: take `LogisticIncompleteData`, or "
-                "family='categorical'"
+                f"hidden is {list(self.hidden)!r}, and the score is {self.score.text}, which needs some values of "
+                "every column; take family='categorical' for hidden columns"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
+        self.score.check_states(self.table.names, self.missing_cells.n_states)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)
 
@@ -236,10 +239,12 @@ class IncompleteData:
         """The score as compiled loops take it."""
         return self.score.rule(self.table.n_rows)
 
-    def scoring(self, completion: Completion, scratch: CountingScratch) -> tuple[Any, ...]:
-        """What `doxa.structure.families.cache.family_log_score` needs to count families in a completion."""
+    def scoring(self, completion: Completion) -> tuple[tuple[Any, ...], Scorer | None]:
+        """What counts and scores families in a completion, and what it calls for that, to be kept as long."""
         data = (completion.columns, completion.weights, completion.n_states)
-        return data, self.rule, self.prior.arrays, scratch
+        scorer = self.score.scorer(data)
+        scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
+        return (data, self.rule, self.prior.arrays, scratch), scorer
 
     def completed(self, cells: NDArray[np.integer[Any]]) -> FamilyScores:
         """The scores of one completion."""

@@ -1,8 +1,8 @@
 """`IncompleteSampler`: chains over graphs and missing cells together, as the driver runs them.
 
-One chain's work space: a completion, a graph, and the turns in which cells and graph are redrawn.
+One chain's work space: a completion, a graph, and the sweeps in which cells and graph are redrawn.
 
-A turn redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+A sweep redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
 (`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
 on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
 are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
@@ -14,7 +14,6 @@ At an inverse temperature below 1 each of the three parts keeps the joint poster
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,30 +25,27 @@ from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import (
     CellsSampler,
-    IncompleteState,
     keep_draw,
     no_draws,
     shared_lists,
+    usual_steps,
 )
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, Work
+from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
 
-__all__ = ["IncompleteSampler", "Turns", "usual_steps"]
-
-_no_lists = cache(no_parent_sets)  # moves that draw from no lists leave them alone
+__all__ = ["CollapsedChain", "IncompleteSampler"]
 
 
-class Turns:
+class CollapsedChain:
     """See the module's notes.
 
     Parameters
@@ -65,7 +61,7 @@ class Turns:
         The completion.
     place : tuple
         Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
-    joint proposals : Joint proposals, optional
+    joint_proposals : JointProposals, optional
         None for none; at the same inverse temperature.
     beta : float, default=1.0
         Inverse temperature.
@@ -91,12 +87,12 @@ class Turns:
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
         self.local = np.zeros(n)
         self.work = row_work(data.missing_cells.n_states, beta)
-        self.scoring = data.scoring(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
+        self.scoring, _ = data.scoring(self.completion)
         self.cache = ScoreCache(n, 512 * 2**20)
         self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
         self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
-        self._layout = _no_lists(n, words) if lists is None else list_layout(lists)
+        self._layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
         self._weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
             while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
@@ -108,10 +104,10 @@ class Turns:
         missing_cells = self.data.missing_cells
         return self.completion.rows[missing_cells.row, missing_cells.column]
 
-    def redraw_cells(self, sweeps: int, rng: np.random.Generator) -> None:
-        """Redraw every missing cell ``sweeps`` times, and exchange labels of hidden columns."""
+    def redraw_cells(self, passes: int, rng: np.random.Generator) -> None:
+        """Redraw every missing cell ``passes`` times, and exchange labels of hidden columns."""
         families = families_of(self.graph[0], self.completion, self.data.rule)
-        for _ in range(sweeps):
+        for _ in range(passes):
             sweep_cells(self.completion, families, self.work, self.rows_done, rng)
         for column in self.data.missing_cells.hidden.tolist():
             r = int(self.data.missing_cells.n_states[column])
@@ -132,39 +128,28 @@ class Turns:
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
         nothing = (np.zeros((0, *self.graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
-        done = 0
-        while True:
-            work = Work(
-                self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position,
-                self.cache.arrays, self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2),
-                self._spare,
-            )  # fmt: skip
-            done = self.move.advance(work, done, steps, rng)
-            if done == steps:
-                break
-            self.cache.grow()
+        work = Work(
+            self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays,
+            self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2), self._spare,
+        )  # fmt: skip
+        run_steps(self.move, work, steps, self.cache, rng)
         self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
 
-    def turn(self, sweeps: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
+    def sweep(self, passes: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
         """Redraw the cells, cells and graph together, then the graph."""
-        self.redraw_cells(sweeps, rng)
+        self.redraw_cells(passes, rng)
         if self.joint_proposals is not None:
             self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
         self.score_afresh()
         self.move_graph(steps, rng)
 
 
-_STEPS_A_PAIR, _JOINT_PROPOSALS_A_NODE, _LEAST_STEPS = 2.5, 10, 50
-
-
-def usual_steps(n_nodes: int) -> int:
-    """Structure steps in a turn: fewer would leave the graph behind the cells, more wait for the cells' next change."""
-    return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
+_JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 10, 50
 
 
 def usual_joint_proposals(n_nodes: int) -> int:
-    """Steps in a turn that may change graph and cells together: each edge gets as much attention in large graphs."""
-    return max(_LEAST_STEPS, _JOINT_PROPOSALS_A_NODE * n_nodes)
+    """Steps in a sweep that may change graph and cells together: each edge gets as much attention in large graphs."""
+    return max(_LEAST_JOINT_PROPOSALS, _JOINT_PROPOSALS_A_NODE * n_nodes)
 
 
 @dataclass(frozen=True)
@@ -177,20 +162,20 @@ class IncompleteSampler(CellsSampler):
     limits : Limits
         The families that are possible.
     move : StructureMove, default=Auto()
-        Any move but `Tempered`, which `doxa.structure.cases.incomplete.tempered.sampler_with_cells` takes.
+        Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a turn; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
-        by what they and the cells have agreed on, not by the graph's own moves, so many short turns do more than a few
+        Structure steps in a sweep; when left out, 2.5 for each ordered pair of columns, at least 50.  Edges are held up
+        by what they and the cells have agreed on, not by the graph's own moves, so many short sweeps do more than a few
         long ones.
-    sweeps : int, default=1
-        How often every missing cell is redrawn in a turn.
-    joint proposals : int, optional
-        Steps in a turn that may change graph and cells together; 10 for each column when left out, 0 for none, as for
+    passes : int, default=1
+        How often every missing cell is redrawn in a sweep.
+    joint_proposals : int, optional
+        Steps in a sweep that may change graph and cells together; 10 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.
-    turns : int, default=1
-        Turns between kept draws.
+    sweeps : int, default=1
+        Sweeps between kept draws.
     n_references : int, default=4
         Completions whose score tables say which parent sets are listed.
     keep_within : float, default=4.0
@@ -219,10 +204,10 @@ class IncompleteSampler(CellsSampler):
     limits: Limits
     move: StructureMove = field(default_factory=Auto)
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
-    sweeps: int = 1
+    passes: int = 1
     joint_proposals: int = None  # type: ignore[assignment]  # likewise
     least_spread: float = 1.0
-    turns: int = 1
+    sweeps: int = 1
     n_references: int = 4
     keep_within: float = 4.0
     beta: float = 1.0
@@ -233,23 +218,23 @@ class IncompleteSampler(CellsSampler):
         if self.joint_proposals is None:
             usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
             object.__setattr__(self, "joint_proposals", usual)
-        for name in ("steps", "sweeps", "turns", "n_references"):
+        for name in ("steps", "passes", "sweeps", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
         object.__setattr__(self, "joint_proposals", check_whole("joint_proposals", self.joint_proposals, 0))
         if hasattr(self.move, "sampler"):
             raise ArgumentError(
                 f"move is {self.move!r}, which moves several graphs with their cells; give it to "
-                "doxa.structure.cases.incomplete.tempered.sampler_with_cells"
+                "doxa.structure.cases.incomplete.by_kind.sampler_with_cells"
             )
 
     def run(
-        self, state: IncompleteState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[IncompleteState, dict[str, NDArray[Any]], dict[str, int]]:
+        self, state: StructureState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
         """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
 
         Returns
         -------
-        state : IncompleteState
+        state : StructureState
         draws : dict
             ``rows`` uint64 (n_kept, n_nodes, n_words); ``log_score`` float64 (n_kept,), log of the joint probability of
             graph, missing cells and data, nats, up to the constant in the prior of graphs; ``n_edges`` int32; ``cells``
@@ -268,14 +253,14 @@ class IncompleteSampler(CellsSampler):
                     self.data, self.limits, lists, completions, self.least_spread, self.beta
                 )
         place = (state.position, state.block, state.memory)
-        chain = Turns(
+        chain = CollapsedChain(
             self.data, self.limits, self.move, lists, state.rows, state.cells, place, joint_proposals, self.beta
         )
         for draw in range(kept):
-            for _ in range(self.turns):
-                chain.turn(self.sweeps, self.joint_proposals, self.steps, rng)
+            for _ in range(self.sweeps):
+                chain.sweep(self.passes, self.joint_proposals, self.steps, rng)
             keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
-        after = IncompleteState(chain.graph[1], chain.cells, chain.position, chain.block, chain.memory)
+        after = StructureState(chain.graph[1], chain.position, chain.block, chain.memory, chain.cells)
         info = {
             "proposed": int(chain.steps_done[0]),
             "accepted": int(chain.steps_done[1]),

@@ -23,7 +23,7 @@ from doxa.structure.cases.out_of_core.scores import (
     needed_sets,
     predicted_cost,
 )
-from doxa.structure.families.scores import Score
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import Limits
 from doxa.structure.runs.options import RunOptions
 
@@ -49,13 +49,13 @@ def count_table(source: OutOfCoreSource, limits: Limits) -> OutOfCoreTable:
     return source.counted_table([members for sets in needed_sets(limits) for members in sets.tolist()])
 
 
-def check_counts(source: OutOfCoreSource, limits: Limits, score: Score | None = None) -> None:
+def check_counts(source: OutOfCoreSource, limits: Limits, score: FamilyKind | None = None) -> None:
     """Refuse what cannot be counted, before the first pass; errors as `count_table`."""
     many = f"the table has {source.n_rows} rows, more of them distinct than are held in memory"
-    if score is not None and score.is_logistic:
+    if score is not None and not score.is_counted:
         raise ArgumentError(
-            f"{many}, and families of logistic regressions are scored from rows; leave out family=, read fewer columns "
-            "(columns=...), or give fewer rows"
+            f"{many}, and families of the kind {score.name!r} are scored from rows; leave out family=, read fewer "
+            "columns (columns=...), or give fewer rows"
         )
     if source.n_missing:
         listed = ", ".join(f"{name!r} ({count})" for name, count in source.missing_by_column.items())

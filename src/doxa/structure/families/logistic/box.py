@@ -43,8 +43,7 @@ from doxa.structure.families.logistic.score import (
     BOUND_RULE,
     MIXTURE_RULE,
     OPTIMAL_RULE,
-    FamilyMixture,
-    Logistic,
+    LogisticKind,
     LogisticRule,
 )
 from doxa.structure.families.logistic.softplus import softplus
@@ -312,7 +311,7 @@ class Box:
         What `call_scorer` takes.
     """
 
-    def __init__(self, score: Logistic | FamilyMixture, data: tuple[NDArray[Any], ...]) -> None:
+    def __init__(self, score: LogisticKind, data: tuple[NDArray[Any], ...]) -> None:
         columns, counts, _ = data
         assert columns.dtype == np.int16
         assert all(array.flags.c_contiguous for array in data)

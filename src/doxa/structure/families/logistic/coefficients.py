@@ -55,10 +55,8 @@ FREEDOM = 6.0  # degrees of freedom
 
 
 @hot
-def largest_weight(
-    safety: float, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any, work: Any
-) -> tuple[float, float, float]:
-    """Largest weights of the first and of the second half of the nodes of ``work``.
+def largest_weight(safety: float, family: Any, work: Any) -> tuple[float, float, float]:
+    """Largest weights of the first and of the second half of the nodes of ``work``; ``family`` as `weigh` takes it.
 
     The third number is the share of the second half's weights that lies above ``safety`` times the first's largest.
     """
@@ -66,7 +64,7 @@ def largest_weight(
     most_first, most_second, total, excess = 0.0, 0.0, 0.0, 0.0
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
-        weigh(first, last, n_cells, n_parents, scale, peak, columns, work, FREEDOM)
+        weigh(first, last, family, work, FREEDOM)
         for p in range(last - first):
             weight = work.weights[p]
             if 2 * (first + p) < n:
@@ -80,18 +78,18 @@ def largest_weight(
 
 @hot
 def accept(
-    each: int, uniforms: Any, bound: float, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any,
-    work: Any, found: Any, coefficients: Any,
-) -> tuple[float, float]:  # fmt: skip
+    each: int, uniforms: Any, bound: float, family: Any, work: Any, found: Any, coefficients: Any
+) -> tuple[float, float]:
     """Take for every draw the first of its ``each`` proposals that rejection lets through.
 
     The proposals are the nodes of ``work``, ``each`` for a draw, with a uniform number for each.  Returns the sum of
     the weights, and of what they exceed ``bound`` by.
     """
+    n_parents, scale = family[1], family[2]
     total, excess, n = 0.0, 0.0, work.nodes.value.shape[1]
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
-        weigh(first, last, n_cells, n_parents, scale, peak, columns, work, FREEDOM)
+        weigh(first, last, family, work, FREEDOM)
         for p in range(last - first):
             weight = work.weights[p]
             total += weight
@@ -105,18 +103,16 @@ def accept(
 
 
 @hot
-def sum_probabilities(
-    n_nodes: int, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any, work: Any, sums: Any,
-    shares: Any,
-) -> None:  # fmt: skip
+def sum_probabilities(n_nodes: int, family: Any, work: Any, sums: Any, shares: Any) -> None:
     """Sums of weights, and of weights times P(second state), over each part of the nodes.
 
     ``sums`` (n_parts,) and ``shares`` (n_parts, 2**n_parents), the last parent varying fastest, are 0 before.
     """
+    n_parents, scale = family[1], family[2]
     n_parts, logits = sums.size, work.logits
     for first in range(0, n_nodes, CHUNK):
         last = min(first + CHUNK, n_nodes)
-        weigh(first, last, n_cells, n_parents, scale, peak, columns, work, 0.0)
+        weigh(first, last, family, work, 0.0)
         for p in range(last - first):
             sums[(first + p) * n_parts // n_nodes] += work.weights[p]
         for c in range(shares.shape[1]):
@@ -248,7 +244,7 @@ class CoefficientPosterior:
             z, uniforms = z[waiting].reshape(-1, d), uniforms[waiting].ravel()
             is_found, drawn = np.zeros(waiting.size, dtype=np.bool_), np.zeros((waiting.size, d))
             proposals = work._replace(nodes=_nodes_of(z))
-            total, excess = accept(each, uniforms, self._bound, *self._fixed, proposals, is_found, drawn)
+            total, excess = accept(each, uniforms, self._bound, self._fixed, proposals, is_found, drawn)
             found[waiting[is_found, None], places] = drawn[is_found]
             self._proposed += uniforms.size
             self._kept += total / self._bound
@@ -286,7 +282,7 @@ class CoefficientPosterior:
     def _means_over_nodes(self, n_nodes: int) -> tuple[Floats, Floats]:
         """Means over so many nodes, and standard errors of the logs of these or, where larger, of their complements."""
         sums, shares = np.zeros(REPLICATES), np.zeros((REPLICATES, 2 ** len(self.varying)))
-        sum_probabilities(n_nodes, *self._fixed, self._settled(), sums, shares)
+        sum_probabilities(n_nodes, self._fixed, self._settled(), sums, shares)
         means: Floats = shares.sum(axis=0) / sums.sum()
         spread = (shares - means * sums[:, None]) / sums.mean()
         errors = np.sqrt((spread**2).sum(axis=0) / (REPLICATES * (REPLICATES - 1)))
@@ -303,7 +299,7 @@ class CoefficientPosterior:
         n, d = _PROBES, 1 + len(self.varying)
         while True:
             probes = work._replace(nodes=_probes_for(d, n))
-            first, most, excess = largest_weight(_SAFETY, *self._fixed, probes)
+            first, most, excess = largest_weight(_SAFETY, self._fixed, probes)
             if excess <= _UNSEEN or 4 * n > _MOST_PROBES or 4 * n * self._n_cells > _MOST_WORK:
                 return _SAFETY * max(first, most)
             n *= 4

@@ -265,6 +265,7 @@ def _log_mean_weight(begin: int, end: int, arguments: Any) -> tuple[float, float
     What the levels before ``begin`` gave is still in ``work.sums``.
     """
     n_cells, n_parents, scale, peak, tolerance, columns, work = arguments
+    family = (n_cells, n_parents, scale, peak, columns)
     levels, sums = work.nodes.levels, work.sums
     n_sums = sums.size
     log_mean, error, first = 0.0, 0.0, 0
@@ -287,7 +288,7 @@ def _log_mean_weight(begin: int, end: int, arguments: Any) -> tuple[float, float
                 sums[part] = total
         while first < n_nodes:
             last = min(first + _CHUNK, n_nodes)
-            weigh(first, last, n_cells, n_parents, scale, peak, columns, work, 0.0)
+            weigh(first, last, family, work, 0.0)
             for p in range(last - first):
                 sums[(first + p) * n_sums // n_nodes] += work.weights[p]
             first = last
@@ -311,14 +312,13 @@ def _mean_and_error(sums: Any, n_nodes: int) -> tuple[float, float]:
 
 
 @hot
-def weigh(
-    first: int, last: int, n_cells: int, n_parents: int, scale: float, peak: float, columns: Any, work: Any,
-    freedom: float,
-) -> None:  # fmt: skip
+def weigh(first: int, last: int, family: Any, work: Any, freedom: float) -> None:
     """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``, and where they lie into ``moved``.
 
+    ``family`` is the numbers of cells and of parents, the prior's scale, the log density at the mode, and the columns.
     The nodes have the normal law if ``freedom`` is 0, else Student's with so many degrees of freedom.
     """
+    n_cells, n_parents, scale, peak, columns = family
     n, d = last - first, n_parents + 1
     nodes, moved, logits = work.nodes, work.moved, work.logits[:n]
     exponents, weights = work.exponents[:n], work.weights[:n]

@@ -23,6 +23,7 @@ two but for separable data, whose families need more nodes than the usual 512.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -30,27 +31,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.structure.families.counting import Rule
+from doxa.models.bits import pack_rows
+from doxa.structure.families.counting import CALLED_RULE, CALLED_WITH_TABLE_RULE, Rule
+from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 from doxa.structure.families.logistic.work import MOST_PARENTS
 
 if TYPE_CHECKING:
-    from doxa.structure.limits import Limits
+    from doxa.structure.families.logistic.box import Box
 
 __all__ = [
     "BOUND_RULE",
-    "LOGISTIC_RULE",
     "METHODS",
     "MIXTURE_RULE",
     "OPTIMAL_RULE",
     "FamilyMixture",
     "Logistic",
+    "LogisticKind",
     "LogisticRule",
     "family_cost",
 ]
 
-LOGISTIC_RULE, BOUND_RULE, OPTIMAL_RULE, MIXTURE_RULE = 3, 4, 5, 6
+_LAPLACE_RULE, BOUND_RULE, OPTIMAL_RULE, MIXTURE_RULE = range(4)
 METHODS = ("laplace", "jaakkola_jordan", "optimal")
-_KIND = dict(zip(METHODS, (LOGISTIC_RULE, BOUND_RULE, OPTIMAL_RULE), strict=True))
+_KIND = dict(zip(METHODS, (_LAPLACE_RULE, BOUND_RULE, OPTIMAL_RULE), strict=True))
 _IN_WORDS = {
     "laplace": "Laplace with importance weights",
     "jaakkola_jordan": "Jaakkola-Jordan bound",
@@ -71,8 +74,49 @@ class LogisticRule(NamedTuple):
     log_logistic_share: float
 
 
+class LogisticKind(FamilyKind):
+    """A kind of family that knows logistic regressions; the methods that `Logistic` and `FamilyMixture` share."""
+
+    has_coefficients: ClassVar[bool] = True
+
+    prior_scale: float
+    tolerance: float
+
+    def logistic_rule(self, n_cases: int) -> LogisticRule:
+        """What the logistic scorer takes."""
+        raise NotImplementedError
+
+    def log_marginal_likelihood(self, codes: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: Any) -> float:
+        """As `FamilyKind.log_marginal_likelihood`."""
+        from doxa.structure.families.scores import BDeu
+
+        data = (np.array(codes.T, dtype=np.int16, order="C"), np.array(cases), np.array(sizes, dtype=np.int64))
+        weight = getattr(self, "equivalent_sample_size", 1.0)
+        value = np.array([BDeu(weight).log_marginal_likelihood(codes, cases, sizes)])
+        self.scorer(data).score(0, pack_rows(np.arange(len(data[2])) > 0)[None], value)
+        return float(value[0])
+
+    def parameters(
+        self, codes: NDArray[np.integer[Any]], cases: NDArray[np.integer[Any]], sizes: Sequence[int], stream: Stream
+    ) -> FamilyParameters:
+        """As `FamilyKind.parameters`."""
+        from doxa.structure.families.logistic.parameters import LogisticFamily
+
+        return LogisticFamily(self, codes, cases, sizes, stream)
+
+    def scorer(self, data: tuple[NDArray[Any], ...]) -> Box:
+        """A compiled scorer."""
+        from doxa.structure.families.logistic.box import Box  # compiled on import
+
+        return Box(self, data)
+
+    def cost(self, n_parents: int, n_rows: int) -> float:
+        """As `family_cost`."""
+        return family_cost(self, n_parents, n_rows)
+
+
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(LogisticKind):
     """Log evidence of Bayesian logistic regression on the parents, main effects only; see the module's notes.
 
     Parameters
@@ -101,8 +145,8 @@ class Logistic:
     tolerance: float = 0.01
 
     name: ClassVar[str] = "logistic"
-    is_logistic: ClassVar[bool] = True
-    is_score_equivalent: ClassVar[bool] = False
+    most_states: ClassVar[int | None] = 2
+    most_parents: ClassVar[int | None] = MOST_PARENTS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior_scale", _number("prior_scale", self.prior_scale, *_SCALES))
@@ -116,27 +160,12 @@ class Logistic:
         return LogisticRule(kind, 0.0, math.log(max(1, n_cases)), self.prior_scale, self.tolerance, 0.0, 0.0)
 
     def rule(self, n_cases: int) -> Rule:
-        """The score as compiled loops take it."""
-        return _rule(self.logistic_rule(n_cases))
+        """What compiled loops are told."""
+        return Rule(CALLED_RULE, 0.0, math.log(max(1, n_cases)))
 
-    def check_states(self, names: tuple[str, ...], n_states: NDArray[np.int64]) -> None:
-        """Raise `ArgumentError` unless every column has at most two states."""
-        many = [f"{name!r} ({count} states)" for name, count in zip(names, n_states.tolist(), strict=True) if count > 2]
-        if many:
-            raise ArgumentError(
-                f"the logistic score needs columns of two states, and the table has {', '.join(many[:6])}; merge "
-                "states (bins= of read_table), leave the columns out, or score families by tables"
-            )
-
-    def check_parents(self, names: tuple[str, ...], limits: Limits) -> None:
-        """Raise `ArgumentError` if a node may have more than 63 parents."""
-        most = limits.most_parents
-        node = int(most.argmax())
-        if most[node] > MOST_PARENTS:
-            raise ArgumentError(
-                f"{names[node]!r} may have {most[node]} parents, and a logistic family has at most {MOST_PARENTS}; "
-                f"give max_parents={MOST_PARENTS} or fewer"
-            )
+    def most_configurations(self, n_rows: int) -> int | None:  # noqa: ARG002
+        """Any number: a regression needs no table."""
+        return None
 
     @property
     def text(self) -> str:
@@ -145,7 +174,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class FamilyMixture:
+class FamilyMixture(LogisticKind):
     r"""Each family is a table or a logistic regression: the sum over both, :math:`\ln(w_t e^{s_t} + w_l e^{s_l})`.
 
     Families with a column of more than two states are tables, and where both types are the same model the table's
@@ -174,8 +203,7 @@ class FamilyMixture:
     tolerance: float = 0.01
 
     name: ClassVar[str] = "family_mixture"
-    is_logistic: ClassVar[bool] = True
-    is_score_equivalent: ClassVar[bool] = False
+    is_mixture: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         bounds = {
@@ -198,11 +226,8 @@ class FamilyMixture:
         )
 
     def rule(self, n_cases: int) -> Rule:
-        """The score as compiled loops take it."""
-        return _rule(self.logistic_rule(n_cases))
-
-    def check_states(self, names: tuple[str, ...], n_states: NDArray[np.int64]) -> None:
-        """Every table will do."""
+        """What compiled loops are told, the table's prior among it."""
+        return Rule(CALLED_WITH_TABLE_RULE, math.log(self.equivalent_sample_size), math.log(max(1, n_cases)))
 
     @property
     def text(self) -> str:
@@ -211,10 +236,6 @@ class FamilyMixture:
             f"sum over tables (BDeu, equivalent sample size {self.equivalent_sample_size:g}) and logistic families "
             f"(prior scale {self.prior_scale:g}, prior probability {self.logistic_share:g})"
         )
-
-
-def _rule(rule: LogisticRule) -> Rule:
-    return Rule(rule.kind, rule.log_weight, rule.log_cases)
 
 
 def _number(name: str, value: Any, least: float, most: float) -> float:
@@ -232,7 +253,7 @@ _CELL = 1.8  # to weigh 512 nodes
 _FRAME = 4.0  # mode and axes, for each coefficient
 
 
-def family_cost(score: Logistic | FamilyMixture, n_parents: int, n_rows: int) -> float:
+def family_cost(score: LogisticKind, n_parents: int, n_rows: int) -> float:
     """Work of scoring a family of so many binary parents in a table of ``n_rows`` distinct rows, about a microsecond.
 
     Examples
@@ -241,7 +262,7 @@ def family_cost(score: Logistic | FamilyMixture, n_parents: int, n_rows: int) ->
     [8, 27, 39, 91, 508]
     """
     cost = _FEW + n_rows * (_ROW + _ROW_A_PARENT * n_parents)
-    if isinstance(score, FamilyMixture):
+    if score.is_mixture:
         cost += n_rows * _TABLE_ROW * (1 + n_parents)
     if n_parents > 1:
         cost += _FRAME * (1 + n_parents) + _CELL * min(2**n_parents, n_rows)

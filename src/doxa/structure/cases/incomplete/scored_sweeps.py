@@ -1,6 +1,6 @@
-r"""One chain's work space for the sampler with logistic families: a completion, a graph, and their sweeps.
+r"""One chain of the sampler for any kind of family: a completion, a graph, and their sweeps.
 
-Missing cells where families may be logistic: a column's cells are offered together, from regressions without them.
+A column's missing cells are offered together, from regressions and tables that were fitted without them.
 
 Let c be a column, and its families its own and its children's.  Each of these is fitted, by its mode or as a table, to
 the rows in which c is observed.  So the fit, and with it the probability
@@ -14,7 +14,8 @@ independent.  A block b of them is drawn from k, a share of it spread evenly, an
 
 with :math:`s_f` the scores of the families, computed afresh on the completion X' and kept for X.  Where nothing changes
 nothing is computed.  A fit is close to what the score says of one case more, so most offers are taken, and a block
-costs as much as a single cell.
+costs as much as a single cell.  At an inverse temperature below 1 the scores are taken to that power, and the offers
+are the same.
 
 Functions are compiled, trust their arguments and work in place.
 """
@@ -30,24 +31,23 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.structure.cases.incomplete.blocks import set_cell
 from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of
+from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.families.cache import ScoreCache, local_weights
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
-from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import accepts
-from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, StructureSampler, Work
+from doxa.structure.moves.changes import accepts, local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets
+from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.priors import family_log_prior
 
 __all__ = [
     "CellWork",
-    "LogisticTurns",
+    "ScoredChain",
     "cell_work",
     "fit_column",
     "redraw_column",
@@ -65,6 +65,11 @@ _EVEN = 0.02  # share of the offers that is spread evenly: what they are accepte
 class CellWork(NamedTuple):
     """Work space of one chain."""
 
+    scale: float  # of the prior of the regressions
+    block: int  # cells that are offered together
+    beta: float  # inverse temperature
+    local: NDArray[np.float64]  # (n_nodes,): scores of the graph's families
+    done: NDArray[np.int64]  # (2,): blocks offered that differed from what stood, and those of them accepted
     logistic: LogisticWork
     weights: NDArray[np.int64]  # (n_rows,): cases of the rows in which the column is observed
     kind: NDArray[np.int64]  # (n_nodes,): how a family is fitted
@@ -75,12 +80,12 @@ class CellWork(NamedTuple):
     parents: NDArray[np.int64]  # (n_nodes, MOST_PARENTS)
     theta: NDArray[np.float64]  # (n_nodes, MOST_PARENTS + 1)
     counts: NDArray[np.float64]  # (n_nodes, _MOST_COUNTS)
-    log_chance: NDArray[np.float64]  # (most rows without a column, most states): log k
+    log_offer: NDArray[np.float64]  # (most rows without a column, most states): log k
     before: NDArray[np.int64]  # (most rows without a column,)
     fresh: NDArray[np.float64]  # (n_nodes,): scores
 
 
-def cell_work(missing_cells: MissingCells) -> CellWork:
+def cell_work(missing_cells: MissingCells, scale: float = 2.0, block: int = 16, beta: float = 1.0) -> CellWork:
     """Fresh work space."""
     n, n_rows = missing_cells.base.shape
     order = np.lexsort((missing_cells.row, missing_cells.column))
@@ -88,6 +93,7 @@ def cell_work(missing_cells: MissingCells) -> CellWork:
     longest = int(np.diff(first).max(initial=0))
     most = min(MOST_PARENTS, n)
     return CellWork(
+        scale, block, beta, np.zeros(n), np.zeros(2, dtype=np.int64),
         logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first,
         missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64),
         np.zeros(n, dtype=np.int64),
@@ -104,14 +110,10 @@ def score_family(node: int, parents: Any, scoring: Any) -> float:
 
 
 @hot
-def sweep_columns(
-    parents: Any, completion: Any, scoring: Any, scale: float, work: Any, local: Any, block: int, info: Any,
-    rng: np.random.Generator,
-) -> None:  # fmt: skip
+def sweep_columns(parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator) -> None:
     """Offer every missing cell a new value, column by column, in blocks of rows in random order.
 
-    ``parents`` are bit sets, ``local`` the scores of their families; ``info`` counts blocks that differed from what
-    stood, and those of them that were accepted.
+    ``parents`` are bit sets, ``work.local`` the scores of their families.
     """
     for column in range(completion.n_states.size):
         if completion.n_states[column] < 2 or work.first[column] == work.first[column + 1]:
@@ -121,16 +123,16 @@ def sweep_columns(
         for place in range(work.first[column + 1] - 1, work.first[column], -1):
             other = work.first[column] + int(rng.random() * (place - work.first[column] + 1))
             work.row[place], work.row[other] = work.row[other], work.row[place]
-        redraw_column(column, parents, completion, scoring, scale, work, local, block, info, rng)
+        redraw_column(column, parents, completion, scoring, work, rng)
 
 
 @hot
 def redraw_column(
-    column: int, parents: Any, completion: Any, scoring: Any, scale: float, work: Any, local: Any, block: int,
-    info: Any, rng: np.random.Generator,
-) -> None:  # fmt: skip
-    """Offer the column's missing cells new values, ``block`` rows at a time, in the order of ``work.row``."""
-    fit_column(column, parents, completion, scale, work)
+    column: int, parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator
+) -> None:
+    """Offer the column's missing cells new values, ``work.block`` rows at a time, in the order of ``work.row``."""
+    local, block, info = work.local, work.block, work.done
+    fit_column(column, parents, completion, work)
     weigh_rows(column, parents, completion, work)
     first, end = work.first[column], work.first[column + 1]
     for begin in range(first, end, block):
@@ -139,11 +141,11 @@ def redraw_column(
         for place in range(begin, last):
             i, k = work.row[place], place - first
             old = np.int64(completion.rows[i, column])
-            new = _draw(work.log_chance, k, completion.n_states[column], rng)
+            new = _draw(work.log_offer, k, completion.n_states[column], rng)
             work.before[k] = old
             if new != old:
                 changed = True
-                log_ratio += work.log_chance[k, old] - work.log_chance[k, new]
+                log_ratio += work.log_offer[k, old] - work.log_offer[k, new]
                 set_cell(i, column, new, completion)
         if not changed:
             continue
@@ -151,7 +153,7 @@ def redraw_column(
         for node in range(local.size):
             if node == column or has_bit(parents, node, column):
                 work.fresh[node] = score_family(node, parents[node], scoring)
-                log_ratio += work.fresh[node] - local[node]
+                log_ratio += work.beta * (work.fresh[node] - local[node])
         if accepts(rng, log_ratio):
             info[1] += 1
             for node in range(local.size):
@@ -163,17 +165,17 @@ def redraw_column(
 
 
 @hot
-def _draw(log_chance: Any, k: int, r: int, rng: np.random.Generator) -> int:
+def _draw(log_offer: Any, k: int, r: int, rng: np.random.Generator) -> int:
     left = rng.random()
     for state in range(r - 1):
-        left -= math.exp(log_chance[k, state])
+        left -= math.exp(log_offer[k, state])
         if left < 0.0:
             return state
     return r - 1
 
 
 @hot
-def fit_column(column: int, parents: Any, completion: Any, scale: float, work: Any) -> None:
+def fit_column(column: int, parents: Any, completion: Any, work: Any) -> None:
     """Fit the column's families to the rows in which it is observed."""
     n = completion.n_states.size
     for row in range(work.weights.size):
@@ -199,7 +201,7 @@ def fit_column(column: int, parents: Any, completion: Any, scale: float, work: A
             work.kind[node] = _NOTHING
         elif binary:
             work.kind[node] = _LOGISTIC
-            _fit_regression(node, parents[node], completion, scale, work)
+            _fit_regression(node, parents[node], completion, work)
         elif size <= _MOST_COUNTS:
             work.kind[node] = _TABLE
             _count_table(node, n_parents, size, completion, work)
@@ -208,15 +210,15 @@ def fit_column(column: int, parents: Any, completion: Any, scale: float, work: A
 
 
 @hot
-def _fit_regression(node: int, parents: Any, completion: Any, scale: float, work: Any) -> None:
+def _fit_regression(node: int, parents: Any, completion: Any, work: Any) -> None:
     data = (completion.columns, work.weights, completion.n_states)
     n_cells, n_parents = gather_cells(node, parents, data, work.logistic)
-    find_mode(n_cells, n_parents, scale, completion.columns, work.logistic)
+    find_mode(n_cells, n_parents, work.scale, completion.columns, work.logistic)
     work.n_parents[node] = n_parents  # those that vary
     for j in range(n_parents):
         work.parents[node, j] = work.logistic.parents[j]
     for j in range(n_parents + 1):
-        work.theta[node, j] = scale * work.logistic.mean[j]
+        work.theta[node, j] = work.scale * work.logistic.mean[j]
 
 
 @hot
@@ -234,7 +236,7 @@ def _count_table(node: int, n_parents: int, size: int, completion: Any, work: An
 
 @hot
 def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
-    """Log probabilities of the offers for every row without the column, into ``work.log_chance``."""
+    """Log probabilities of the offers for every row without the column, into ``work.log_offer``."""
     first, r = work.first[column], completion.n_states[column]
     for place in range(first, work.first[column + 1]):
         i, k = work.row[place], place - first
@@ -245,14 +247,14 @@ def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
             for node in range(completion.n_states.size):
                 if node == column or has_bit(parents, node, column):
                     total += _log_fitted(node, column, state, codes, completion.n_states, work)
-            work.log_chance[k, state] = total
+            work.log_offer[k, state] = total
             most = max(most, total)
         total = 0.0
         for state in range(r):
-            work.log_chance[k, state] = math.exp(work.log_chance[k, state] - most)
-            total += work.log_chance[k, state]
+            work.log_offer[k, state] = math.exp(work.log_offer[k, state] - most)
+            total += work.log_offer[k, state]
         for state in range(r):
-            work.log_chance[k, state] = math.log((1.0 - _EVEN) * work.log_chance[k, state] / total + _EVEN / r)
+            work.log_offer[k, state] = math.log((1.0 - _EVEN) * work.log_offer[k, state] / total + _EVEN / r)
 
 
 @hot
@@ -278,47 +280,34 @@ def _log_fitted(node: int, column: int, state: int, codes: Any, n_states: Any, w
     return 0.0
 
 
-_MOST_BYTES = 2**26  # of scores that a part of a turn keeps
+_MOST_BYTES = 2**26  # of scores that a part of a sweep keeps
 _SCALE = 2.0  # of the prior of the cells' fits, where the score has none of its own
 
 
-class LogisticTurns:
+class ScoredChain:
     """See the module's notes.
 
     Parameters
     ----------
-    data : LogisticIncompleteData
-    limits : Limits
-    move : StructureMove
-        Reversible.
-    joint proposal : int
-        Its steps on stale scores between two decisions.
-    rows : ndarray of uint64, shape (n_nodes, n_words)
-        Adjacency rows of the graph.
-    cells : ndarray of int, shape (n_missing,)
-        The completion.
+    sampler : ScoredCellsSampler
+    state : StructureState
+        Where the chain stands.
     """
 
-    def __init__(
-        self,
-        data: Any,
-        limits: Limits,
-        move: StructureMove,
-        joint_proposal: int,
-        rows: NDArray[np.uint64],
-        cells: NDArray[np.integer[Any]],
-    ) -> None:
-        self.data, self.limits, self.move, self.joint_proposal, self.rows = data, limits, move, joint_proposal, rows
-        self.completion = completion_of(data.missing_cells, cells)
-        self.scoring, self._box = data.boxed(self.completion, counting_scratch(data.missing_cells.base.shape[1]))
-        self.work = cell_work(data.missing_cells)
-        self.stale = data.reference(limits)
+    def __init__(self, sampler: ScoredCellsSampler, state: StructureState) -> None:
+        data = sampler.data
+        self.data, self.limits, self.move, self.rows = data, sampler.limits, sampler.move, state.rows
+        self.joint_proposal, self.beta = sampler.joint_proposal, sampler.beta
+        self.completion = completion_of(data.missing_cells, state.cells)
+        self.scoring, self.scorer = data.scoring(self.completion)
+        scale = float(getattr(data.score, "prior_scale", _SCALE))
+        self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta)
+        self.local, self.blocks_done = self.work.local, self.work.done
+        self.stale = reference_scores(data, sampler.limits)
         self.stale_score = self._stale_score()
-        self.parents = working_graph(rows)[0]
-        self.local = np.zeros(data.n_nodes)
+        self.parents = working_graph(state.rows)[0]
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
-        self.blocks_done = np.zeros(2, dtype=np.int64)  # offers of cells: others than stood, accepted
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
@@ -328,49 +317,39 @@ class LogisticTurns:
         found: NDArray[np.int16] = self.completion.rows[missing_cells.row, missing_cells.column]
         return found
 
-    def redraw_cells(self, block: int, rng: np.random.Generator) -> None:
+    def redraw_cells(self, rng: np.random.Generator) -> None:
         """Offer every missing cell a new value."""
-        scale = float(getattr(self.data.score, "prior_scale", _SCALE))
-        sweep_columns(
-            self.parents, self.completion, self.scoring, scale, self.work, self.local, block, self.blocks_done, rng
-        )
+        sweep_columns(self.parents, self.completion, self.scoring, self.work, rng)
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """So many steps of the move, in joint proposals."""
-        left = steps
-        while left > 0:
-            size = min(self.joint_proposal, left)
-            left -= size
-            sampler = StructureSampler(self.move, self.stale, self.limits, size)
-            after, draws, _ = sampler.run(sampler.start_at(self.rows), size, rng)
-            parents = working_graph(after.rows)[0]
-            changed = np.flatnonzero((parents != self.parents).any(axis=1))
-            if not len(changed):
-                continue
-            self.graphs_done[0] += 1
-            fresh = self.local.copy()
-            self._score(changed, parents, fresh)
-            stale_score = float(draws["log_score"][0])
-            if accepts(rng, self.log_ratio(fresh, changed, stale_score)):
-                self.graphs_done[1] += 1
-                self.rows, self.parents, self.local, self.stale_score = after.rows, parents, fresh, stale_score
+        n, words = self.rows.shape
+        table = parent_sets(self.stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
+        with self.stale.borrow() as (cache, scoring):
+            for done in range(0, steps, self.joint_proposal):
+                size = min(self.joint_proposal, steps - done)
+                graph, local = working_graph(self.rows), np.empty(n)
+                local_scores(graph, cache.arrays, scoring, local)
+                work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
+                run_steps(self.move, work._replace(thin=size + 1), size, cache, rng)
+                changed = np.flatnonzero((graph[0] != self.parents).any(axis=1))
+                if not len(changed):
+                    continue
+                self.graphs_done[0] += 1
+                fresh = self.local.copy()
+                self._score(changed, graph[0], fresh)
+                stale_score = sum(local.tolist(), 0.0)
+                if accepts(rng, self.log_ratio(fresh, changed, stale_score)):
+                    self.graphs_done[1] += 1
+                    self.rows, self.parents, self.stale_score = graph[1], graph[0], stale_score
+                    self.local[:] = fresh
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""
-        words = self.rows.shape[1]
-        graph, cache, done = working_graph(self.rows), ScoreCache(len(self.local), _MOST_BYTES), 0
-        nothing = (np.zeros((0, *self.rows.shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
-        spare = (np.zeros_like(self.rows), np.zeros(words, dtype=np.uint64))
-        while True:
-            work = Work(
-                graph, self.local, 1.0, self.limits, spare[1], np.zeros(1, dtype=np.int64), 0, cache.arrays,
-                self.scoring, no_parent_sets(len(self.local), words), nothing, steps + 1, self.steps_done, np.empty(2),
-                spare,
-            )  # fmt: skip
-            done = SingleEdge().advance(work, done, steps, rng)
-            if done == steps:
-                break
-            cache.grow()
+        graph, cache = working_graph(self.rows), ScoreCache(len(self.local), _MOST_BYTES)
+        no_lists = no_parent_sets(len(self.local), self.rows.shape[1])
+        work = work_without_draws(graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
+        run_steps(SingleEdge(), work._replace(thin=steps + 1, info=self.steps_done), steps, cache, rng)
         self.rows, self.parents = graph[1], graph[0]
         self.stale_score = self._stale_score()
 
@@ -380,7 +359,8 @@ class LogisticTurns:
 
     def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_score: float) -> float:
         """By what a joint proposal to these scores is accepted: the change of now less stale."""
-        return float((fresh[changed] - self.local[changed]).sum()) - (stale_score - self.stale_score)
+        change = float((fresh[changed] - self.local[changed]).sum())
+        return self.beta * (change - (stale_score - self.stale_score))
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""

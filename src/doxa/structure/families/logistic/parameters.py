@@ -8,44 +8,37 @@ the prior shares and log evidences of the score it is logistic with probability
 and a draw of the family is a draw of its type, and then of the parameters of that type.  A logistic family becomes the
 table that its coefficients stand for, so that whatever is asked of tables can be asked of it; the posterior mean of an
 entry is w times its mean over coefficients plus 1 - w times that of the table.
-
-Families that may be logistic, where each draw has a completed table of its own: a posterior for each completion.
-
-Given a graph and a completion, parameters are drawn as `doxa.structure.averaging.logistic_families` says; draws whose
-completions agree in the columns of the family share one posterior.  What is missing lies in few rows: the others are
-cells once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.structure.averaging.counts import cell_index, cell_prior, log_dirichlet
-from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.families.kind import FamilyParameters, Stream
 from doxa.structure.families.logistic.coefficients import CoefficientPosterior, log_tables_of
+from doxa.structure.families.logistic.score import LogisticKind
 from doxa.structure.families.logistic.work import MOST_PARENTS
 from doxa.structure.families.scores import BDeu, log_bdeu
+from doxa.structure.families.tables import cell_index, log_dirichlet
 
-__all__ = ["IncompleteLogisticFamily", "LogisticFamily", "Stream"]
+__all__ = ["LogisticFamily"]
 
 Floats = NDArray[np.float64]
-Stream = Callable[[int, int], np.random.Generator]  # of a kind of draws, and a number
 
 _OF_TABLES, _OF_TYPES, _OF_COEFFICIENTS = range(3)
 
 
-class LogisticFamily:
+class LogisticFamily(FamilyParameters):
     """The posterior of one family, type and parameters together.
 
     Parameters
     ----------
-    score : Logistic or FamilyMixture
+    kind : Logistic or FamilyMixture
         With the prior of either type.
     codes : ndarray of int, shape (n_cells, 1 + n_parents)
         States of the child and of its parents.
@@ -69,13 +62,13 @@ class LogisticFamily:
 
     def __init__(
         self,
-        score: Logistic | FamilyMixture,
+        kind: LogisticKind,
         codes: NDArray[np.integer],
         times: NDArray[np.integer],
         sizes: Sequence[int],
         stream: Stream,
     ) -> None:
-        self.score = score
+        self.kind = kind
         self.cells = codes, times
         self.n_states, self.sizes = sizes[0], tuple(sizes[1:])
         self.stream = stream
@@ -96,23 +89,22 @@ class LogisticFamily:
         """Of the type, given the family and the data; 1 where both types are the same model."""
         if not self.is_binary or len(self.varying) > MOST_PARENTS:
             return 0.0
-        if isinstance(self.score, Logistic) or self.is_one_model:
+        if not self.kind.is_mixture or self.is_one_model:
             return 1.0
-        rule = self.score.logistic_rule(int(self.cells[1].sum()))
-        log_table = rule.log_table_share + log_bdeu(self.counts, self.score.equivalent_sample_size)
+        rule = self.kind.logistic_rule(int(self.cells[1].sum()))
+        log_table = rule.log_table_share + log_bdeu(self.counts, self._of_tables.equivalent_sample_size)
         log_logistic = rule.log_logistic_share + self.posterior.log_evidence
         return float(np.exp(log_logistic - np.logaddexp(log_table, log_logistic)))
 
     @property
     def is_one_model(self) -> bool:
         """Whether a table and a regression are the same model, in a mixture, where the table's prior stands for it."""
-        return isinstance(self.score, FamilyMixture) and self.is_binary and len(self.varying) < 2
+        return self.kind.is_mixture and self.is_binary and len(self.varying) < 2
 
     @cached_property
     def posterior(self) -> CoefficientPosterior:
         """That of the coefficients, if the family is logistic."""
-        score = self.score
-        return CoefficientPosterior(*self.cells, self.sizes, score.prior_scale, score.tolerance)
+        return CoefficientPosterior(*self.cells, self.sizes, self.kind.prior_scale, self.kind.tolerance)
 
     @property
     def excess(self) -> float:
@@ -165,19 +157,19 @@ class LogisticFamily:
             means += w * np.stack([1.0 - second, second], axis=-1)
         return np.log(means)
 
-    def log_mean_tables(self) -> Floats:
-        """`log_means` of the one table there is, shape (1, n_configurations, n_states)."""
-        return self.log_means()[None]
-
     @property
     def logistic_probabilities(self) -> Floats:
         """`logistic_probability` of the one table there is, shape (1,)."""
         return np.array([self.logistic_probability])
 
     @property
+    def _of_tables(self) -> BDeu:
+        """The tables' part of a mixture."""
+        return BDeu(self.kind.equivalent_sample_size)  # type: ignore[attr-defined]  # mixtures have one
+
+    @property
     def _table_weights(self) -> Floats:
-        assert isinstance(self.score, FamilyMixture)
-        return self.counts + cell_prior(BDeu(self.score.equivalent_sample_size), *self.counts.shape)
+        return self.counts + self._of_tables.cell_prior(*self.counts.shape)
 
     def _drawn_tables(self, n: int) -> Floats:
         weights = self._table_weights
@@ -194,96 +186,3 @@ class LogisticFamily:
         for j in self.varying:
             found[:, 1 + j] = (logits[:, 1] - logits[:, 0]) / 2
         return found
-
-
-class IncompleteLogisticFamily:
-    """The posterior of one family over draws of the missing cells; the face of `LogisticFamily`.
-
-    Parameters
-    ----------
-    score : Logistic or FamilyMixture
-    cells : list of tuple of ndarray
-        Of each draw that has the family, states of child and parents (n_cells, 1 + n_parents), and cases of each.
-    sizes : sequence of int
-        Numbers of states of the child and of its parents.
-    stream : callable
-        As for `LogisticFamily`; numbers beyond 2**32 are those of later completions.
-    """
-
-    def __init__(
-        self,
-        score: Logistic | FamilyMixture,
-        cells: Sequence[tuple[NDArray[np.integer], NDArray[np.integer]]],
-        sizes: Sequence[int],
-        stream: Stream,
-    ) -> None:
-        number: dict[bytes, int] = {}
-        self._group = np.array([number.setdefault(_key(*own), len(number)) for own in cells])
-        first = np.unique(self._group, return_index=True)[1].tolist()
-        self._families = [
-            LogisticFamily(score, cells[k][0], cells[k][1], sizes, _later(stream, g)) for g, k in enumerate(first)
-        ]
-        self.sizes, self.n_states = self._families[0].sizes, sizes[0]
-        self.varying, self.is_binary = self._families[0].varying, self._families[0].is_binary
-
-    @property
-    def is_one_model(self) -> bool:
-        """As `LogisticFamily.is_one_model`."""
-        return self._families[0].is_one_model
-
-    @cached_property
-    def logistic_probabilities(self) -> Floats:
-        """Of the type, given the family and the completion of each draw, shape (n_users,)."""
-        found: Floats = np.array([family.logistic_probability for family in self._families])[self._group]
-        return found
-
-    @property
-    def logistic_probability(self) -> float:
-        """Of the type, averaged over the draws."""
-        return float(self.logistic_probabilities.mean())
-
-    @property
-    def excess(self) -> float:
-        """As `LogisticFamily.excess`, averaged over the draws."""
-        return float(np.mean([self._families[g].excess for g in self._group]))
-
-    def coefficients(self, n: int) -> Floats:
-        """Bias and coefficients, one draw for each completion in turn; nan where the type is a table."""
-        found = np.empty((n, 1 + len(self.sizes)))
-        for family, places in self._turns(n):
-            found[places] = family.coefficients(len(places))
-        return found
-
-    def log_tables(self, n: int) -> Floats:
-        """Log P(child | parents), one draw for each completion in turn: shape (n, n_configurations, n_states)."""
-        found = np.empty((n, int(np.prod(self.sizes)), self.n_states))
-        for family, places in self._turns(n):
-            found[places] = family.log_tables(len(places))
-        return found
-
-    def log_mean_tables(self) -> Floats:
-        """Log of the posterior means given each completion, shape (n_users, n_configurations, n_states)."""
-        found: Floats = np.stack([family.log_means() for family in self._families])[self._group]
-        return found
-
-    def log_means(self) -> Floats:
-        """Log of the posterior means over completions, shape (n_configurations, n_states)."""
-        found: Floats = np.log(np.exp(self.log_mean_tables()).mean(axis=0))
-        return found
-
-    def _turns(self, n: int) -> list[tuple[LogisticFamily, NDArray[np.intp]]]:
-        """Each posterior with the places of the draws that come from it, out of ``n``."""
-        group = self._group[np.arange(n) % len(self._group)]
-        order = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[order], np.arange(len(self._families) + 1))
-        places = [order[a:b] for a, b in pairwise(ends)]
-        return [(family, own) for family, own in zip(self._families, places, strict=True) if len(own)]
-
-
-def _key(codes: NDArray[np.integer], times: NDArray[np.integer]) -> bytes:
-    """The same for the same cells, which are in one order."""
-    return codes.tobytes() + times.tobytes()
-
-
-def _later(stream: Stream, group: int) -> Stream:
-    return lambda kind, number: stream(kind, number + (group << 32))

@@ -14,25 +14,27 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
-from doxa.structure.averaging.logistic_families import LogisticFamily
 from doxa.structure.averaging.posterior import with_table
-from doxa.structure.cases.incomplete import enumerate_joint, logistic_sweeps
-from doxa.structure.cases.incomplete.logistic_sampler import LogisticCellsSampler, LogisticIncompleteData
-from doxa.structure.cases.incomplete.logistic_sweeps import (
-    LogisticTurns,
+from doxa.structure.cases.incomplete import IncompleteData, enumerate_joint, scored_sweeps
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
+from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
+from doxa.structure.cases.incomplete.scored_sweeps import (
+    ScoredChain,
     cell_work,
     fit_column,
     redraw_column,
     weigh_rows,
 )
-from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.logistic import FamilyMixture, Logistic
+from doxa.structure.families.logistic.parameters import LogisticFamily
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped, make_limits
+from doxa.structure.moves import tempered as tempered_moves
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.priors import make_prior
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.options import LearnOptions, RunOptions
 from doxa.testing import invariance_residual
 from support.checks import SEED, compare_transitions, z_limit
 from support.kernels import Target, step_matrices
@@ -60,25 +62,38 @@ def case(name):
     table = skewed_table(3, 10, seed=3, n_states=recipe.get("states", 2))
     table = with_missing_cells(table, [(0, 1), (4, 1), (4, 2)])
     prior = make_prior(table.names, **{"kind": "uniform", **recipe.get("prior", {})})
-    data = LogisticIncompleteData(table, recipe.get("score", Logistic()), prior)
+    data = IncompleteData(table, recipe.get("score", Logistic()), prior)
     limits = make_limits(table.names, **recipe.get("limits", {}))
     return data, limits, enumerate_joint(data, limits)
 
 
-def residual(exact, matrix):
+def chain_at(name, joint_proposal, rows, cells, beta=1.0):
+    """A chain of single edges at a graph and a completion, which offers two cells at a time."""
+    data, limits, _ = case(name)
+    sampler = ScoredCellsSampler(data, limits, SingleEdge(), joint_proposal=joint_proposal, block=2, beta=beta)
+    return ScoredChain(sampler, sampler.start_at(rows, cells))
+
+
+def tempered(exact, beta):
+    """The posterior to a power."""
+    target = exact.probability.ravel() ** beta
+    return target / target.sum()
+
+
+def residual(exact, matrix, beta=1.0):
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
-    return invariance_residual(exact.probability.ravel(), matrix)
+    return invariance_residual(tempered(exact, beta), matrix)
 
 
-def missed(exact, matrix):
-    target = exact.probability.ravel()
+def missed(exact, matrix, beta=1.0):
+    target = tempered(exact, beta)
     return 0.5 * np.abs(target @ matrix - target).sum()
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def column_matrix(name, column, block, twin=""):
+def column_matrix(name, column, block, twin="", beta=1.0):
     """Offers to the cells of a column, in blocks: the product of the blocks' matrices."""
     data, _, exact = case(name)
     work, n = cell_work(data.missing_cells), exact.probability.size
@@ -90,9 +105,9 @@ def column_matrix(name, column, block, twin=""):
         for here, (graph, number) in enumerate(states_of(exact)):
             completion = completion_of(data.missing_cells, exact.cells[number])
             parents = working_graph(exact.rows[graph])[0]
-            fit_column(column, parents, completion, 2.0, work)
+            fit_column(column, parents, completion, work)
             weigh_rows(column, parents, completion, work)
-            log_k = work.log_chance[: end - first].copy()
+            log_k = work.log_offer[: end - first].copy()
             old = [int(completion.rows[work.row[p], column]) for p in places]
             for new in np.ndindex(*[r] * len(places)):
                 cells = exact.cells[number].copy()
@@ -101,7 +116,7 @@ def column_matrix(name, column, block, twin=""):
                 there = graph * len(exact.cells) + number_of(exact, cells)
                 forth = sum(log_k[p - first, s] for p, s in zip(places, new, strict=True))
                 back = sum(log_k[p - first, s] for p, s in zip(places, old, strict=True))
-                ratio = exact.log_score.ravel()[there] - exact.log_score.ravel()[here]
+                ratio = beta * (exact.log_score.ravel()[there] - exact.log_score.ravel()[here])
                 if twin == "not renewed":  # the child's score is that of the older completion
                     ratio *= 0.5
                 if twin != "no ratio of offers":
@@ -114,27 +129,29 @@ def column_matrix(name, column, block, twin=""):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("block", [1, 2])
-def test_offers_of_cells_keep_the_posterior(name, block):
+@pytest.mark.parametrize(("block", "beta"), [(1, 1.0), (2, 1.0), (2, 0.4)])
+def test_offers_of_cells_keep_the_posterior(name, block, beta):
     _, _, exact = case(name)
     for column in (1, 2):
-        matrix = column_matrix(name, column, block)
-        assert residual(exact, matrix) < EXACT
+        matrix = column_matrix(name, column, block, beta=beta)
+        assert residual(exact, matrix, beta) < EXACT
+        assert beta == 1.0 or missed(exact, matrix) > SEEN
         assert np.abs(matrix - np.eye(len(matrix))).max() > 0.1  # something moves
     for twin in ("no ratio of offers", "not renewed"):
-        assert missed(exact, column_matrix(name, 1, block, twin)) > SEEN
+        assert missed(exact, column_matrix(name, 1, block, twin, beta), beta) > SEEN
 
 
-@pytest.mark.parametrize("name", ["logistic", "types summed, a column of three states"])
-def test_the_compiled_loop_moves_as_the_matrix_says(name):
-    data, limits, exact = case(name)
-    chain = LogisticTurns(data, limits, SingleEdge(), 1, exact.rows[7], exact.cells[1])
-    matrix, n = column_matrix(name, 1, 2), exact.probability.size
+@pytest.mark.parametrize(
+    ("name", "beta"), [("logistic", 1.0), ("logistic", 0.4), ("types summed, a column of three states", 1.0)]
+)
+def test_the_compiled_loop_moves_as_the_matrix_says(name, beta):
+    _, _, exact = case(name)
+    chain = chain_at(name, 1, exact.rows[7], exact.cells[1], beta)
+    matrix, n = column_matrix(name, 1, 2, beta=beta), exact.probability.size
     counts, rng, here = np.zeros((n, n), dtype=np.int64), np.random.default_rng(SEED), 0
     before = 7 * len(exact.cells) + 1
     for _ in range(4000):
-        redraw_column(1, chain.parents, chain.completion, chain.scoring, 2.0, chain.work, chain.local, 2,
-                      chain.blocks_done, rng)  # fmt: skip
+        redraw_column(1, chain.parents, chain.completion, chain.scoring, chain.work, rng)
         here = 7 * len(exact.cells) + number_of(exact, chain.cells)
         counts[before, here] += 1
         before = here
@@ -147,19 +164,19 @@ def test_the_compiled_loop_moves_as_the_matrix_says(name):
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
-def graph_matrix(name, steps, *, correct=True):
-    """An joint proposal on stale scores, and whether it is accepted."""
+def graph_matrix(name, steps, *, correct=True, beta=1.0):
+    """A joint proposal on stale scores, and whether it is accepted."""
     data, limits, exact = case(name)
-    stale = data.reference(limits)
+    stale = reference_scores(data, limits)
     posterior = enumerate_posterior(stale, limits)
     assert np.array_equal(posterior.rows, exact.rows)
-    proposal = np.linalg.matrix_power(step_matrices(SingleEdge(), Target(stale, limits, posterior))[0], steps)
+    proposal = np.linalg.matrix_power(step_matrices(SingleEdge(), Target(stale, limits, posterior, beta))[0], steps)
     n_graphs, n_completions = exact.probability.shape
     matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
     parents = [working_graph(rows)[0] for rows in exact.rows]
     for number, cells in enumerate(exact.cells):
         for a in range(n_graphs):
-            chain = LogisticTurns(data, limits, SingleEdge(), steps, exact.rows[a], cells)
+            chain = chain_at(name, steps, exact.rows[a], cells, beta)
             for b in np.flatnonzero(proposal[a]).tolist():
                 changed = np.flatnonzero((parents[a] != parents[b]).any(axis=1))
                 fresh = chain.local.copy()
@@ -171,11 +188,14 @@ def graph_matrix(name, steps, *, correct=True):
     return matrix.reshape(exact.probability.size, -1)
 
 
+@pytest.mark.parametrize("beta", [1.0, 0.4])
 @pytest.mark.parametrize("name", ["logistic", "bound, limits, odds"])
-def test_excursions_on_stale_scores_keep_the_posterior(name):
+def test_joint_proposals_on_stale_scores_keep_the_posterior(name, beta):
     _, _, exact = case(name)
-    assert residual(exact, graph_matrix(name, 3)) < EXACT
-    assert missed(exact, graph_matrix(name, 3, correct=False)) > SEEN
+    matrix = graph_matrix(name, 3, beta=beta)
+    assert residual(exact, matrix, beta) < EXACT
+    assert beta == 1.0 or missed(exact, matrix) > SEEN
+    assert missed(exact, graph_matrix(name, 3, correct=False, beta=beta), beta) > SEEN
 
 
 # --- long runs -------------------------------------------------------------------------------------------------------
@@ -184,7 +204,7 @@ def test_excursions_on_stale_scores_keep_the_posterior(name):
 def long_run(name, draws=500, **options):
     data, limits, _ = case(name)
     options = {"steps": 24, "joint_proposal": 3, "block": 2, "fresh": 12, **options}
-    return sample(LogisticCellsSampler(data, limits, **options), Schedule(4, draws, 100), seed=SEED, workers=1)
+    return sample(ScoredCellsSampler(data, limits, **options), Schedule(4, draws, 100), seed=SEED, workers=1)
 
 
 @pytest.mark.parametrize("name", ["logistic", "types summed, a column of three states"])
@@ -208,18 +228,38 @@ def agrees(name, draws):
     assert present[..., limits.required_edges].all()
 
 
-def test_excursions_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
-    right = logistic_sweeps.LogisticTurns.log_ratio
-    monkeypatch.setattr(logistic_sweeps.LogisticTurns, "log_ratio", lambda *given: -right(*given))
+def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
+    right = scored_sweeps.ScoredChain.log_ratio
+    monkeypatch.setattr(scored_sweeps.ScoredChain, "log_ratio", lambda *given: -right(*given))
     data, _, exact = case("logistic")
     of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, fresh=1), exact, least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
 
 
+def tempered_run(draws=400):
+    """Rungs that do little but swap: how far edges and cells of the first are from the exact sum, and the limit."""
+    data, limits, exact = case("logistic")
+    move = Tempered(SingleEdge(), (1.0, 0.2), swap_every=1)
+    made = sampler_with_cells(data, limits, move, steps=6, joint_proposal=3, block=2, fresh=2)
+    trace = sample(made, Schedule(4, draws, 100), seed=SEED, workers=1)
+    assert (trace.info["swapped_0"] > 0.2 * trace.info["swaps_0"]).all()
+    of_edges, of_cells, n = deviations(data, trace, exact, least_ess=50)
+    return max(of_edges, of_cells) / z_limit(n)
+
+
+def test_tempered_chains_agree_with_the_exact_sum():
+    assert tempered_run() < 1.0
+
+
+def test_swaps_that_are_always_accepted_fail_the_same_check(monkeypatch):
+    monkeypatch.setattr(tempered_moves.math, "log1p", lambda _: -np.inf)
+    assert tempered_run(3000) > 1.0
+
+
 def posterior_of(name, draws):
     data, limits, exact = case(name)
     trace = long_run(name, draws)
-    options = RunOptions.of(data.table, data.score, data.prior, limits)
+    options = RunOptions.of(data.table, LearnOptions(score=data.score, prior="uniform"), data.prior, limits)
     return with_table(StructurePosterior(data.table.names, trace, Auto(), options), data.table), exact
 
 
@@ -287,8 +327,8 @@ def test_all_answers_are_given():
 
 def test_a_run_in_parts_is_the_unbroken_run():
     table = blanked(skewed_table(5, 60, seed=2), 0.15, seed=1)
-    data, limits = LogisticIncompleteData(table, Logistic()), capped([4] * 5)
-    sampler = LogisticCellsSampler(data, limits, steps=20, fresh=5)
+    data, limits = IncompleteData(table, Logistic()), capped([4] * 5)
+    sampler = ScoredCellsSampler(data, limits, steps=20, fresh=5)
     whole_rng, parts_rng = np.random.default_rng(SEED), np.random.default_rng(SEED)
     whole_end, whole, _ = sampler.run(sampler.start(2, whole_rng), 8 * 20, whole_rng)
     state, parts = sampler.start(2, parts_rng), []
@@ -315,7 +355,7 @@ def test_learn_resumes_to_the_same_draws_and_takes_indicators(family, tmp_path):
 
 def test_refused():
     table = blanked(skewed_table(3, 40, seed=2), 0.15, seed=1)
-    for move in (Tempered(), MarkovBlanket()):
+    for move in (Tempered(MarkovBlanket()), MarkovBlanket()):
         with pytest.raises(ArgumentError, match="cannot be combined with missing cells and logistic families"):
             doxa.learn(table, family="logistic", sampler=move, draws=4)
     with pytest.raises(ArgumentError, match="which needs some values of every column"):
@@ -324,5 +364,5 @@ def test_refused():
     with pytest.raises(ArgumentError, match="the logistic score needs columns of two states"):
         doxa.learn(three, family="logistic", draws=4)
     with pytest.raises(ArgumentError, match="block is 0; it must be at least 1"):
-        LogisticCellsSampler(LogisticIncompleteData(table, Logistic()), capped([2] * 3), block=0)
+        ScoredCellsSampler(IncompleteData(table, Logistic()), capped([2] * 3), block=0)
     assert isinstance(table, Table)

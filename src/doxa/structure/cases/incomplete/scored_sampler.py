@@ -1,0 +1,142 @@
+r"""`ScoredCellsSampler`: graphs and missing cells together, for any kind of family.
+
+The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of the kind on the completed table X; nothing else is
+asked of the kind.  A sweep offers every missing cell a new value (`doxa.structure.cases.incomplete.scored_sweeps`),
+then changes of the graph.
+
+**Graph.**  A family's score, where it is logistic, takes a tenth of a millisecond and more, and holds for one
+completion alone.  So the moves run on scores that are *stale*: those of one reference completion, made once, cached,
+with lists of parent sets.  A few steps of a move that is reversible for the stale posterior f are a reversible
+proposal; its end G' is accepted, on the completion at hand, with probability
+
+.. math:: \min\Big\{1, \frac{p(G', X)\, f(G)}{p(G, X)\, f(G')}\Big\}.
+
+Only families that differ are scored.  What the stale scores deny would mostly be denied by those of today, too, and
+costs nothing.  But a chain that starts far away may hold cells that speak for less than the stale scores promise, and
+then nothing is accepted: so there are some single-edge moves by the scores of today in every sweep.  The
+reference follows from the table and the limits alone: every chain, every process and every resumed run has the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
+from doxa.structure.cases.incomplete.cells_sampler import (
+    CellsSampler,
+    keep_draw,
+    no_draws,
+    reference_completions,
+)
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.kind import raise_caught
+from doxa.structure.families.scores import BDeu
+from doxa.structure.limits import Limits
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.sampler import StructureMove, StructureState
+
+__all__ = ["ScoredCellsSampler", "reference_scores"]
+
+_KEEP = 8.0  # nats, in the lists of the short chain
+_LEAST_STEPS, _FRESH_A_NODE = 100, 4
+
+
+def reference_scores(data: IncompleteData, limits: Limits) -> FamilyScores:
+    """Stale scores: those of a completion that a short chain on tables drew, the same in every process."""
+
+    def make() -> FamilyScores:
+        of_tables = IncompleteData(data.table, BDeu(), data.prior)
+        return data.completed(reference_completions(of_tables, limits, 1, _KEEP)[0][0])
+
+    made: FamilyScores = data.remember("stale scores", limits, make)
+    return made
+
+
+@dataclass(frozen=True)
+class ScoredCellsSampler(CellsSampler):
+    """Graphs and missing cells in turn; see the module's notes.
+
+    Parameters
+    ----------
+    data : IncompleteData
+    limits : Limits
+        The families that are possible.
+    move : StructureMove, default=Auto()
+        `Auto`, `SingleEdge`, or one of your own that says ``is_reversible = True``.
+    steps : int, optional
+        Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
+    sweeps : int, default=1
+        Sweeps between kept draws.
+    joint_proposal : int, default=3
+        Structure steps on stale scores after which the graph is accepted or not.
+    block : int, default=16
+        Missing cells of a column that are offered new values together.
+    fresh : int, optional
+        Single-edge moves on scores of today in a sweep; 4 for each column when left out.
+    beta : float, default=1.0
+        Inverse temperature: the target is the joint posterior of graph and cells to this power.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a number is not whole or too small, or the move is another one.
+    """
+
+    data: IncompleteData
+    limits: Limits
+    move: StructureMove = field(default_factory=Auto)
+    steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
+    sweeps: int = 1
+    joint_proposal: int = 3
+    block: int = 16
+    fresh: int = None  # type: ignore[assignment]  # likewise
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.steps is None:
+            object.__setattr__(self, "steps", max(_LEAST_STEPS, self.data.n_nodes**2))
+        if self.fresh is None:
+            object.__setattr__(self, "fresh", _FRESH_A_NODE * self.data.n_nodes)
+        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
+        if not getattr(self.move, "is_reversible", False):
+            raise ArgumentError(
+                f"sampler is {self.move!r}, which cannot be combined with missing cells and {self.data.score.name} "
+                "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
+            )
+
+    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:  # noqa: ARG002
+        """The stale scores, which are made in any case."""
+        return reference_scores(self.data, self.limits)
+
+    def run(
+        self, state: StructureState, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
+        """Run ``n_steps`` structure steps, a multiple of ``thin``; draws as those of `IncompleteSampler`.
+
+        ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
+        the scores of today (``fresh_proposed``, ``fresh_accepted``), and ``blocks_proposed`` and ``blocks_accepted``
+        offers of cells that changed some.
+        """
+        from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
+
+        kept = n_steps // self.thin
+        chain = ScoredChain(self, state)
+        draws = no_draws(kept, state, self.data.missing_cells.dtype)
+        for draw in range(kept):
+            for _ in range(self.sweeps):
+                chain.redraw_cells(rng)
+                chain.move_afresh(self.fresh, rng)
+                chain.move_graph(self.steps, rng)
+            keep_draw(draws, draw, chain.rows, chain.local, chain.cells)
+        info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
+        info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
+        info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
+        raise_caught(chain.scorer)
+        return self.start_at(chain.rows, chain.cells), draws, info
