@@ -20,11 +20,11 @@ import doxa
 from doxa.data import read_table
 from doxa.data.large import OutOfCoreSource, OutOfCoreTable, SourceError, lazy_engine, open_source, opening
 from doxa.data.large import lazy_engine as lazy_spark
-from doxa.data.large.blocks import Tally
 from doxa.data.large.engine import Groups
 from doxa.data.large.lazy_engine import LazyEngine
 from doxa.data.large.source import Marginals
 from doxa.data.large.table import count_subset
+from doxa.data.large.tally import Tally
 from doxa.errors import ArgumentError, TableError
 
 BINS = {"cut me": 4}

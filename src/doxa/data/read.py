@@ -147,8 +147,6 @@ def read_table(
         return _from_table(source, columns, missing, bins)
     if isinstance(source, str | os.PathLike):
         return _from_file(Path(source), columns, tokens, bins)
-    from doxa.data.read import read_frame
-
     return read_frame(source, columns, tokens, bins)
 
 

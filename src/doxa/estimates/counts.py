@@ -84,25 +84,10 @@ MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
 class IndicatorCounts:
     """Counts of 0/1 quantities over several chains.
 
-    Parameters
-    ----------
-    ones : ndarray of int, shape (n_chains, n_batches, ...)
-        Draws in state 1, by batch; the trailing axes are the quantities'.
-    rises, falls : ndarray of int, shape (n_chains, ...)
-        Switches 0 to 1 and 1 to 0 between successive draws of a chain.
-    middle : ndarray of bool, shape (n_chains, ...)
-        State at draw ``n_draws // 2``, which split R-hat leaves out when the number of draws is odd.
-    edges : ndarray of int, shape (n_batches + 1,)
-        First draw of each batch, and the number of draws a chain.
-
-    Examples
-    --------
-    >>> counts = IndicatorCounts.from_draws([[0, 0, 1, 1, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0, 0, 0]])
-    >>> counts.ones
-    array([[0, 2, 0, 1],
-           [2, 2, 1, 0]])
-    >>> counts.rises, counts.falls
-    (array([2, 0]), array([1, 1]))
+    ``ones``, shape (n_chains, n_batches, ...), are the draws in state 1, by batch; the trailing axes are the
+    quantities'.  ``rises`` and ``falls``, shape (n_chains, ...), are the switches between successive draws of a chain,
+    and ``middle`` the state at draw ``n_draws // 2``, which split R-hat leaves out when the number of draws is odd.
+    ``edges`` are the first draws of the batches, and the number of draws a chain.
     """
 
     ones: NDArray[np.int64]
@@ -128,32 +113,7 @@ class IndicatorCounts:
 
     @classmethod
     def from_draws(cls, draws: ArrayLike) -> IndicatorCounts:
-        """Count 0/1 draws given one number each.
-
-        Parameters
-        ----------
-        draws : array_like of bool or int, shape (n_chains, n_draws, ...)
-            Zeros and ones; at least one chain and 4 draws. Not modified.
-
-        Returns
-        -------
-        IndicatorCounts
-            With quantities of the trailing shape.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If the draws are neither booleans nor integers.
-        ArgumentError
-            If there are fewer than two axes, no chain, fewer than 4 draws, or a value other than 0 and 1.
-
-        Examples
-        --------
-        >>> IndicatorCounts.from_draws([[0, 1]])
-        Traceback (most recent call last):
-            ...
-        doxa.errors.ArgumentError: draws has 2 draws a chain; at least 4 are needed to estimate an error
-        """
+        """Count zeros and ones, shape (n_chains, n_draws, ...): at least one chain and 4 draws."""
         draws = np.asarray(draws)
         if draws.dtype != np.bool_ and not np.issubdtype(draws.dtype, np.integer):
             message = f"draws has dtype {draws.dtype}; 0/1 draws must be booleans or integers (int8 is enough)"
@@ -175,37 +135,11 @@ class IndicatorCounts:
 
     @classmethod
     def from_words(cls, words: NDArray[np.uint64], n_bits: int) -> IndicatorCounts:
-        """Count draws packed 64 to a word, as graphs are stored: one row of words for each node.
+        """Count draws packed 64 to a word, as graphs are stored: uint64 of shape (n_chains, n_draws, n_rows, n_words).
 
-        Parameters
-        ----------
-        words : ndarray of uint64, shape (n_chains, n_draws, n_rows, n_words)
-            Bit ``b`` of row ``r`` is ``(words[..., r, b // 64] >> (b % 64)) & 1``. Not modified.
-        n_bits : int
-            Bits used in each row, at most ``64 * n_words``; bits beyond are ignored.
-
-        Returns
-        -------
-        IndicatorCounts
-            With quantities of shape ``(n_rows, n_bits)``.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If ``words`` is not an array of uint64 with four axes.
-        ArgumentError
-            If ``n_bits`` does not fit, there is no chain, or there are fewer than 4 draws.
-
-        Notes
-        -----
-        The cost is one comparison a word and one step a *changed* bit, plus one pass over the set bits at every end of
-        a batch.
-
-        Examples
-        --------
-        >>> words = np.array([[0b00, 0b01, 0b11, 0b01]], dtype=np.uint64).reshape(1, 4, 1, 1)
-        >>> IndicatorCounts.from_words(words, 2).ones.sum(axis=(0, 1))
-        array([[3, 1]])
+        Bit ``b`` of row ``r`` is ``(words[..., r, b // 64] >> (b % 64)) & 1``; bits from ``n_bits`` on are ignored, and
+        the quantities have shape (n_rows, n_bits).  The cost is one comparison a word and one step a *changed* bit,
+        plus one pass over the set bits at every end of a batch.
         """
         if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
             seen = (
@@ -218,8 +152,6 @@ class IndicatorCounts:
         if not 1 <= n_bits <= 64 * n_words:
             message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
             raise ArgumentError(message)
-        from doxa.estimates.counts import count_words  # compiles: not at import
-
         edges = batch_edges(n_draws)
         masks = np.array([(1 << max(0, min(64, n_bits - 64 * w))) - 1 for w in range(n_words)], dtype=np.uint64)
         ones = np.zeros((n_chains, edges.size - 1, n_rows, n_bits), dtype=np.int64)

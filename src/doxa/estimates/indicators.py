@@ -111,19 +111,8 @@ class IndicatorDiagnostics:
         return self.interval()
 
     def judged_by(self, reference_ess: float) -> IndicatorDiagnostics:
-        """The same, with quantities that never switched judged by other effective draws.
+        """The same, with quantities that never switched judged by other effective draws, as for `diagnose_indicators`.
 
-        Parameters
-        ----------
-        reference_ess : float
-            As for `diagnose_indicators`.
-
-        Returns
-        -------
-        IndicatorDiagnostics
-
-        Examples
-        --------
         >>> from doxa.estimates.indicators import IndicatorCounts, diagnose_indicators
         >>> counts = IndicatorCounts.from_draws(np.zeros((4, 2000), dtype=np.int8))
         >>> print(diagnose_indicators(counts).judged_by(900).estimate())
@@ -141,79 +130,20 @@ class IndicatorDiagnostics:
         )
 
     def mirrored(self) -> IndicatorDiagnostics:
-        """A square array of which the lower half is that of the upper: for quantities of unordered pairs.
-
-        Examples
-        --------
-        >>> from doxa.estimates.indicators import IndicatorCounts, diagnose_indicators
-        >>> draws = np.zeros((4, 100, 2, 2), dtype=np.int8)
-        >>> draws[:, ::3, 0, 1] = 1
-        >>> diagnose_indicators(IndicatorCounts.from_draws(draws)).mirrored().probability
-        array([[0.  , 0.34],
-               [0.34, 0.  ]])
-        """
+        """A square array of which the lower half is that of the upper: for quantities of unordered pairs."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         upper = np.triu(np.ones(self.probability.shape, dtype=np.bool_))
         mirrored = {name: np.where(upper, value, value.T) for name, value in arrays.items()}
         return replace(self, **mirrored)  # type: ignore[arg-type]
 
     def interval(self, prob: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Intervals of all quantities.
-
-        Parameters
-        ----------
-        prob : float, default=0.95
-            Nominal coverage, strictly between 0 and 1.
-
-        Returns
-        -------
-        lower, upper : ndarray of float
-            In [0, 1], never of zero width.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If ``prob`` is not a number in (0, 1).
-
-        Examples
-        --------
-        >>> from doxa.estimates.indicators import IndicatorCounts, diagnose_indicators
-        >>> draws = np.tile(np.array([0, 1, 1, 0], dtype=np.int8), (2, 500))
-        >>> lower, upper = diagnose_indicators(IndicatorCounts.from_draws(draws)).interval(0.5)
-        >>> bool(0.48 < lower < 0.5 < upper < 0.52)
-        True
-        """
+        """Lower and upper ends for all quantities, in [0, 1], never of zero width, with nominal coverage ``prob``."""
         prob = check_prob(prob)
         arguments = self.n_zero, self.n_one, self.switches / 2, self.dispersion, self.df, self.skew
         return _bounds(*arguments, self.probability, self.reference_ess, prob)
 
     def estimate(self, index: int | tuple[int, ...] = ()) -> Estimate:
-        """The estimate of one quantity.
-
-        Parameters
-        ----------
-        index : int or tuple of int, default=()
-            Position in the array of quantities; ``()`` when there is only one.
-
-        Returns
-        -------
-        Estimate
-            Same value, error and interval as the arrays hold.
-
-        Raises
-        ------
-        ArgumentError
-            If the index does not name one quantity.
-
-        Examples
-        --------
-        >>> from doxa.estimates.indicators import IndicatorCounts, diagnose_indicators
-        >>> draws = np.zeros((4, 2000, 2), dtype=np.int8)
-        >>> draws[:, ::2, 1] = 1  # the second quantity switches at every draw
-        >>> result = diagnose_indicators(IndicatorCounts.from_draws(draws), reference_ess=900)
-        >>> print(result.estimate(0))
-        < 0.0034 (no switch in 8000 draws)
-        """
+        """The estimate of the quantity at a position in the array; ``()`` when there is only one."""
         position = index if isinstance(index, tuple) else (index,)
         try:
             value = self.probability[position]

@@ -42,32 +42,11 @@ class RegenerativeEstimate(NamedTuple):
 
 
 def cut_tours(draws: ArrayLike, starts: ArrayLike) -> Tours:
-    """Cut chains where they regenerate, and add up each tour.
+    """Cut chains where they regenerate, at ``starts``, and add up each complete tour of one quantity.
 
-    Parameters
-    ----------
-    draws : array_like of float, shape (n_draws,) or (n_chains, n_draws)
-        Values of one quantity. Not modified.
-    starts : array_like of bool, same shape
-        Whether a draw is the first of a new tour.
-
-    Returns
-    -------
-    Tours
-        Only complete tours: draws before the first start of a chain, and from its last start on, belong to none. A
-        chain that is stopped at a fixed number of draws loses its last tour, which tends to be a long one: a bias of
-        the order of one tour in the whole run.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If the draws are not finite numbers, there is more than one quantity, or ``starts`` is not of the same shape
-        and boolean.
-
-    Examples
-    --------
-    >>> cut_tours([9, 1, 2, 3, 4, 8], [False, True, False, True, False, True])
-    Tours(sums=array([3., 7.]), lengths=array([2, 2]))
+    Draws before the first start of a chain, and from its last start on, belong to none.  A chain that is stopped at a
+    fixed number of draws loses its last tour, which tends to be a long one: a bias of the order of one tour in the
+    whole run.
     """
     chains = as_chains(draws, min_draws=1)
     marks = np.asarray(starts)

@@ -66,17 +66,7 @@ def independent_parts(network: LogisticNetwork, table: Table) -> list[Part]:
 
 
 def fixed_log_likelihood(network: LogisticNetwork, table: Table) -> float:
-    """Log probability (nats) of what the factors without parameters say that no part has: given roots, mostly.
-
-    Examples
-    --------
-    >>> from doxa.data import Table
-    >>> from doxa.models import LogisticNetwork
-    >>> network = LogisticNetwork({"b": ["a"]}, roots={"a": 0.25})
-    >>> table = Table.from_codes(["a", "b"], [["0", "1"]] * 2, [[1, 0], [1, 1]])
-    >>> round(float(np.exp(fixed_log_likelihood(network, table))), 4)
-    0.0625
-    """
+    """Log probability (nats) of what the factors without parameters say that no part has: given roots, mostly."""
     members = [f for nodes, group, _ in _groups(network, table) if not nodes for f in group]
     if not members:
         return 0.0
@@ -98,14 +88,7 @@ def part_regression(
 ) -> LogisticRegressionProblem:
     """The regression that a complete part with parents is: distinct rows with counts, or one row for each of ``cases``.
 
-    Parameters
-    ----------
-    network : LogisticNetwork
-    part : Part
-        Complete, and of a node with parents.
-    table : Table
-    cases : ndarray of int, optional
-        Distinct rows of the table in the order of its cases, for what takes them one by one.
+    ``cases`` are distinct rows of the table in the order of its cases, for what takes them one by one.
     """
     (f,) = part.factors
     factor = network.factors[f]

@@ -40,45 +40,12 @@ def make_problem(
     *,
     collapse: bool = True,
 ) -> LogisticRegressionProblem:
-    """Check the parts of a logistic regression and put equal rows together.
+    """Check the parts of a logistic regression and put equal rows together, in order of first appearance
+    (``collapse``).
 
-    Parameters
-    ----------
-    design : array_like of float, shape (rows, d)
-        Explanatory values; d is at least 1, there may be no rows. A learned bias is a column of ones.
-    sign : array_like, shape (rows,)
-        Outcomes, -1 or +1.
-    counts : array_like of float, shape (rows,), optional
-        Cases that each row stands for, not negative; 1 by default. Rows with count 0 are left out.
-    offset : float or array_like of float, shape (rows,), default=0.0
-        Fixed part of the logit.
-    prior_mean : float or array_like of float, shape (d,), default=0.0
-        Mean of the Gaussian prior.
-    prior_covariance : float or array_like of float, shape (d,) or (d, d), default=100.0
-        Covariance of the prior; a number or a vector holds variances of independent coefficients.
-    collapse : bool, default=True
-        Put rows with equal design, sign and offset into one whose count is their sum, in order of first appearance.
-        Likelihoods do not change.
-
-    Returns
-    -------
-    LogisticRegressionProblem
-        New arrays of floats.
-
-    Raises
-    ------
-    ArgumentError
-        If shapes disagree, a number is not finite, a sign is not -1 or +1, a count is negative, or the prior
-        covariance is not symmetric and positive definite.
-    ArgumentTypeError
-        If an argument is not made of real numbers.
-
-    Examples
-    --------
-    >>> problem = make_problem([[1, 0], [1, 1], [1, 0]], [1, -1, 1])
-    >>> problem.design, problem.counts
-    (array([[1., 0.],
-           [1., 1.]]), array([2., 1.]))
+    ``design`` has shape (rows, d), d at least 1; there may be no rows.  ``sign`` are outcomes, -1 or +1, ``counts`` the
+    cases that each row stands for (rows with 0 are left out), ``offset`` the fixed part of the logit.  A prior
+    covariance that is a number or a vector holds variances of independent coefficients.
     """
     rows = _finite("design", design)
     if rows.ndim != 2 or rows.shape[1] == 0:

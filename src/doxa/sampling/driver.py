@@ -72,13 +72,6 @@ class Run(NamedTuple):
 def plan_length(chains: int, draws: int | None, warmup: int | None, until: Until | None) -> tuple[Schedule, Until]:
     """Check how long a run is to be, and fill in what was left out.
 
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If both ``draws`` and ``until`` are given, a number is out of range, or ``until`` is no `Until`.
-
-    Examples
-    --------
     >>> plan_length(4, 1000, None, None)[0]
     Schedule(chains=4, draws=1000, warmup=500)
     """

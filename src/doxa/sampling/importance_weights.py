@@ -35,29 +35,9 @@ UNDERFLOW = -300.0  # a tail this far (nats) below the largest weight has no sha
 
 
 def check_log_weights(log_weights: ArrayLike) -> NDArray[np.float64]:
-    """Return log weights as an array, or raise if no estimate can be made from them.
+    """Return log weights (nats, up to a constant) as an array, or raise if no estimate can be made from them.
 
-    Parameters
-    ----------
-    log_weights : array_like of float, shape (n,)
-        Logarithms (nats) of the weights, up to a constant.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        The same numbers.
-
-    Raises
-    ------
-    ArgumentError
-        If there are fewer than 2, one is nan or +inf, or all are -inf.
-
-    Examples
-    --------
-    >>> check_log_weights([-np.inf, -np.inf])
-    Traceback (most recent call last):
-        ...
-    doxa.errors.ArgumentError: all 2 log_weights are -inf, so every weight is 0: the draws never meet the target
+    There must be 2 or more, none nan or infinite, and one above minus infinity.
     """
     checked = np.asarray(log_weights, dtype=np.float64)
     if checked.ndim != 1 or checked.size < 2:
@@ -75,23 +55,7 @@ def check_log_weights(log_weights: ArrayLike) -> NDArray[np.float64]:
 
 
 def log_mean_exp(log_weights: ArrayLike) -> float:
-    r"""Logarithm of the mean weight, without overflow: an estimate of a log normalising constant (slides, eq. 8).
-
-    Parameters
-    ----------
-    log_weights : array_like of float, shape (n,)
-        As in `check_log_weights`.
-
-    Returns
-    -------
-    float
-        :math:`\ln \frac{1}{n} \sum_t w_t`, nats.
-
-    Examples
-    --------
-    >>> log_mean_exp([1000.0, 1000.0])
-    1000.0
-    """
+    """Logarithm (nats) of the mean weight: an estimate of a log normalising constant (slides, eq. 8)."""
     checked = check_log_weights(log_weights)
     largest = checked.max()
     return float(largest + np.log(np.exp(checked - largest).mean()))
@@ -122,22 +86,9 @@ def normalised_weights(log_weights: ArrayLike) -> NDArray[np.float64]:
 
 
 def kish_ess(log_weights: ArrayLike) -> float:
-    r"""Effective sample size of weights: how many equal ones would have as small a relative variance.
+    r"""Effective sample size of weights, between 1 and n: :math:`(\sum w)^2 / \sum w^2` (Kish 1965).
 
-    Parameters
-    ----------
-    log_weights : array_like of float, shape (n,)
-        As in `check_log_weights`.
-
-    Returns
-    -------
-    float
-        :math:`(\sum w)^2 / \sum w^2`, between 1 and n (Kish 1965).
-
-    Examples
-    --------
-    >>> kish_ess([0.0, 0.0, 0.0, -np.inf])
-    3.0
+    So many equal weights would have as small a relative variance.
     """
     weights = normalised_weights(log_weights)
     return float(1 / (weights @ weights))
@@ -307,30 +258,13 @@ def find_removal(
     log_target: NDArray[np.float64],
     log_proposal: NDArray[np.float64],
 ) -> Removal:
-    """Describe the removal of draws: how much weight they had, and which side of the fraction made it large.
+    """Describe the removal of the draws ``out``: how much weight they had, and which side of the fraction made it
+    large.
 
-    Parameters
-    ----------
-    out : ndarray of bool, shape (n,)
-        Which draws are removed; not all.
-    weights : ndarray of float, shape (n,)
-        Normalised weights.
-    log_target, log_proposal : ndarray of float, shape (n,)
-        Numerator and denominator of each weight, as logarithms.
-
-    Returns
-    -------
-    Removal
-        Each compared with the draws that are kept.
-
-    Notes
-    -----
-    Riggelsen (section 1.1.1) compares numerator and denominator with those "of the other weights". Far out the
+    Riggelsen (section 1.1.1) compares numerator and denominator with those "of the other weights".  Far out the
     denominator is small, also at a mode that the proposal misses; what tells the two apart is the numerator, so it
     decides.
 
-    Examples
-    --------
     >>> out = np.array([False, False, True])
     >>> find_removal(out, np.array([0.1, 0.1, 0.8]), np.zeros(3), np.array([0.0, 0.0, -2.1])).causes
     ('numerator',)

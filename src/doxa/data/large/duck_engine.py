@@ -184,7 +184,7 @@ class DuckEngine:
         placed = [tuple(at[j] for j in block) for block in blocks]
         if self._stream is None or any(math.prod(radices[list(b)].tolist()) > self.cells_a_pass for b in placed):
             return self.group(blocks, most)
-        from doxa.data.large.blocks import Tally  # compiled on import
+        from doxa.data.large.tally import Tally  # compiled on import
 
         tally = Tally(placed, radices, has_missing)
         cells = ", ".join(f"{self._cell(j)} AS c{j}" for j in named)

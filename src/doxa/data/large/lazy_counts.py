@@ -69,7 +69,7 @@ def count_partitions(
     """Count blocks of columns: cells, number of rows, and number of cells without a code.
 
     ``codes_of`` has the codes of each column's values, states from 2, or None for a column of codes; the rest is as for
-    `doxa.data.large.blocks.Tally`.
+    `doxa.data.large.tally.Tally`.
     """
     from dask.delayed import delayed
 
@@ -86,7 +86,7 @@ def count_partitions(
 
 def _count_partition(part: Any, codes_of: Any, blocks: Any, radices: Any, has_missing: Any) -> NDArray[np.int64]:
     """Number of rows, of cells without a code, and the tables of all blocks, one after the other."""
-    from doxa.data.large.blocks import Tally
+    from doxa.data.large.tally import Tally
 
     tally = Tally(blocks, radices, has_missing)
     codes = np.empty((len(codes_of), len(part)), dtype=np.int16)
@@ -167,7 +167,7 @@ def _ibis_duckdb_parts(coded: nw.LazyFrame[Any]) -> Parts:
 
 def count_here(frame: nw.LazyFrame[Any], asked: Asked, parts: Callable[[nw.LazyFrame[Any]], Parts]) -> OutOfCore:
     """Count rows that stream by."""
-    from doxa.data.large.blocks import Tally  # compiled on import
+    from doxa.data.large.tally import Tally  # compiled on import
 
     tally = Tally(asked.blocks, asked.radices, asked.has_missing)
     n_rows, n_bad = tally.add_parts(parts(_coded(frame, asked)))

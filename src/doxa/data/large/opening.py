@@ -44,7 +44,6 @@ def read_or_open(
     """
     if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
         return read_table(source, columns=columns, missing=missing, bins=bins)
-    from doxa.data.large.opening import open_source
     from doxa.data.large.source import OutOfCoreSource
 
     if isinstance(source, OutOfCoreSource):

@@ -105,7 +105,7 @@ def create_file(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
                 connection.execute(statement)
             fill(connection)
             connection.execute("COMMIT")
-        _move_new(scratch, path)
+        move_new(scratch, path, f"'{path}' exists already; continue that run (resume) or choose another name")
     except OSError as error:
         if isinstance(error, RunFileError):
             raise
@@ -299,12 +299,12 @@ def _check_integrity(connection: sqlite3.Connection, path: Path) -> None:
         raise RunFileError(_damaged(path, f"integrity check: {found[0][0]!r:.120}"))
 
 
-def _move_new(scratch: Path, path: Path) -> None:
-    """Give the finished file its name, never over another file, and make the name durable."""
+def move_new(scratch: Path, path: Path, taken: str) -> None:
+    """Give the finished file its name, never over another file, and make the name durable; else say ``taken``."""
     try:
         os.link(scratch, path)
     except FileExistsError:
-        raise RunFileError(f"'{path}' exists already; continue that run (resume) or choose another name") from None
+        raise RunFileError(taken) from None
     except OSError:  # no hard links here
         scratch.rename(path)
     if hasattr(os, "O_DIRECTORY"):

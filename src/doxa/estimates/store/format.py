@@ -37,38 +37,11 @@ class RunFileError(FileError):
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run was started with.
+    """What a run was started with; it must be JSON.
 
-    Parameters
-    ----------
-    kind : str
-        What is sampled, such as ``"structure"``.
-    options : mapping of str to JSON value
-        The options that draws depend on, and those that say when to stop.
-    data_digest : str
-        Digest of the table; any text that changes when the data do.
-    versions : mapping of str to str
-        Versions of the programs that draws depend on.
-    n_chains : int
-    thin : int, default=1
-        Steps for each kept draw.
-    entropy : int, tuple of int or None, default=None
-        Entropy of the seed sequence; None if unknown, and then not compared.
-    created : str, default=""
-        When the run began, for people; never compared.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If a field is of another type, or an option cannot be written as JSON (NaN and infinity cannot).
-
-    Examples
-    --------
-    >>> begun = RunHeader("structure", {"score": "bdeu", "draws": 500}, "ab12", {"doxa": "1.0"}, 4)
-    >>> later = RunHeader("structure", {"score": "k2", "draws": 900}, "ab12", {"doxa": "1.0"}, 4)
-    >>> for difference in begun.differences(later, free=("draws",)):
-    ...     print(difference)
-    option 'score' is "bdeu" in the file and "k2" now
+    ``options`` are those that draws depend on, and those that say when to stop; ``data_digest`` is any text that
+    changes when the data do; ``versions`` are of the programs that draws depend on.  The ``entropy`` of the seed
+    sequence may be unknown, and is then not compared; ``created`` never is.
     """
 
     kind: str
@@ -111,13 +84,7 @@ class RunHeader:
 
     @classmethod
     def from_json(cls, text: str) -> RunHeader:
-        """Read what `to_json` wrote.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If it is anything else.
-        """
+        """Read what `to_json` wrote, and nothing else."""
         body = decode_json("header", text)
         if not isinstance(body, dict) or set(body) != {*_FIELDS, "entropy", "created"}:
             raise ArgumentError("header has other fields than a header has")
@@ -128,20 +95,9 @@ class RunHeader:
     def differences(
         self, now: RunHeader, free: Collection[str] = (), free_versions: Collection[str] = ()
     ) -> Iterator[str]:
-        """Say how another start differs from this one, which is the one in the file.
+        """Say in a line each how another start differs from this one, which is the one in the file.
 
-        Parameters
-        ----------
-        now : RunHeader
-        free : collection of str
-            Options that may differ, such as how many draws to make.
-        free_versions : collection of str
-            Programs whose versions may differ.
-
-        Yields
-        ------
-        str
-            One line for each difference.
+        The ``free`` options may differ, such as how many draws to make, and so may programs of ``free_versions``.
         """
         for name, what in (("kind", "the kind of run"), ("n_chains", "the number of chains"), ("thin", "thin")):
             yield from _difference(what, getattr(self, name), getattr(now, name))

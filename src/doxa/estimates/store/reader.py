@@ -210,11 +210,7 @@ class RunReader:
     """A run file open for reading; made by `open_reader`, and a context manager.
 
     It shows the file as it was when opened, or at the last `refresh`: draws of a live run do not change under way.
-
-    Attributes
-    ----------
-    path : Path
-    header : RunHeader
+    What is damaged is a `RunFileError`.
     """
 
     header: RunHeader
@@ -259,13 +255,7 @@ class RunReader:
         return self._index.n_bytes
 
     def refresh(self) -> None:
-        """See what a live writer has committed since; the draws are not read.
-
-        Raises
-        ------
-        RunFileError
-            If the file is damaged.
-        """
+        """See what a live writer has committed since; the draws are not read."""
         with self._reading():
             self._connection.execute("BEGIN")
             try:
@@ -279,18 +269,7 @@ class RunReader:
         return [(dict(chain.state), dict(chain.rng_state)) for chain in self._index.chains]
 
     def trace(self) -> Trace:
-        """Read the draws.
-
-        Returns
-        -------
-        Trace
-            Arrays of shape (chain, draw, ...), counters summed over the sampling rounds.
-
-        Raises
-        ------
-        RunFileError
-            If there are no draws yet, or a block fails its checksum.
-        """
+        """Read the draws, arrays of shape (chain, draw, ...); counters are summed over the sampling rounds."""
         index = self._index
         if not index.layout:
             raise RunFileError(
@@ -308,13 +287,7 @@ class RunReader:
         return Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
 
     def verify(self) -> None:
-        """Read every block and check lengths and checksums.
-
-        Raises
-        ------
-        RunFileError
-            If anything is damaged.
-        """
+        """Read every block and check lengths and checksums."""
         self.refresh()
         for _ in self._blocks():
             pass

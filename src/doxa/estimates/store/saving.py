@@ -14,13 +14,13 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store.file import create_file, open_read_only, open_to_write, real_path
+from doxa.estimates.store.file import create_file, move_new, open_read_only, open_to_write, real_path
 from doxa.estimates.store.format import MAX_HEADER, RunFileError, RunHeader, insert_header, with_free_options
 from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import RunReader
@@ -89,32 +89,11 @@ def open_writer(
     free_versions: Collection[str] = (),
     max_bytes: int = MAX_RUN_BYTES,
 ) -> RunWriter:
-    """Open a run file to continue it.
+    """Open a run file to continue it, with the lease: to be closed, or used in a ``with`` statement.
 
-    Parameters
-    ----------
-    path : str or path-like
-    expect : RunHeader, optional
-        What the run is to be continued with; not compared when left out.  Its ``created``, and its ``entropy`` when
-        None, are not compared either.
-    free : collection of str
-        Options that may differ, such as the number of draws.  The file takes over their new values.
-    free_versions : collection of str
-        Programs whose versions may differ.
-    max_bytes : int
-        Largest file, and largest size of its draws in memory, that is opened.
-
-    Returns
-    -------
-    RunWriter
-        Holding the lease; close it, or use it in a ``with`` statement.
-
-    Raises
-    ------
-    RunFileError
-        If the file is no run, is damaged, or was started in another way; every difference is named.
-    LeaseHeldError
-        If another process is writing it.
+    What it is to be continued with may be stated (``expect``): every difference is named in a `RunFileError`, but for
+    ``created``, an ``entropy`` of None, and the ``free`` options, such as the number of draws, and ``free_versions`` of
+    programs.  The file takes over the new values of free options.  ``max_bytes`` is as for `open_reader`.
     """
     target = real_path(path)
     if not target.exists():
@@ -206,26 +185,10 @@ _BYTES_OF_A_ROUND = 2**25  # what is written at once is held in memory
 
 
 def write_trace(path: str | os.PathLike[str], header: RunHeader, trace: Trace) -> None:
-    """Write a trace to a new file.
+    """Write a trace to a new file, whole or not at all.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A name that is not taken.
-    header : RunHeader
-        With an option ``saved``, by which `check_can_go_on` knows such a file.
-    trace : Trace
-
-    Raises
-    ------
-    RunFileError
-        If the name is taken, or the file cannot be written; there is then no file of that name, whole or in part.
-    ArgumentError
-        If a counter of the trace is no whole number a chain.
-
-    Notes
-    -----
-    The file is made in a folder of its own beside ``path`` (``.doxa-...``) and moved when it is complete.
+    The header has an option ``saved``, by which `check_can_go_on` knows such a file.  It is made in a folder of its own
+    beside ``path`` (``.doxa-...``) and moved when it is complete.
     """
     try:
         target = Path(path).absolute()
@@ -282,13 +245,7 @@ def _new_file(target: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=".doxa-", dir=target.parent) as folder:
             scratch = Path(folder) / target.name
             yield scratch
-            try:
-                os.link(scratch, target)
-            except FileExistsError:
-                raise RunFileError(taken) from None
-            except OSError:  # no hard links here
-                scratch.rename(target)
-        _make_durable(target.parent)
+            move_new(scratch, target, taken)
     except OSError as error:
         if isinstance(error, RunFileError) and str(error) == taken:
             raise
@@ -298,13 +255,3 @@ def _new_file(target: Path) -> Iterator[Path]:
             f"'{target}' cannot be saved: {reason}. There is no such file, not even in part; make space or choose "
             "another folder, and save again"
         ) from error
-
-
-def _make_durable(folder: Path) -> None:
-    if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)

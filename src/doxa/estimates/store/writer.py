@@ -252,18 +252,8 @@ class RunWriter(RunReader):
     def commit(self, done: Round) -> None:
         """Write a round and the states after it, whole or not at all.
 
-        Parameters
-        ----------
-        done : Round
-            Every chain has the same quantities and equally many draws.
-
-        Raises
-        ------
-        ArgumentError, ArgumentTypeError
-            If the round does not fit the run.
-        RunFileError
-            If it cannot be written: a full disk, say.  The file then still holds the run up to the round before, and
-            the same round may be committed again.
+        Every chain has the same quantities and equally many draws.  If it cannot be written (a full disk, say), the
+        file still holds the run up to the round before, and the same round may be committed again.
         """
         self._write(*prepare(done, self._index, self.header.n_chains))
 
