@@ -43,7 +43,7 @@ def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -
     Examples
     --------
     >>> import doxa
-    >>> parameter_prior(BDeu(2.0), None, doxa.datasets.load("reinis"))
+    >>> parameter_prior(doxa.structure.BDeu(2.0), None, doxa.datasets.load("reinis"))
     BDeu(equivalent_sample_size=2.0)
     """
     made = score if prior is None else prior

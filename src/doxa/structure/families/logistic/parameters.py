@@ -51,6 +51,7 @@ class LogisticFamily(FamilyParameters):
 
     Examples
     --------
+    >>> from doxa.structure import FamilyMixture
     >>> def stream(kind, number):
     ...     return np.random.default_rng((1, kind, number))
     >>> codes = np.array([(y, a, b) for a in (0, 1) for b in (0, 1) for y in (0, 1)])
