@@ -43,7 +43,7 @@ __all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_
 logger = logging.getLogger("doxa")
 
 BUDGET = ExactCost(300_000_000, 2_000_000_000)  # some seconds: up to 17 columns with any number of parents
-_MOST_LOGISTIC, _MOST_LOGISTIC_PARENTS = 10, 4
+_MOST_SCORING = 5e6  # of families that are scored one by one: some seconds
 DRAWS = 2500  # of each chain, for what has no exact sum
 
 
@@ -198,14 +198,15 @@ class ExactStructurePosterior(StructurePosterior):
 
 def worth_it(options: RunOptions) -> bool:
     """Whether the sum over all graphs is within the budget."""
-    n = len(options.names)
-    if (
-        not options.score.is_counted
-        and n > _MOST_LOGISTIC
-        and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS
-    ):
-        return False  # a family of many parents takes milliseconds
-    return n <= MOST_NODES and fits(_cost(options), BUDGET)
+    if len(options.names) > MOST_NODES or not fits(_cost(options), BUDGET):
+        return False
+    return options.score.is_counted or _scoring(options) <= _MOST_SCORING
+
+
+def _scoring(options: RunOptions) -> float:
+    """Work of scoring all families one by one, in the unit of `FamilyKind.cost`, some microsecond."""
+    n, most = len(options.names), int(options.limits.most_parents.max())
+    return n * math.fsum(math.comb(n - 1, p) * options.score.cost(p, options.n_rows) for p in range(most + 1))
 
 
 def _cost(options: RunOptions) -> ExactCost:

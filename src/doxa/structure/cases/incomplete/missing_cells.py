@@ -225,7 +225,7 @@ class IncompleteData:
                 "every column; take family='categorical' for hidden columns"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
-        self.score.check_states(self.table.names, self.missing_cells.n_states)
+        self.score.check_columns(self.table.names, self.missing_cells.n_states, self.table.is_number)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)
 
