@@ -20,8 +20,8 @@ class Scaled(NamedTuple):
     scale: NDArray[np.float64]  # (n_columns,): their standard deviations, with n - 1; 1 for a constant
 
 
-def scaled(table: Table) -> Scaled:
-    """Scale the columns of numbers of a table by their observed cells; a constant column becomes 0.
+def scaled(table: Table, like: Scaled | None = None) -> Scaled:
+    """Scale the columns of numbers of a table by their observed cells, or as those of another; a constant becomes 0.
 
     Numbers are divided by a power of 2 first, and their first is taken away, so that neither squares of 1e300 nor the
     last digits of 1e9 + 1e-6 are lost.
@@ -33,6 +33,9 @@ def scaled(table: Table) -> Scaled:
     [[-1.0, 0.0, 1.0], [2.0], [1.0]]
     """
     n = table.n_columns
+    if like is not None:
+        assert table.numbers is not None  # for there are numbers in the other
+        return like._replace(values=np.ascontiguousarray(((table.numbers - like.centre) / like.scale).T))
     values, centre, scale = np.full((n, table.n_distinct), np.nan), np.full(n, np.nan), np.full(n, np.nan)
     for j in np.flatnonzero(table.is_number).tolist():
         assert table.numbers is not None  # for there are columns of numbers

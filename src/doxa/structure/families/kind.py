@@ -167,11 +167,11 @@ class FamilyKind:
         """What compiled loops are told of the kind."""
         return Rule(CALLED_RULE, 0.0, math.log(max(1, n_cases)))
 
-    def scorer(self, data: Data, numbers: Floats | None = None) -> Scorer | None:
+    def scorer(self, data: Data, numbers: Floats | None = None, *, fixed: bool = False) -> Scorer | None:  # noqa: ARG002
         """What compiled loops call for a score; None where ``is_counted``.
 
         ``numbers`` are scaled values, shape (n_nodes, n_rows), NaN in columns of categories; None where there are none.
-        ``data`` may be written into afterwards: what then stands there counts.
+        Unless they are ``fixed``, both may be written into afterwards: what then stands there counts.
         """
         return CalledScorer(self, data, numbers)
 

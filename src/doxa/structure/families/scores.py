@@ -48,7 +48,7 @@ class CountedKind(FamilyKind):
         parents = pack_rows(np.arange(len(data[2])) > 0)
         return float(family_log_marginal(0, parents, data, self.rule(int(cases.sum())), counting_scratch(len(codes))))
 
-    def scorer(self, data: tuple[NDArray[Any], ...], numbers: NDArray[np.float64] | None = None) -> None:  # noqa: ARG002
+    def scorer(self, data: Any, numbers: Any = None, *, fixed: bool = False) -> None:  # noqa: ARG002
         """None: nothing is called."""
         return
 

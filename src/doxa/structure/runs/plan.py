@@ -100,6 +100,10 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
     if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
         return data
     if exact:
+        if data.missing_cells.is_number.any():
+            raise ArgumentError(
+                "exact is True, but cells of columns of numbers are missing, which no sum is over; leave exact out"
+            )
         number = n_completions(data.missing_cells)
         many = str(number) if number < 10**6 else f"10^{math.log10(number):.0f}"
         raise ArgumentError(

@@ -36,7 +36,18 @@ from doxa.structure.families.scores import family_log_marginal
 if TYPE_CHECKING:
     from doxa.structure.families.gaussian.kinds import GaussianKind
 
-__all__ = ["BGE_RULE", "GAUSSIAN_BIC_RULE", "GaussianBox", "GaussianRule", "sums_of_products"]
+__all__ = [
+    "BGE_RULE",
+    "GAUSSIAN_BIC_RULE",
+    "GaussianBox",
+    "GaussianRule",
+    "GaussianWork",
+    "add_up",
+    "factorise",
+    "gaussian_work",
+    "sort_rows",
+    "sums_of_products",
+]
 
 BGE_RULE, GAUSSIAN_BIC_RULE = 0, 1
 _LOG_PI = math.log(math.pi)
@@ -55,7 +66,7 @@ class GaussianRule(NamedTuple):
     log_weight: float  # of the BDeu prior of families of categories
 
 
-class _Work(NamedTuple):
+class GaussianWork(NamedTuple):
     """The numbers of a table, and work space of one chain."""
 
     values: Any  # (n_nodes, n_rows)
@@ -67,7 +78,7 @@ class _Work(NamedTuple):
     mean: Any  # (n_nodes,)
     first: Any  # (n_rows + 1,): where each configuration's rows begin in `order`
     order: Any  # (n_rows,)
-    fault: Any  # (2,): 1 and the child of a family that has no score
+    state: Any  # (3,): whether the moments may be used; 1 and the child of a family that has no score
 
 
 class GaussianBox:
@@ -80,6 +91,8 @@ class GaussianBox:
         As `doxa.structure.families.cache.FamilyScores.data`; not copied.
     values : ndarray of float, shape (n_nodes, n_rows)
         Scaled numbers, NaN in columns of categories; not copied.
+    fixed : bool, default=False
+        Whether nothing is written into either; then sums of products are made once.
 
     Attributes
     ----------
@@ -87,33 +100,25 @@ class GaussianBox:
         What `call_scorer` takes.
     """
 
-    def __init__(self, kind: GaussianKind, data: tuple[NDArray[Any], ...], values: NDArray[np.float64]) -> None:
+    def __init__(
+        self, kind: GaussianKind, data: tuple[NDArray[Any], ...], values: NDArray[np.float64], *, fixed: bool = False
+    ) -> None:
         columns, counts, _ = data
         n_nodes, n_rows = columns.shape
         assert columns.dtype == np.int16
         assert values.shape == columns.shape
         assert all(array.flags.c_contiguous for array in (*data, values))
-        is_number = ~np.isnan(values).all(axis=1)
+        is_number = np.asarray(~np.isnan(values).all(axis=1))
         rule = kind.gaussian_rule(int(is_number.sum()), int(counts.sum()))
-        sums, mean = sums_of_products(values, counts)
         n_cases = float(counts.sum())
+        sums, mean = sums_of_products(values, counts) if fixed else (np.zeros((n_nodes, n_nodes)), np.zeros(n_nodes))
         if rule.kind == BGE_RULE:
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
             sums += rule.scale * np.eye(n_nodes) + shrunk * np.outer(mean, mean)
         constants = np.array([_constant(p, n_cases, rule) for p in range(n_nodes)])
-        self._fault = np.zeros(2, dtype=np.int64)
-        work = _Work(
-            values,
-            is_number.astype(np.int64),
-            sums,
-            constants,
-            np.zeros(n_nodes, dtype=np.int64),
-            np.zeros((n_nodes, n_nodes)),
-            np.zeros(n_nodes),
-            np.zeros(n_rows + 1, dtype=np.int64),
-            np.zeros(n_rows, dtype=np.int64),
-            self._fault,
-        )
+        work = gaussian_work(values, is_number)._replace(moments=sums, constants=constants)
+        work.state[0] = fixed
+        self._state = work.state
         dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
         counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
         self._held = (*data, np.array(rule, dtype=np.float64), *work, *counting)
@@ -127,17 +132,34 @@ class GaussianBox:
     @property
     def error(self) -> ArgumentError | None:
         """What went wrong in compiled loops."""
-        if not self._fault[0]:
+        if not self._state[1]:
             return None
         return ArgumentError(
-            f"the Gaussian BIC of families of column {self._fault[1]} (from 0) is infinite: numbers among the column "
+            f"the Gaussian BIC of families of column {self._state[2]} (from 0) is infinite: numbers among the column "
             "and its parents are linear combinations of each other; leave such columns out, or take score='bge', whose "
             "prior weighs them"
         )
 
     @error.setter
     def error(self, _none: None) -> None:
-        self._fault[0] = 0
+        self._state[1] = 0
+
+
+def gaussian_work(values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> GaussianWork:
+    """Work space for so many rows; the moments are left empty."""
+    n_nodes, n_rows = values.shape
+    return GaussianWork(
+        values,
+        is_number.astype(np.int64),
+        moments=np.zeros((0, 0)),
+        constants=np.zeros(0),
+        members=np.zeros(n_nodes, dtype=np.int64),
+        matrix=np.zeros((n_nodes, n_nodes)),
+        mean=np.zeros(n_nodes),
+        first=np.zeros(n_rows + 1, dtype=np.int64),
+        order=np.zeros(n_rows, dtype=np.int64),
+        state=np.zeros(3, dtype=np.int64),
+    )
 
 
 def sums_of_products(
@@ -174,7 +196,7 @@ def _constant(n_parents: int, n_cases: float, rule: Any) -> float:
 
 
 @hot
-def _factorise(matrix: Any, size: int, least: float) -> float:
+def factorise(matrix: Any, size: int, least: float) -> float:
     """Cholesky's factor of the leading part, in place; log of the product of all squares but the last, and of the last.
 
     Squares are ``least`` or more in exact arithmetic.  Minus infinity if rounding is all that is left of one.
@@ -204,20 +226,21 @@ def _regression(size: int, n_cases: float, constant: float, rule: Any, work: Any
     if rule.kind == GAUSSIAN_BIC_RULE:
         if n_cases < p + 2.0:
             return -math.inf  # more coefficients than rows: the likelihood has no bound
-        if _factorise(work.matrix, size, 0.0) == -math.inf:
-            work.fault[0] = 1
+        if factorise(work.matrix, size, 0.0) == -math.inf:
+            work.state[1] = 1
             return -1e300
         return constant - n_cases * math.log(work.matrix[p, p])
-    log_of_parents = _factorise(work.matrix, size, rule.scale)
+    log_of_parents = factorise(work.matrix, size, rule.scale)
     return constant - 0.5 * log_of_parents - (n_cases + rule.freedom + size) * math.log(work.matrix[p, p])  # type: ignore[no-any-return]
 
 
 @hot
 def _group_rows(parents: Any, data: Any, scratch: Any, work: Any) -> int:
-    """Sort rows by the configuration of the parents that are categories; their number, or 0 if none is a category."""
+    """Sort rows by the configuration of the parents that are categories, into `first` and `order`; their number."""
     columns, _, n_states = data
     config, counts, keys, names = scratch[0], scratch[2], scratch[3], scratch[4]
-    size, found = 1, False
+    size = 1
+    config[:] = 0
     for w in range(parents.size):
         word = parents[w]
         while word != np.uint64(0):
@@ -225,19 +248,21 @@ def _group_rows(parents: Any, data: Any, scratch: Any, work: Any) -> int:
             word &= word - np.uint64(1)
             if work.is_number[parent] != 0:
                 continue
-            if not found:
-                config[:] = 0
-                found = True
             radix = n_states[parent]
             if size * radix > counts.size:
                 size = relabel(config, keys, names)
             for row in range(config.size):
                 config[row] = config[row] * radix + columns[parent, row]
             size *= radix
-    if not found:
-        return 0
     if size > config.size:
         size = relabel(config, keys, names)
+    sort_rows(config, size, work)
+    return size
+
+
+@hot
+def sort_rows(config: Any, size: int, work: Any) -> None:
+    """Rows by their configurations, numbers below ``size``: `order`, and where each begins, `first`."""
     first = work.first
     first[: size + 1] = 0
     for row in range(config.size):
@@ -251,11 +276,10 @@ def _group_rows(parents: Any, data: Any, scratch: Any, work: Any) -> int:
     for label in range(size, 0, -1):
         first[label] = first[label - 1]
     first[0] = 0
-    return size
 
 
 @hot
-def _add_up(begin: int, end: int, size: int, weights: Any, work: Any) -> float:
+def add_up(begin: int, end: int, size: int, weights: Any, work: Any) -> float:
     """Centred sums of products of the members over some rows into ``work.matrix``, means into ``work.mean``; cases."""
     n_cases = 0.0
     work.mean[:size] = 0.0
@@ -298,17 +322,16 @@ def _gaussian_log_marginal(child: int, parents: Any, data: Any, rule: Any, scrat
     work.members[size] = child
     size += 1
     weights = data[1]
-    n_configs = _group_rows(parents, data, scratch, work) if n_parents > size - 1 else 0
-    if n_configs == 0:
+    if n_parents == size - 1 and work.state[0] != 0:
         for i in range(size):
             for j in range(i + 1):
                 work.matrix[i, j] = work.moments[work.members[i], work.members[j]]
         return _regression(size, rule.n_cases, work.constants[size - 1], rule, work)
     total = 0.0
-    for label in range(n_configs):
+    for label in range(_group_rows(parents, data, scratch, work)):
         begin, end = work.first[label], work.first[label + 1]
         if begin < end:
-            n_cases = _add_up(begin, end, size, weights, work)
+            n_cases = add_up(begin, end, size, weights, work)
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
             for i in range(size):
                 for j in range(i + 1):
@@ -329,7 +352,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
     )
     numbers = carray(at(a[8]), 6, np.float64)
     rule = GaussianRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
-    work = _Work(
+    work = GaussianWork(
         values=carray(at(a[9]), (n_nodes, n_rows), np.float64),
         is_number=carray(at(a[10]), n_nodes, np.int64),
         moments=carray(at(a[11]), (n_nodes, n_nodes), np.float64),
@@ -339,7 +362,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         mean=carray(at(a[15]), n_nodes, np.float64),
         first=carray(at(a[16]), n_rows + 1, np.int64),
         order=carray(at(a[17]), n_rows, np.int64),
-        fault=carray(at(a[18]), 2, np.int64),
+        state=carray(at(a[18]), 3, np.int64),
     )
     scratch = (
         carray(at(a[19]), n_rows, np.int64),
@@ -350,6 +373,6 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         carray(at(a[24]), 1, np.int64),
     )
     value = _gaussian_log_marginal(child, carray(words, n_words), data, rule, scratch, work)
-    if work.fault[0] == 1 and value == -1e300:
-        work.fault[1] = child
+    if work.state[1] == 1 and value == -1e300:
+        work.state[2] = child
     return value

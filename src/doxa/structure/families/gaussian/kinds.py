@@ -59,12 +59,14 @@ class GaussianKind(FamilyKind):
             raise scorer.error
         return float(value[0])
 
-    def scorer(self, data: tuple[NDArray[Any], ...], numbers: NDArray[np.float64] | None = None) -> GaussianBox:
+    def scorer(
+        self, data: tuple[NDArray[Any], ...], numbers: NDArray[np.float64] | None = None, *, fixed: bool = False
+    ) -> GaussianBox:
         """A compiled scorer."""
         from doxa.structure.families.gaussian.box import GaussianBox  # compiled on import
 
         assert numbers is not None  # check_columns saw to it
-        return GaussianBox(self, data, numbers)
+        return GaussianBox(self, data, numbers, fixed=fixed)
 
     def cost(self, n_parents: int, n_rows: int) -> float:  # noqa: ARG002
         """That of a Cholesky factor: the sums of products are there."""
