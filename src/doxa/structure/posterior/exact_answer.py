@@ -119,9 +119,6 @@ class ExactStructurePosterior(StructurePosterior):
         return {"names": self.names, "trace": self.trace, "options": self.options, "exact": self.exact,
                 "seconds": seconds, "source": self.source}  # fmt: skip
 
-    def __repr__(self) -> str:
-        return f"ExactStructurePosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
-
     @property
     def log_evidence(self) -> float:
         """Log of the sum over graphs of score times prior weight, nats; the weights need not sum to 1."""

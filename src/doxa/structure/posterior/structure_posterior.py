@@ -41,7 +41,7 @@ from doxa.structure.posterior.consensus import (
 )
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.posterior.relations import label_rows
-from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, summary_text
+from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, posterior_card, posterior_text, summary_text
 from doxa.structure.posterior.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -172,8 +172,10 @@ class StructurePosterior:
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        n_chains, n_draws = self.n_edges.shape
-        return f"StructurePosterior({len(self.names)} nodes, {n_chains} chains of {n_draws} draws, {self.sampler.name})"
+        return posterior_text(self)
+
+    def _repr_html_(self) -> str:
+        return posterior_card(self)
 
     @property
     def n_edges(self) -> NDArray[np.int32]:
