@@ -169,7 +169,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int) -> s
         return f'<tr style="background:none">{"".join(made)}</tr>'
 
     body = "".join(line(cells, "td", ";font-variant-numeric:tabular-nums") for cells in rows)
-    return f'<table style="border-collapse:collapse;margin:0;color:inherit">{line(head, "th", ";opacity:.7")}{body}</table>'
+    heads = line(head, "th", ";opacity:.7")
+    return f'<table style="border-collapse:collapse;margin:0;color:inherit">{heads}{body}</table>'
 
 
 def _svg(width: float, height: float, drawn: str, said: str) -> Markup:

@@ -127,14 +127,14 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each state: variable, state, probability, mcse, ess, lower and upper end of the 95% interval."""
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = [
             (name, label, e.value, e.mcse, e.ess, *e.interval())
             for name, table in self.items()
             for label, e in table.items()
         ]
-        return pd.DataFrame(rows, columns=["variable", "state", "probability", "mcse", "ess", "lower", "upper"])
+        return ReadFrame(rows, columns=["variable", "state", "probability", "mcse", "ess", "lower", "upper"])
 
     def __str__(self) -> str:
         """A line for each state."""

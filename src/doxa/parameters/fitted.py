@@ -289,10 +289,10 @@ class FittedParameters(ABC):
         >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
         >>> fit.summary()[["node", "coefficient", "mean"]].round(2)
              node coefficient  mean
-        0  systol        bias -0.30
+        0  systol        bias  -0.3
         1  systol       smoke -0.16
         """
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = []
         for node, labels in self._coefficients():
@@ -300,7 +300,7 @@ class FittedParameters(ABC):
                 estimate, r_hat, _ = self._diagnoses[node][j]
                 rows.append((node, label, estimate.value, *self._spread(node, j), estimate.mcse, estimate.ess, r_hat))
         names = ["node", "coefficient", "mean", "sd", "lower", "upper", "mcse", "ess", "r_hat"]
-        return pd.DataFrame(rows, columns=names)
+        return ReadFrame(rows, columns=names)
 
     def coefficient(self, node: str, label: str) -> Estimate:
         """Posterior mean of one parameter, such as ``("systol", "smoke")`` or ``("smoke", "probability")``.

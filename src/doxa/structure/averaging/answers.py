@@ -215,7 +215,7 @@ class QueryAnswer(Mapping[str, Estimate]):
         Columns ``target, state, probability, mcse, ess, lower, upper`` (Monte Carlo interval of the mean) and, where
         networks were drawn, ``sd, credible_lower, credible_upper`` (posterior spread).
         """
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = []
         for state, e in self.items():
@@ -225,7 +225,7 @@ class QueryAnswer(Mapping[str, Estimate]):
             rows.append(row)
         columns = ["target", "state", "probability", "mcse", "ess", "lower", "upper"]
         spread = ["sd", "credible_lower", "credible_upper"]
-        return pd.DataFrame(rows, columns=columns + spread[: len(rows[0]) - len(columns)])
+        return ReadFrame(rows, columns=columns + spread[: len(rows[0]) - len(columns)])
 
 
 def _card(title: str, estimates: Mapping[str, Estimate]) -> str:

@@ -158,11 +158,13 @@ class ExactStructurePosterior(StructurePosterior):
         """Posterior probability of the parent sets of a node; exact."""
         import pandas as pd
 
+        from doxa.frames import ReadFrame
+
         sets = self.exact.parent_sets(node)
         masks = sets.masks[: check_whole("most", most, 1)].tolist()
         parents = [tuple(name for j, name in enumerate(self.names) if mask >> j & 1) for mask in masks]
         found = ExactProbabilities(sets.probability[: len(masks)])
-        return pd.DataFrame(
+        return ReadFrame(
             {
                 "parents": pd.Series(parents, dtype=object),
                 "probability": found.probability,

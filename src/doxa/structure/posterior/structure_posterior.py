@@ -392,7 +392,9 @@ class StructurePosterior:
         Returns
         -------
         xarray.DataTree
-            Group ``posterior`` with ``edge`` (chain, draw, source, target) as int8, ``log_score`` and ``n_edges``.
+            Group ``posterior`` with ``edge`` (chain, draw, edge_name) as int8, ``log_score`` and ``n_edges``.  The
+            edges that are the same in all draws, which have no diagnostics, are in the group ``constant_data``:
+            ``constant_edge`` (constant_edge_name).  An edge has a name such as ``"smoke -> phys"``.
 
         Raises
         ------
@@ -401,7 +403,7 @@ class StructurePosterior:
 
         Notes
         -----
-        ArviZ gives an edge that never changed an error of 0; `edges` does not.
+        ArviZ would give an edge that never changed an error of 0; `edges` does not.
         """
         return draws_to_arviz(self)
 

@@ -44,19 +44,34 @@ def draws_to_arviz(posterior: GraphSample) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("to_arviz needs the package arviz-base: pip install 'doxa[arviz]'") from error
     trace = posterior.trace
+    edges = _edges(posterior)
+    varied = (edges != edges[:1, :1]).any(axis=(0, 1))
+    named = {changed: _pairs(posterior, varied == changed) for changed in (True, False)}
+    (source, target, labels), (always_source, always_target, always_labels) = named[True], named[False]
     draws = {
-        "edge": _edges(posterior).astype(np.int8),  # not bool: arviz-stats' summary cannot subtract booleans
+        "edge": edges[:, :, source, target].astype(np.int8),  # not bool: arviz-stats' summary cannot subtract booleans
         "log_score": trace["log_score"],
         "n_edges": trace["n_edges"],
     }
-    names = list(posterior.names)
     tree = from_dict(
-        {"posterior": draws}, coords={"source": names, "target": names}, dims={"edge": ["source", "target"]}
+        {
+            "posterior": draws,
+            "constant_data": {"constant_edge": edges[0, 0, always_source, always_target].astype(np.int8)},
+        },
+        coords={"edge_name": labels, "constant_edge_name": always_labels},
+        dims={"edge": ["edge_name"], "constant_edge": ["constant_edge_name"]},
     )
     tree["posterior"].attrs.update(
         sampler=repr(posterior.sampler), thin=trace.thin, n_warmup=trace.n_warmup, seed=str(trace.entropy)
     )
     return tree
+
+
+def _pairs(posterior: GraphSample, wanted: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[str]]:
+    """Ends and names of the ordered pairs of nodes that are wanted."""
+    i, j = np.nonzero(wanted & ~np.eye(len(posterior.names), dtype=np.bool_))
+    names = posterior.names
+    return i, j, [f"{names[a]} -> {names[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
 
 def draws_frame(posterior: GraphSample) -> pd.DataFrame:
