@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TextIO
 
-from doxa.text import printable
+from doxa.text import duration, printable
 
 __all__ = ["Status", "clear", "compiling", "following", "tell"]
 
@@ -71,7 +71,7 @@ class Status:
             return
         text = f"{phase}: {done} draws of each chain"
         if of is not None and of > done > self._from:
-            text += f", {_duration((now - self._since) * (of - done) / (done - self._from))} left"
+            text += f", {duration((now - self._since) * (of - done) / (done - self._from))} left"
         self._text = f"{text}; {held_back}" if held_back else text
         self._show(self._text)
 
@@ -178,18 +178,3 @@ def _cleared(_record: logging.LogRecord) -> bool:
 def _rewrites(stream: TextIO) -> bool:
     """Whether a carriage return goes back to the begin of the line: a terminal, or a notebook's own stream."""
     return stream.isatty() or type(stream).__module__.startswith("ipykernel")
-
-
-def _duration(seconds: float) -> str:
-    """About how long, for a person.
-
-    Examples
-    --------
-    >>> _duration(0.4), _duration(75), _duration(8000)
-    ('a second', '75 seconds', '2.2 hours')
-    """
-    if seconds < 1.5:
-        return "a second"
-    if seconds < 100:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -156,7 +156,33 @@ class FittedParameters(ABC):
             for node, label, text, spread, lower, mean, upper in shown
         ]
         head = ("node", "coefficient", "", "mean", "central 95%")
-        return card(self._title, self.judgement, head, rows, n_left=2, more=[rest, report_link(self)])
+        more = (rest, f"{self.coding_text}.", report_link(self))
+        return card(self._title, self.judgement, head, rows, n_left=2, more=more)
+
+    @property
+    def coding_text(self) -> str:
+        """What a coefficient means, in a line: how the two states of a parent are coded."""
+        if self.network.coding == "pm1":
+            return "parents count as -1 and +1, so a coefficient is half a log odds ratio: odds ratio = exp(2 x mean)"
+        return "parents count as 0 and 1, so a coefficient is a log odds ratio: odds ratio = exp(mean)"
+
+    def odds_ratio(self, coefficient: float) -> float:
+        """By what the odds of a node are multiplied when a parent with this coefficient goes from 0 to 1.
+
+        Parameters
+        ----------
+        coefficient : float
+            Of a parent, on the scale of the network's coding.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
+        >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+        >>> round(fit.odds_ratio(fit.coefficient("systol", "smoke").value), 2)
+        0.72
+        """
+        return float(np.exp((2.0 if self.network.coding == "pm1" else 1.0) * coefficient))
 
     @property
     def _title(self) -> str:

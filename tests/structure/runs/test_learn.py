@@ -313,7 +313,7 @@ def test_a_limit_says_what_held_the_run_back():
     assert posterior.stop.held_back.factor > 1000
     assert re.search(
         r"The run stopped at its limit \(max_draws\): the Monte Carlo error of x\d -[->] x\d is 0\.\d+ "
-        r"\(asked: 1e-05\); about .* times as many draws would do, \d+ seconds more\.",
+        r"\(asked: 1e-05\); about .* times as many draws would do, [\d.]+ \w+ more\.",
         posterior.verdict,
     )
 

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 from doxa.errors import ArgumentError
+from doxa.text import many, memory
 
 __all__ = ["ExactCost", "family_count", "fits", "predicted_cost"]
 
@@ -23,8 +24,8 @@ class ExactCost(NamedTuple):
     n_bytes: int  # at the highest point
 
     def __str__(self) -> str:
-        memory = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 5e7 else "little memory"
-        return f"{_short(self.n_operations)} operations and {memory}"
+        room = memory(self.n_bytes) if self.n_bytes >= 5e7 else "little memory"
+        return f"{many(self.n_operations)} operations and {room}"
 
 
 def predicted_cost(n_nodes: int, max_parents: int | None = None) -> ExactCost:
@@ -39,7 +40,7 @@ def predicted_cost(n_nodes: int, max_parents: int | None = None) -> ExactCost:
     Examples
     --------
     >>> print(predicted_cost(20, max_parents=3))
-    7.2e9 operations and 0.8 GB
+    7.2 billion operations and 767 MB
     """
     if n_nodes < 1:
         raise ArgumentError(f"n_nodes is {n_nodes}; it must be 1 or more")
@@ -72,11 +73,3 @@ def fits(cost: ExactCost, budget: ExactCost) -> bool:
     True
     """
     return cost.n_operations <= budget.n_operations and cost.n_bytes <= budget.n_bytes
-
-
-def _short(number: int) -> str:
-    """1234567 as '1.2e6'."""
-    if number < 10_000:
-        return str(number)
-    mantissa, exponent = f"{number:.1e}".split("e")
-    return f"{mantissa}e{int(exponent)}"
