@@ -240,7 +240,7 @@ def test_records_are_drawn_from_a_seed():
     assert np.array_equal(first.row_index, coin.simulate(50, np.random.default_rng(3)).row_index)
     with pytest.raises(ArgumentError, match="seed is 1, and rng is given too; give one of them"):
         coin.simulate(50, np.random.default_rng(3), seed=1)
-    with pytest.raises(ArgumentTypeError, match=r"rng is 3; it must be a numpy\.random\.Generator.* for a seed: seed=1"):
+    with pytest.raises(ArgumentTypeError, match=r"rng is 3; it must be a numpy\.random\.Generator.* seed=1"):
         coin.simulate(50, 3)
     with pytest.raises(ArgumentError, match="seed is -1; it must be at least 0"):
         coin.simulate(50, seed=-1)
