@@ -28,6 +28,7 @@ from doxa.structure.exact.dag_budget import ExactCost, fits, predicted_cost
 from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.exact import Exact
+from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, wide_families
 
@@ -89,8 +90,8 @@ class ExactStructurePosterior(StructurePosterior):
 
     Attributes
     ----------
-    exact : ExactPosterior or ExactMixture
-        The sums; the second where cells are missing.
+    exact : ExactPosterior, ExactMixture or KeptSums
+        The sums; the second where cells are missing, the third in a posterior that was loaded.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class ExactStructurePosterior(StructurePosterior):
         names: tuple[str, ...],
         trace: Trace,
         options: RunOptions,
-        exact: ExactPosterior | ExactMixture,
+        exact: ExactPosterior | ExactMixture | KeptSums,
         seconds: float,
         source: dict[str, Any] | None = None,
     ) -> None:
@@ -185,7 +186,8 @@ class ExactStructurePosterior(StructurePosterior):
     def judgement(self) -> Verdict:
         """The verdict taken apart: there is nothing to run longer."""
         error = math.exp(self.exact.log_relative_error)
-        cells = "" if isinstance(self.exact, ExactPosterior) else f" and all {len(self.exact.cells)} completions"
+        n_tables = self.exact.n_completions
+        cells = f" and all {n_tables} completions" if n_tables > 1 else ""
         text = (
             f"a sum over all graphs within the limits{cells}, with an error below "
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "

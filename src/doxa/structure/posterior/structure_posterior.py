@@ -361,8 +361,8 @@ class StructurePosterior:
 
         Notes
         -----
-        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
-        exact posterior the independent draws are kept, and the sums are not.
+        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  An exact
+        posterior stays exact; of each node the 1000 most probable parent sets are kept.
         """
         from doxa.structure.runs.files import save_run
 

@@ -51,9 +51,6 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
-    if posterior.sampler.name == "exact":
-        reason = "independent draws from the exact posterior; the sums that it was made with were not kept with them"
-        return True, reason, "For exact probabilities, learn again from the table."
     only = _only_graph(posterior)
     if only:
         return True, only, ""

@@ -72,7 +72,7 @@ def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | 
     """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
     if exact and asked:
         raise ArgumentError(
-            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "exact is True, but sampler, draws, warmup, thin or until is given too: they belong to sampling; "
             "leave them out, or leave out exact"
         )
     if exact is False or asked or not (exact or worth_it(plan.options)):
