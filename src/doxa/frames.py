@@ -49,7 +49,7 @@ class ReadFrame(pd.DataFrame):
 
     def _repr_html_(self) -> str | None:
         with _rounded():
-            return super()._repr_html_()  # type: ignore[operator,misc,no-any-return]
+            return super()._repr_html_()  # type: ignore[misc,no-any-return]
 
 
 def _rounded() -> Any:

@@ -45,7 +45,7 @@ def main() -> None:
     handler.setFormatter(logging.Formatter("doxa: %(message)s"))
     notices.addHandler(handler)
     notices.setLevel(logging.INFO)
-    sys.stdout = _Listened(screen)  # type: ignore[assignment]  # what a stream is asked for, it has
+    sys.stdout = _Listened(screen)  # what a stream is asked for, it has
     try:
         code = _run()
     finally:
