@@ -2,7 +2,7 @@
 
 Edges, adjacencies, ancestors, parent sets, probabilities of single graphs and the log marginal likelihood are exact.
 All else is the mean of independent exact draws of graphs, with its Monte Carlo error.  Whether a sum is worth its cost
-is decided on counted operations and bytes (`doxa.structure.exact.dag_budget`), never on seconds.
+is decided in `doxa.structure.posterior.exact_cost`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from doxa.estimates.indicators import Status
 from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.progress import tell
-from doxa.structure.exact.dag_budget import ExactCost, fits, predicted_cost
 from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.exact import Exact
+from doxa.structure.posterior.exact_cost import exact_cost
 from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, wide_families
+from doxa.text import duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +40,11 @@ if TYPE_CHECKING:
     from doxa.structure.cases.incomplete.sums import ExactMixture
     from doxa.structure.runs.options import RunOptions
 
-__all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs", "worth_it"]
+__all__ = ["ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs"]
 
 logger = logging.getLogger("doxa")
 
-BUDGET = ExactCost(300_000_000, 2_000_000_000)  # some seconds: up to 17 columns with any number of parents
-_MOST_LOGISTIC, _MOST_LOGISTIC_PARENTS = 10, 4
+_LONG = 5.0  # seconds: a sum that takes longer says so beforehand
 DRAWS = 2500  # of each chain, for what has no exact sum
 
 
@@ -197,22 +197,6 @@ class ExactStructurePosterior(StructurePosterior):
         return Verdict(True, "Exact", f"{text} {wide}".rstrip())
 
 
-def worth_it(options: RunOptions) -> bool:
-    """Whether the sum over all graphs is within the budget."""
-    n = len(options.names)
-    if (
-        not options.score.is_counted
-        and n > _MOST_LOGISTIC
-        and options.limits.most_parents.max() > _MOST_LOGISTIC_PARENTS
-    ):
-        return False  # a family of many parents takes milliseconds
-    return n <= MOST_NODES and fits(_cost(options), BUDGET)
-
-
-def _cost(options: RunOptions) -> ExactCost:
-    return predicted_cost(len(options.names), int(options.limits.most_parents.max()))
-
-
 def sum_over_graphs(
     cases: FamilyScores | IncompleteData,
     options: RunOptions,
@@ -241,8 +225,10 @@ def sum_over_graphs(
     streams = [np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain,))) for chain in range(chains)]
     exact: ExactPosterior | ExactMixture
     if isinstance(cases, FamilyScores):
-        tell("summing over all graphs")
-        logger.info("summing over all graphs: at most %s", _cost(options))
+        cost = exact_cost(options)
+        long = f", about {duration(cost.seconds)}" if cost.seconds >= _LONG else ""
+        tell(f"summing over all graphs{long}")
+        logger.info("summing over all graphs: at most %s%s", cost, long)
         exact = exact_posterior(cases, options.limits, workers)
         rows = [exact.draw(DRAWS, rng) for rng in streams]
         draws = {"log_score": np.stack([local_weights(cases, chain).sum(axis=1) for chain in rows])}
