@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from doxa import cli, progress
+from doxa import cli
 
 collect_ignore = ["conftest.py"]  # a search for doctests would import two modules of this name
 
@@ -16,7 +16,6 @@ def run(monkeypatch, capsys, tmp_path):
     """Call the command in a folder of its own; return exit code, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(progress, "_QUICK", float("inf"))  # what is told depends on no speed
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["doxa", *map(str, words)])

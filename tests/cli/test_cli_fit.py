@@ -62,7 +62,7 @@ def test_fit_prints_data_model_methods_parameters_evidence_and_verdict(run, weat
         if label in again.network.parents(node):
             ratios = [float(odds[k].strip("()<>")) for k in (0, 1, 3)]
             expected = np.clip(np.exp([2 * row.mean, 2 * row.lower, 2 * row.upper]), 1e-6, 1e6)
-            assert ratios == pytest.approx(expected, rel=0.006)
+            assert ratios == pytest.approx(expected, rel=0.05)
         else:
             assert odds == ["-"]
         assert abs(float(mean) - row.mean) <= float(mcse)

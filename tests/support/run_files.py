@@ -45,10 +45,9 @@ def importing(*folders: Path | str) -> dict[str, str]:
 
 COMMAND = """
 import os, time
-from doxa import cli, progress
+from doxa import cli
 from doxa.sampling import driver, runner
 
-progress._QUICK = float("inf")  # what is told depends on no speed
 runner._SECONDS_PER_COMMIT, driver.STEPS_PER_BLOCK = 0.0, int(os.environ["BLOCK"])
 commit = runner.Runner.commit
 

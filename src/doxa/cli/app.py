@@ -113,7 +113,7 @@ class _InterruptedRun(Exception):  # noqa: N818 (nothing is wrong)
 def interruptible(command: str, kept: Path | None = None) -> Iterator[None]:
     """Say what goes on, and turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
     try:
-        with following():
+        with following(sys.stderr.isatty()):  # where errors go to a file or a pipe, they stand alone there
             tell("starting")
             yield
     except KeyboardInterrupt as interruption:

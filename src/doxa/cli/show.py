@@ -86,10 +86,12 @@ def _row(
 
 
 def _ratio(ratio: float) -> str:
-    """Three figures, and no powers of ten: beyond a million to one a ratio is a bound."""
+    """Two decimals or two figures, and no powers of ten: beyond a million to one a ratio is a bound."""
     if not 1e-6 < ratio < 1e6:
         return ">1000000" if ratio > 1 else "<0.000001"
-    return f"{ratio:.3g}" if 1e-4 <= ratio < 1000 else f"{ratio:.0f}" if ratio > 1 else f"{ratio:.6f}"
+    if ratio >= 100:
+        return f"{ratio:.0f}"
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.{1 - math.floor(math.log10(ratio))}f}"
 
 
 def _decimals(unit: float) -> int:
