@@ -8,7 +8,8 @@ and that of the tag where the commit has one.
 
     python scripts/check_distributions.py [--every-python]
 
-With ``--every-python`` the wheel is tried with every supported Python that is found on the path or below pyenv's folder.
+With ``--every-python``, as before a release, the libraries of the report must be in both, and the wheel is tried with
+every supported Python that is found on the path or below pyenv's folder.
 """
 
 from __future__ import annotations
@@ -47,8 +48,6 @@ SDIST_MUST_HOLD = (
     "scripts/check_site.py",
     "scripts/fetch_page_assets.py",
     "scripts/smoke.py",
-    "src/doxa/report/assets/vendor/cytoscape.js",
-    "src/doxa/report/assets/vendor/uplot.js",
     "tests/project/test_public_signatures.py",
 )
 
@@ -64,6 +63,8 @@ def main() -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="doxa-distributions-") as name:
         folder = Path(name)
+        if every:
+            fetch_page_assets()
         sdist, wheel = build(folder / "dist")
         check_sdist(sdist)
         check_wheel(wheel)
@@ -81,6 +82,11 @@ def main() -> None:
             install(python, "--constraint", str(constraints), str(wheel))
             smoke_test(python, folder, f"{wheel.name} with Python 3.{minor}")
     print(f"distributions: both install the same files, and they work ({time.monotonic() - started:.0f} s)")
+
+
+def fetch_page_assets() -> None:
+    """The libraries of the report are there; what is in src/doxa must be in both distributions."""
+    run([sys.executable, str(ROOT / "scripts" / "fetch_page_assets.py")])
 
 
 def build(target: Path) -> tuple[Path, Path]:
