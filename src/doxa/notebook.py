@@ -75,12 +75,12 @@ def card(
     >>> "a &lt; b" in card("a < b", None, ["x"], [["1"]])
     True
     """
-    beside = f'<div style="flex:none">{picture}</div>' if picture else ""
+    beside = f'<div style="max-width:100%">{picture}</div>' if picture else ""
     parts = [
         f'<div style="font-weight:600">{_escaped(title)}</div>',
         "" if verdict is None else _verdict(verdict),
         f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:center;margin:6px 0">{beside}'
-        f"{_table(head, rows, n_left)}</div>",
+        f'<div style="max-width:100%;overflow-x:auto">{_table(head, rows, n_left)}</div></div>',
         *(f'<div style="opacity:.8">{_escaped(line)}</div>' for line in more),
     ]
     return f'<div class="doxa" style="max-width:900px;line-height:1.4">{"".join(parts)}</div>'
@@ -129,7 +129,7 @@ def arrows(names: Sequence[str], edges: Iterable[Arrow]) -> Markup:
     }
     drawn = "".join(_arrow(*at[edge.source], *at[edge.target], edge.weight) for edge in edges)
     drawn += "".join(_label(text, *at[name], wide / 2) for name, text in zip(names, shown, strict=True))
-    return _svg(wide, high, drawn, "the probable edges")
+    return _svg(wide, high, drawn, "the probable edges", shrinks=True)
 
 
 def remember_report(result: object, path: Path) -> None:
@@ -173,11 +173,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int) -> s
     return f'<table style="border-collapse:collapse;margin:0;color:inherit">{heads}{body}</table>'
 
 
-def _svg(width: float, height: float, drawn: str, said: str) -> Markup:
+def _svg(width: float, height: float, drawn: str, said: str, *, shrinks: bool = False) -> Markup:
     return Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(said)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'style="max-width:100%;vertical-align:middle">{drawn}</svg>'
+        f'style="vertical-align:middle{";max-width:100%;height:auto" if shrinks else ""}">{drawn}</svg>'
     )
 
 

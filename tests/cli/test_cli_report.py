@@ -136,7 +136,7 @@ def test_learning_writes_the_page_too(run, tmp_path, exact):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,0\n0,1\n1,1\n0,0\n" * 5)
     words = ["--exact"] if exact else ["--draws", "20"]
     code, out, err = run("learn", "t.csv", *words, "--seed", "1", "--store", "run.doxa", "--report", "page.html")
-    assert (code, err.replace("doxa: summing over all graphs: at most 22 operations and little memory", "")) == (0, "")
+    assert (code, err.startswith("doxa: summing over all graphs: at most")) == (0, exact)
     assert out.endswith("\nThe report is in page.html; open it in a browser, no network is needed.\n")
     data = data_of(tmp_path / "page.html")
     assert (data["kind"], data["graphs"]["exact"]) == ("graphs", exact)
