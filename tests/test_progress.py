@@ -65,6 +65,36 @@ def test_nothing_is_shown_in_a_pipe_or_when_it_is_not_wanted(show, terminal, mon
     assert terminal.getvalue() == ""
 
 
+def test_a_script_whose_errors_go_to_a_file_hears_of_what_takes_long(terminal, monkeypatch, clock):
+    monkeypatch.setattr(Terminal, "isatty", lambda self: False)
+    with following() as status:
+        tell("reading")
+        progress.compiling(True)
+        progress.compiling(False)
+        assert terminal.getvalue() == ""
+        clock[0] = 6.0
+        for begins in (True, False, True, False):
+            progress.compiling(begins)
+        tell("sampling")
+        for seconds in range(7, 2000):
+            clock[0] = float(seconds)
+            status.draws("sampling", seconds)
+    said = terminal.getvalue().splitlines()
+    assert said[:2] == [
+        "doxa: compiling, once for this version of doxa (some 10 to 20 seconds)",
+        "doxa: sampling",
+    ]
+    assert said[2] == "doxa: sampling: 7 draws of each chain"
+    assert 20 < len(said) < 50  # seldomer and seldomer
+
+
+def test_a_program_without_a_console_goes_on(monkeypatch):
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=None))
+    with following() as status:
+        tell("reading")
+        assert status.stream is None
+
+
 def test_a_notebook_has_the_line_too(terminal, monkeypatch):
     monkeypatch.setattr(Terminal, "isatty", lambda self: False)
     monkeypatch.setattr(Terminal, "__module__", "ipykernel.iostream")

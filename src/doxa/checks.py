@@ -3,10 +3,36 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["check_positive", "check_whole"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["check_generator", "check_positive", "check_whole"]
+
+
+def check_generator(rng: np.random.Generator | None, seed: int | None) -> np.random.Generator:
+    """The generator given, or one of a seed; fresh where neither is.
+
+    Examples
+    --------
+    >>> check_generator(None, 1).random() == check_generator(None, 1).random()
+    True
+    """
+    import numpy as np
+
+    if rng is None:
+        return np.random.default_rng(None if seed is None else check_whole("seed", seed, 0))
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentTypeError(
+            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes, or left out "
+            "for a seed: seed=1"
+        )
+    if seed is not None:
+        raise ArgumentError(f"seed is {seed!r}, and rng is given too; give one of them")
+    return rng
 
 
 def check_positive(name: str, value: float) -> None:

@@ -1,4 +1,7 @@
-"""What goes on, said while it goes on: one line on standard error, on a terminal or in a notebook, nothing elsewhere.
+"""What goes on, said while it goes on, on standard error: one line on a terminal or in a notebook, few lines elsewhere.
+
+A script whose standard error is a file, a pipe or an editor's window cannot write over a line.  It hears nothing of
+what is quick, then a line now and then, the longer it takes the seldomer.
 
 A question opens a line (`following`), and whatever it calls says on that same line what it does: reading, compiling,
 warm-up, sampling.  The line is gone when the answer is there.
@@ -15,14 +18,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TextIO
 
-from doxa.text import printable
+from doxa.text import duration, printable
 
 __all__ = ["Status", "clear", "compiling", "following", "tell"]
 
 logger = logging.getLogger("doxa")
 
 _OFTEN = 0.1  # seconds between two looks of a line that changes by the block
-_SELDOM = 10.0  # where lines cannot be written over, as in a log
+_SELDOM = 10.0  # where lines cannot be written over, as in a log; then a tenth of the time since the beginning
+_QUICK = 5.0  # what takes no longer is not told there, unless it was asked for
 _ONCE = ", once for this version of doxa (some 10 to 20 seconds)"
 
 
@@ -35,6 +39,8 @@ class Status:
         Where to write; silent when left out.
     rewrites : bool, default=True
         Whether a line can be written over; else each is written below the last, and there are fewer.
+    quiet : float, default=0
+        Seconds before the first line.
 
     Attributes
     ----------
@@ -42,11 +48,13 @@ class Status:
         Functions that were compiled since the line was opened; those in the cache are not.
     """
 
-    def __init__(self, stream: TextIO | None = None, rewrites: bool = True) -> None:
-        self.stream, self.rewrites = stream, rewrites
+    def __init__(self, stream: TextIO | None = None, rewrites: bool = True, quiet: float = 0.0) -> None:
+        self.stream, self.rewrites, self.quiet = stream, rewrites, quiet
         self._text = self._phase = ""
+        self._begin = time.monotonic()
         self._shown_at = self._since = -float("inf")
         self._from = self._width = self.n_compiled = self._depth = 0
+        self._told_of_compiling = False
 
     def tell(self, text: str) -> None:
         """Say what begins now."""
@@ -59,16 +67,16 @@ class Status:
         if phase != self._phase:
             self._phase, self._from, self._since = phase, done, now
             self._shown_at = -float("inf")
-        if now - self._shown_at < (_OFTEN if self.rewrites else _SELDOM):
+        if now - self._shown_at < (_OFTEN if self.rewrites else max(_SELDOM, (now - self._begin) / 10)):
             return
         text = f"{phase}: {done} draws of each chain"
         if of is not None and of > done > self._from:
-            text += f", {_duration((now - self._since) * (of - done) / (done - self._from))} left"
+            text += f", {duration((now - self._since) * (of - done) / (done - self._from))} left"
         self._text = f"{text}; {held_back}" if held_back else text
         self._show(self._text)
 
     def compiling(self, begins: bool) -> None:
-        """Say that one more function is being compiled, or is done; in the log, once, where no line is shown."""
+        """Say that one more function is being compiled, or is done; once, where lines cannot be written over."""
         self._depth += 1 if begins else -1
         if not begins:
             if not self._depth and self.rewrites:
@@ -77,8 +85,10 @@ class Status:
         self.n_compiled += 1
         if self.stream is None and self.n_compiled == 1:
             logger.info(f"compiling{_ONCE}")
-        if self.rewrites or self.n_compiled == 1:
+        if self.rewrites:
             self._show(f"compiling function {self.n_compiled}{_ONCE}")
+        elif not self._told_of_compiling:
+            self._told_of_compiling = self._show(f"compiling{_ONCE}")
 
     def clear(self) -> None:
         """Leave a clean line to others."""
@@ -87,10 +97,12 @@ class Status:
             self.stream.flush()
             self._width = 0
 
-    def _show(self, text: str) -> None:
-        if self.stream is None:
-            return
-        self._shown_at = time.monotonic()
+    def _show(self, text: str) -> bool:
+        """Show a line, and say whether it was shown."""
+        now = time.monotonic()
+        if self.stream is None or now - self._begin < self.quiet:
+            return False
+        self._shown_at = now
         line = f"doxa: {printable(text)}"
         if self.rewrites:
             line = line[: shutil.get_terminal_size().columns - 1]
@@ -99,6 +111,7 @@ class Status:
         else:
             self.stream.write(f"{line}\n")
         self.stream.flush()
+        return True
 
 
 _active: ContextVar[Status | None] = ContextVar("status", default=None)
@@ -111,7 +124,7 @@ def following(show: bool | None = None) -> Iterator[Status]:
     Parameters
     ----------
     show : bool, optional
-        Whether to write; when left out, if standard error is a terminal or a notebook's.
+        Whether to write; when left out, at once on a terminal or in a notebook, elsewhere where it takes long.
 
     Examples
     --------
@@ -122,8 +135,9 @@ def following(show: bool | None = None) -> Iterator[Status]:
     if outer is not None and (show is not False or outer.stream is None):
         yield outer
         return
-    rewrites = _rewrites(sys.stderr)
-    status = Status(sys.stderr if (rewrites if show is None else show) else None, rewrites)
+    stream: TextIO | None = sys.stderr  # None where a program has no console
+    rewrites = stream is not None and _rewrites(stream)
+    status = Status(None if show is False else stream, rewrites, 0.0 if show or rewrites else _QUICK)
     token = _active.set(status)
     logger.addFilter(_cleared)
     try:
@@ -164,18 +178,3 @@ def _cleared(_record: logging.LogRecord) -> bool:
 def _rewrites(stream: TextIO) -> bool:
     """Whether a carriage return goes back to the begin of the line: a terminal, or a notebook's own stream."""
     return stream.isatty() or type(stream).__module__.startswith("ipykernel")
-
-
-def _duration(seconds: float) -> str:
-    """About how long, for a person.
-
-    Examples
-    --------
-    >>> _duration(0.4), _duration(75), _duration(8000)
-    ('a second', '75 seconds', '2.2 hours')
-    """
-    if seconds < 1.5:
-        return "a second"
-    if seconds < 100:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,8 +1,11 @@
-"""Names from a stranger's file, made fit for a terminal."""
+"""Words for a terminal: names from a stranger's file made fit for it, and numbers as people say them."""
 
 from __future__ import annotations
 
-__all__ = ["printable"]
+__all__ = ["duration", "many", "memory", "printable"]
+
+_SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
+_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
 def printable(text: str) -> str:
@@ -14,3 +17,53 @@ def printable(text: str) -> str:
     age\n\x1b[31m
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def many(number: float) -> str:
+    """About how many, in two figures.
+
+    Examples
+    --------
+    >>> many(27), many(3300.4), many(99_999), many(7_200_000_000), many(10**30)
+    ('27', '3300', '100 thousand', '7.2 billion', '10^30')
+    """
+    if number < 9_999.5:
+        return f"{number:.0f}"
+    if number >= 999.5 * 10**12:
+        return f"10^{len(str(int(number))) - 1}"
+    return _scaled(number, _SCALES)
+
+
+def memory(n_bytes: float) -> str:
+    """About how much memory.
+
+    Examples
+    --------
+    >>> memory(999), memory(12_345_678), memory(750_000_000), memory(4_000_000_000)
+    ('less than 1 MB', '12 MB', '750 MB', '4 GB')
+    """
+    return "less than 1 MB" if n_bytes < 10**6 else _scaled(n_bytes, _BYTES)
+
+
+def duration(seconds: float) -> str:
+    """About how long.
+
+    Examples
+    --------
+    >>> duration(0.4), duration(75), duration(1500), duration(8000), duration(421265)
+    ('a second', '75 seconds', '25 minutes', '2.2 hours', '4.9 days')
+    """
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 100:
+        return f"{seconds:.0f} seconds"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def _scaled(number: float, scales: tuple[tuple[int, str], ...]) -> str:
+    """In the largest unit of which there is one, when rounded."""
+    unit, name = next(((unit, name) for unit, name in scales if number >= 0.9995 * unit), scales[-1])
+    value = number / unit
+    return f"{value:.0f} {name}" if value >= 10 else f"{value:.2g} {name}"

@@ -44,29 +44,37 @@ def test_fit_prints_data_model_methods_parameters_evidence_and_verdict(run, weat
     assert (code, err) == (0, "")
     again = doxa.fit(LogisticNetwork({"wet": ["rain", "cold"], "cold": ["rain"]}), weather, seed=1)
     lines = out.splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
+        "parents count as -1 and +1, so a coefficient is half a log odds ratio: odds ratio = exp(2 x mean)",
         "48 rows x 3 nodes; no missing cells; 1 means 'wet' (wet), 'yes' (cold, rain)",
-        "parents count as -1 and +1; normal prior of mean 0 and standard deviation 10 on the coefficients",
+        "normal prior of mean 0 and standard deviation 10 on the coefficients",
         f"4 chains x {again.n_draws} draws after {again.trace.n_warmup} of warm-up; seed 1",
     ]
-    for line, node in zip(lines[3:5], ("wet", "cold"), strict=True):
+    for line, node in zip(lines[4:6], ("wet", "cold"), strict=True):
         part = again.part(node)
         assert line == f"{node}: {part.method}, {again.acceptance[node]:.1%} accepted; {part.why}"
-    assert lines[5:7] == ["rain: exact, a Beta distribution", ""]
-    assert lines[7].split() == ["node", "coefficient", "mean", "sd", "95%", "interval", "mcse", "ess", "r_hat"]
-    for line, row in zip(lines[8:14], again.summary().itertuples(), strict=True):
-        node, label, mean, sd, lower, to, upper, mcse, ess, r_hat = line.split()
+    assert lines[6:8] == ["rain: exact, a Beta distribution", ""]
+    assert lines[8].split("  ")[-1] == "r_hat"
+    assert "odds ratio (95%)" in lines[8]
+    for line, row in zip(lines[9:15], again.summary().itertuples(), strict=True):
+        node, label, mean, sd, lower, to, upper, *odds, mcse, ess, r_hat = line.split()
         assert (node, label, to) == (row.node, row.coefficient, "to")
+        if label in again.network.parents(node):
+            ratios = [float(odds[k].strip("()<>")) for k in (0, 1, 3)]
+            expected = np.clip(np.exp([2 * row.mean, 2 * row.lower, 2 * row.upper]), 1e-6, 1e6)
+            assert ratios == pytest.approx(expected, rel=0.05)
+        else:
+            assert odds == ["-"]
         assert abs(float(mean) - row.mean) <= float(mcse)
         assert float(mcse) == pytest.approx(row.mcse, rel=0.5)
         assert [float(x) for x in (sd, lower, upper)] == pytest.approx([row.sd, row.lower, row.upper], abs=row.sd / 10)
         assert (float(ess), float(r_hat)) == (round(row.ess), round(row.r_hat, 3))
-    evidence = re.fullmatch(r"log marginal likelihood: (\S+) \+/- (\S+); lower bound (\S+)", lines[15])
+    evidence = re.fullmatch(r"log marginal likelihood: (\S+) \+/- (\S+); lower bound (\S+)", lines[16])
     assert [float(x) for x in evidence.groups()] == pytest.approx(
         [again.log_marginal_likelihood.value, again.log_marginal_likelihood.mcse, again.log_marginal_likelihood_bound],
         abs=again.log_marginal_likelihood.mcse,
     )
-    assert lines[16:] == [again.verdict]
+    assert lines[17:] == [again.verdict]
 
 
 def test_model_options_reach_the_network(run, weather):
@@ -95,8 +103,9 @@ def test_one_number_is_for_all_nodes(run, weather):
 def test_what_was_asked_of_the_model_is_said(run, weather):
     _, out, _ = run("fit", "graph.txt", weather, *QUICK, "--coding", "01", "--bias", "wet=0.5", "--prior-scale",
                     "cold=2", "--root", "rain=0.5")  # fmt: skip
-    assert out.splitlines()[1] == (
-        "parents count as 0 and 1; normal prior of mean 0 and standard deviation 2 to 10 on the coefficients; "
+    assert out.startswith("parents count as 0 and 1, so a coefficient is a log odds ratio: odds ratio = exp(mean)\n")
+    assert out.splitlines()[2] == (
+        "normal prior of mean 0 and standard deviation 2 to 10 on the coefficients; "
         "bias fixed at 0.5 for wet; probability given for rain"
     )
 
@@ -137,7 +146,7 @@ def test_reading_options_reach_the_table(run, tmp_path):
     words = ["--columns", "age", "--columns", "b", "--bins", "age=2", "--missing", "-"]
     code, out, _ = run("fit", "graph.txt", "table.csv", *QUICK, *words)
     assert code == 0
-    assert out.startswith("60 rows x 2 nodes; 5 missing cells, summed out; 1 means '1' (b), '[")
+    assert "\n60 rows x 2 nodes; 5 missing cells, summed out; 1 means '1' (b), '[" in out
 
 
 def test_a_graph_may_be_a_bif_file_or_edges(run, weather, tmp_path):
@@ -163,7 +172,7 @@ def test_a_node_without_a_column_is_said_to_be_hidden(run, weather, tmp_path):
     code, out, err = run("fit", "hidden.txt", weather, *QUICK, "--prior-scale", "1", "--root", "rian=0.5")
     assert code == 0
     assert err == "doxa: 'rian' is no column of the table, so it is a hidden node; did you mean 'rain'?"
-    assert out.startswith("48 rows x 2 nodes; hidden: rian; no missing cells; 1 means 'wet'\n")
+    assert "\n48 rows x 2 nodes; hidden: rian; no missing cells; 1 means 'wet'\n" in out
     (tmp_path / "hidden.txt").write_text(f"wet: rain\ncold: {' '.join(f'h{k}' for k in range(7))}\n")
     code, _, err = run("fit", "hidden.txt", weather, *QUICK, "--coding", "no")
     assert code == 2
@@ -182,7 +191,7 @@ def test_many_parts_are_grouped_by_method(run, tmp_path):
     (tmp_path / "graph.txt").write_text("".join(f"x{k}: x{k - 1}\n" for k in range(1, 12)))
     code, out, _ = run("fit", "graph.txt", "table.csv", *QUICK)
     assert code == 0
-    methods = out.splitlines()[3:5]
+    methods = out.splitlines()[4:6]
     assert methods[0].startswith("x1, x2, x3, x4, x5, x6 and 5 more: independence, ")
     assert "least good for x" in methods[0]
     assert methods[1] == "x0: exact, a Beta distribution"

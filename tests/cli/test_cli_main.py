@@ -117,3 +117,43 @@ def test_a_disk_that_fills_up_leaves_the_old_file_alone(tmp_path, monkeypatch):
         write_frame(pd.DataFrame({"a": [1]}), tmp_path / "edges.parquet")
     assert target.read_text() == "old"
     assert files_in(tmp_path) == ["edges.csv"]
+
+
+def doxa_command(*words, **more):
+    """The command as a process of its own."""
+    return [sys.executable, "-m", "doxa", *map(str, words)]
+
+
+def test_a_reader_that_leaves_does_not_lose_the_output_file(tmp_path):
+    names = [f"column_{k}_with_a_long_name" for k in range(12)]
+    rows = [names, *(["ab" * 6, "ba" * 6] * 9)]
+    (tmp_path / "table.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    command = doxa_command("learn", "table.csv", "--draws", "60", "--seed", "1", "--output", "edges.csv")
+    pipe, at_once = subprocess.PIPE, os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, env=at_once) as process:
+        process.stdout.readline()
+        process.stdout.close()  # as head does
+        err = process.stderr.read()
+    assert (process.returncode, b"Traceback" in err) == (0, False)
+    assert len((tmp_path / "edges.csv").read_text().splitlines()) == 12 * 11 + 1
+
+
+def test_python_runs_it_as_a_module():
+    done = subprocess.run(doxa_command("--version"), capture_output=True, text=True, check=True)
+    assert done.stdout == f"doxa {doxa.__version__}\n"
+
+
+@pytest.mark.parametrize(("shell", "words", "found"), [
+    ("bash", "doxa le", "learn"),
+    ("bash", "doxa learn --max-sec", "--max-seconds"),
+])  # fmt: skip
+def test_a_shell_can_complete_what_was_begun(shell, words, found):
+    asked = {"_DOXA_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(doxa_command(), capture_output=True, text=True, check=False, env=os.environ | asked)
+    assert found in done.stdout.split()
+
+
+def test_help_tells_how_to_install_completion(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert "--install-completion" in out

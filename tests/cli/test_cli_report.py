@@ -128,3 +128,31 @@ def test_with_its_table_the_page_of_a_fit_shows_the_approximation(run, kept_fit,
     code, _, err = run("report", kept_fit, "--table", "f.csv", "-o", "page.html")
     assert code == 2
     assert "f.csv" in err or "the table is not the one" in err
+
+
+@pytest.mark.usefixtures("drawing")
+@pytest.mark.parametrize("exact", [True, False])
+def test_learning_writes_the_page_too(run, tmp_path, exact):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,0\n0,1\n1,1\n0,0\n" * 5)
+    words = ["--exact"] if exact else ["--draws", "20"]
+    code, out, err = run("learn", "t.csv", *words, "--seed", "1", "--store", "run.doxa", "--report", "page.html")
+    assert (code, err.startswith("doxa: summing over all graphs: at most")) == (0, exact)
+    assert out.endswith("\nThe report is in page.html; open it in a browser, no network is needed.\n")
+    data = data_of(tmp_path / "page.html")
+    assert (data["kind"], data["graphs"]["exact"]) == ("graphs", exact)
+    assert ["File", "t.csv"] in data["facts"]
+    code, shown, _ = run("show", "run.doxa")
+    assert code == 0
+    assert ("(exact)" in shown) is exact
+    assert run("report", "run.doxa", "-o", "again.html")[0] == 0
+    again = data_of(tmp_path / "again.html")
+    assert (again["graphs"], again["verdict"], again["nodes"]) == (data["graphs"], data["verdict"], data["nodes"])
+
+
+def test_what_cannot_become_a_page_is_said_before_learning(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,0\n0,1\n")
+    code, out, err = run("learn", "t.csv", "--report", "no/page.html")
+    assert (code, out) == (2, "")
+    assert "there is no folder" in err
+    code, _, err = run("learn", "t.csv", "--report", "t.csv")
+    assert (code, err) == (2, "doxa: the page is 't.csv', which is what it is made of; give it another name")

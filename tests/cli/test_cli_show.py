@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 from cli_cases import QUICK, two_columns
 
@@ -40,3 +42,13 @@ def test_show_writes_edges_and_draws(run, table, tmp_path):
     code, _, err = run("show", tmp_path / "run.doxa", "--draws", tmp_path / "run.doxa")
     assert code == 2
     assert err.startswith("doxa: ")
+
+
+def test_exact_probabilities_have_no_interval_and_joined_is_explained(run, table):
+    code, out, _ = run("learn", table, "--columns", "rain", "--columns", "wet", "--seed", "1")
+    assert code == 0
+    assert re.search(r"^source +target +probability +joined$", out, re.MULTILINE)
+    assert "95%" not in out
+    assert "joined: the probability of an edge between the two in either direction\n" in out
+    _, out, _ = run("learn", table, "--columns", "rain", "--columns", "wet", "--draws", "50", "--seed", "1")
+    assert re.search(r"^source +target +probability +95% interval +ess +r_hat +joined$", out, re.MULTILINE)

@@ -64,3 +64,5 @@ def test_reports_are_words():
         "The run stopped at its limit (max_draws): the Monte Carlo error of a -> b is 0.02 (asked: 0.01); about 4 "
         "times as many draws would do, 30 seconds more."
     )
+    far = short._replace(factor=3300.0)
+    assert StopReport("max_draws", far, 127.7).text.endswith("about 3300 times as many draws would do, 4.9 days more.")

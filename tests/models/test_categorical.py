@@ -231,3 +231,16 @@ def test_records_come_back_as_a_table_of_the_same_labels():
     table = network().simulate(10, np.random.default_rng(0))
     assert isinstance(table, Table)
     assert (table.names, table.states) == (network().names, network().states)
+
+
+def test_records_are_drawn_from_a_seed():
+    coin = CategoricalNetwork(Dag([[0]], ["coin"]), {"coin": [0.5, 0.5]}, {"coin": ["heads", "tails"]})
+    first = coin.simulate(50, seed=3)
+    assert np.array_equal(first.codes, coin.simulate(50, seed=3).codes)
+    assert np.array_equal(first.row_index, coin.simulate(50, np.random.default_rng(3)).row_index)
+    with pytest.raises(ArgumentError, match="seed is 1, and rng is given too; give one of them"):
+        coin.simulate(50, np.random.default_rng(3), seed=1)
+    with pytest.raises(ArgumentTypeError, match=r"rng is 3; it must be a numpy\.random\.Generator.* seed=1"):
+        coin.simulate(50, 3)
+    with pytest.raises(ArgumentError, match="seed is -1; it must be at least 0"):
+        coin.simulate(50, seed=-1)

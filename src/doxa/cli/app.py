@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -29,7 +29,6 @@ _KINDS = {"structure": ("a run over graphs", "learn"), "parameters": ("a fit of 
 _INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Bayesian belief networks: what depends on what in a table, how strongly, and how sure that is.",
@@ -41,14 +40,16 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is escaped, not fatal
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    notices = logging.getLogger("doxa")
+    notices, screen = logging.getLogger("doxa"), sys.stdout
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("doxa: %(message)s"))
     notices.addHandler(handler)
     notices.setLevel(logging.INFO)
+    sys.stdout = _Listened(screen)  # what a stream is asked for, it has
     try:
         code = _run()
     finally:
+        sys.stdout = screen
         notices.removeHandler(handler)
     sys.exit(code)
 
@@ -63,9 +64,6 @@ def _run() -> int:
     except _InterruptedRun as interruption:
         print(f"doxa: {interruption}", file=sys.stderr)
         return _INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as head, has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except OSError as error:
         return _fail(f"the answer could not be printed: {error.strerror or error}")
     except Exception as error:
@@ -78,6 +76,35 @@ def _run() -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
+class _Listened:
+    """Standard output whose reader, such as head, may leave: the command goes on, and writes its files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._nobody_listens()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._nobody_listens()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _nobody_listens(self) -> None:
+        """What is still to be printed goes nowhere."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+
 class _InterruptedRun(Exception):  # noqa: N818 (nothing is wrong)
     """Says how far a run had come when it was interrupted."""
 
@@ -86,7 +113,7 @@ class _InterruptedRun(Exception):  # noqa: N818 (nothing is wrong)
 def interruptible(command: str, kept: Path | None = None) -> Iterator[None]:
     """Say what goes on, and turn Ctrl-C into one line that says how far the run had come, and exit code 130."""
     try:
-        with following():
+        with following(sys.stderr.isatty()):  # where errors go to a file or a pipe, they stand alone there
             tell("starting")
             yield
     except KeyboardInterrupt as interruption:

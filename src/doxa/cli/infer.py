@@ -52,10 +52,6 @@ Mcse = Annotated[float | None, said("Monte Carlo error of a probability to stop 
 ExactBudget = Annotated[int | None, said("Most operations that an exact answer may take.", "20000000000")]
 Seed = Annotated[int | None, said("Seed; the same seed gives the same draws.")]
 Output = Annotated[Path | None, options.written_too("the table")]
-Report = Annotated[
-    Path | None,
-    typer.Option(help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False),
-]
 
 
 def parse_blocks(option: str, words: list[str]) -> list[list[str] | ChosenBy]:
@@ -101,7 +97,7 @@ def infer(
     exact_budget: ExactBudget = None,
     seed: Seed = None,
     output: Output = None,
-    report: Report = None,
+    report: options.Report = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
     from doxa.output import check_output, write_frame

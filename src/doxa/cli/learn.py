@@ -11,7 +11,7 @@ import doxa
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
-from doxa.cli.report import watching
+from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_graphs, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbers
@@ -131,6 +131,7 @@ def learn(
     watch: options.Watch = False,
     watch_port: options.WatchPort = None,
     output: Output = None,
+    report: options.Report = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
     from doxa.structure.runs.options import LearnOptions
@@ -138,7 +139,7 @@ def learn(
     kept = resume if resume is not None else store
     chosen = typed(context)
     _check_words(chosen, data)
-    _check_files(data, kept, output)
+    _check_files(data, kept, output, report)
     goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
@@ -170,15 +171,24 @@ def learn(
     questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)
+    if report is not None:
+        doxa.report(posterior, report)
+        print()
+        tell(report)
 
 
-def _check_files(data: Path | None, kept: Path | None, output: Path | None) -> None:
+def _check_files(data: Path | None, kept: Path | None, output: Path | None, report: Path | None) -> None:
     """Before hours of sampling, not after."""
     from doxa.output import check_output
+    from doxa.report.document import libraries
 
-    if output is not None:
-        for needed in (data, kept):
+    if report is not None:
+        libraries()  # that a page is drawn with
+    for needed in filter(None, (data, kept)):
+        if output is not None:
             check_output(output, needed)
+        if report is not None:
+            check_page(report, needed)
 
 
 def _check_words(given: set[str], data: Path | None) -> None:

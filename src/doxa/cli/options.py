@@ -6,6 +6,7 @@ What commands that keep runs check of their options: which were typed, and wheth
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -87,6 +88,10 @@ Bins = Annotated[
 Columns = Annotated[Words, said("Use this column (repeat for more); all when left out.")]
 Missing = Annotated[
     Words, said("A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.")
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False),
 ]
 Watch = Annotated[
     bool,

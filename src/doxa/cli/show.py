@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.report import PartReport
     from doxa.structure import StructurePosterior
+    from doxa.structure.posterior.summary import RankedEdge
 
 __all__ = ["show", "show_graphs", "show_parameters", "write_edges", "write_summary"]
 
@@ -26,8 +27,8 @@ _NAMES_SHOWN = 6
 
 def show_parameters(posterior: FittedParameters) -> None:
     """Print what was fitted, how, the table of parameters and the verdict."""
-    print(printable(_data_text(posterior)))
-    print(printable(_model_text(posterior)))
+    for line in filter(None, (posterior.coding_text, _data_text(posterior), _model_text(posterior))):
+        print(printable(line))
     trace = posterior.trace
     chains = "chain" if posterior.n_chains == 1 else "chains"
     kept = f"{posterior.n_chains} {chains} x {posterior.n_draws} {posterior.kept}"
@@ -35,9 +36,10 @@ def show_parameters(posterior: FittedParameters) -> None:
     for line in _method_lines(posterior):
         print(printable(line))
     print()
-    rows: list[tuple[str, ...]] = [("node", "coefficient", "mean", "sd", "95% interval", "mcse", "ess", "r_hat")]
+    head = ("node", "coefficient", "mean", "sd", "95% interval", "odds ratio (95%)", "mcse", "ess", "r_hat")
+    rows: list[tuple[str, ...]] = [head]
     summary = posterior.summary()
-    rows += [_row(*values) for values in summary.head(_ROWS_SHOWN).itertuples(index=False)]
+    rows += [_row(posterior, *values) for values in summary.head(_ROWS_SHOWN).itertuples(index=False)]
     print(aligned(rows, n_left=2))
     if len(summary) > _ROWS_SHOWN:
         print(f"... and {len(summary) - _ROWS_SHOWN} more; --output FILE writes all")
@@ -56,20 +58,40 @@ def write_summary(posterior: FittedParameters, path: Path) -> None:
 
 
 def _row(
-    node: str, label: str, mean: float, sd: float, lower: float, upper: float, mcse: float, ess: float, r_hat: float
+    posterior: FittedParameters,
+    node: str,
+    label: str,
+    mean: float,
+    sd: float,
+    lower: float,
+    upper: float,
+    mcse: float,
+    ess: float,
+    r_hat: float,
 ) -> tuple[str, ...]:
     """One line of the table: means to the digits that their errors leave, intervals to a hundredth of their width."""
     wide = _decimals(sd / 10)
+    ratio, least, most = (_ratio(posterior.odds_ratio(x)) for x in (mean, lower, upper))
     return (
         printable(node),
         printable(label),
         f"{mean:.{_decimals(mcse)}f}",
         f"{sd:.{wide}f}",
         f"{lower:.{wide}f} to {upper:.{wide}f}",
+        f"{ratio} ({least} to {most})" if label in posterior.network.parents(node) else "-",
         "-" if math.isnan(mcse) else f"{mcse:.1g}",
         f"{ess:.0f}" if math.isfinite(ess) else "-",
         "-" if math.isnan(r_hat) else f"{r_hat:.3f}",
     )
+
+
+def _ratio(ratio: float) -> str:
+    """Two decimals or two figures, and no powers of ten: beyond a million to one a ratio is a bound."""
+    if not 1e-6 < ratio < 1e6:
+        return ">1000000" if ratio > 1 else "<0.000001"
+    if ratio >= 100:
+        return f"{ratio:.0f}"
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.{1 - math.floor(math.log10(ratio))}f}"
 
 
 def _decimals(unit: float) -> int:
@@ -98,11 +120,11 @@ def _data_text(posterior: FittedParameters) -> str:
 
 
 def _model_text(posterior: FittedParameters) -> str:
-    """Coding, prior, fixed biases and given roots."""
+    """Prior, fixed biases and given roots."""
     import numpy as np
 
     network = posterior.network
-    parts = ["parents count as -1 and +1" if network.coding == "pm1" else "parents count as 0 and 1"]
+    parts = []
     families = [node for node in network.names if network.parents(node)]
     if network.learned_scale is not None:
         scales = _listed(list(network.scales))
@@ -181,21 +203,28 @@ def show_graphs(posterior: StructurePosterior, most: int = _EDGES_SHOWN) -> None
     if posterior.cache is not None:
         print(cache_text(posterior))
     print()
-    rows = [("source", "target", "probability", "95% interval", "ess", "r_hat", "joined")]
-    for edge in ranked_edges(posterior, most):
-        low, high = edge.estimate.interval()
-        r_hat = "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
-        ess = "-" if math.isinf(edge.estimate.ess) else f"{edge.estimate.ess:.0f}"
-        joined = f"{edge.joined.value:.3f}"
+    ranked = ranked_edges(posterior, most)
+    sampled = not all(edge.estimate.exact for edge in ranked)
+    of_draws = ("95% interval", "ess", "r_hat") if sampled else ()
+    rows: list[tuple[str, ...]] = [("source", "target", "probability", *of_draws, "joined")]
+    for edge in ranked:
         names = (printable(edge.source), printable(edge.target))
-        rows.append((*names, str(edge.estimate), f"{low:.3f} - {high:.3f}", ess, r_hat, joined))
+        found = _of_draws(edge) if sampled else ()
+        rows.append((*names, str(edge.estimate), *found, f"{edge.joined.value:.3f}"))
     print(aligned(rows, n_left=2))
     left = len(posterior.names) * (len(posterior.names) - 1) - most
     if left > 0:
         print(f"... and {left} less probable edges")
+    print("joined: the probability of an edge between the two in either direction")
     print()
     print(f"edges in a graph: {posterior.expected_edges}")
     print(printable(posterior.verdict))
+
+
+def _of_draws(edge: RankedEdge) -> tuple[str, str, str]:
+    """What only a sampled probability has: its interval, effective draws and R-hat."""
+    low, high = edge.estimate.interval()
+    return f"{low:.3f} - {high:.3f}", f"{edge.estimate.ess:.0f}", "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
 
 
 def write_edges(posterior: StructurePosterior, path: Path) -> None:

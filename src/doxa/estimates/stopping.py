@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.trace import Trace
+from doxa.text import duration, many
 
 __all__ = [
     "Audit",
@@ -157,7 +158,8 @@ class StopReport(NamedTuple):
             return limit
         factor, more = self.held_back.factor, ""
         if math.isfinite(factor) and factor > 1:
-            more = f"; about {factor:.2g} times as many draws would do, {self.seconds * (factor - 1):.0f} seconds more"
+            times = f"{factor:.2g}" if factor < 10 else many(factor)
+            more = f"; about {times} times as many draws would do, {duration(self.seconds * (factor - 1))} more"
         return f"{limit[:-1]}: {self.held_back}{more}."
 
 

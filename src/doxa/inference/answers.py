@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
+from doxa.notebook import bar, card, report_link
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ def certain_answer(
     return Answer(method, estimates, None, Verdict(True, "Exact", f"{why}."))
 
 
-@dataclass(frozen=True, eq=False)
+_SHOWN = 24  # states, in shells and notebooks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Inference(Mapping[str, Mapping[str, Estimate]]):
     """Distributions of variables given evidence: ``result["BP"]["LOW"]`` is an `Estimate`.
 
@@ -80,12 +84,12 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
     ('exact', True)
     """
 
-    tables: Mapping[str, Mapping[str, Estimate]] = field(repr=False)
+    tables: Mapping[str, Mapping[str, Estimate]]
     method: str
     why: str
     judgement: Verdict
     log_evidence: Estimate | None
-    numbers: Mapping[str, float] = field(default_factory=dict, repr=False)
+    numbers: Mapping[str, float] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
 
@@ -123,18 +127,47 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each state: variable, state, probability, mcse, ess, lower and upper end of the 95% interval."""
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = [
             (name, label, e.value, e.mcse, e.ess, *e.interval())
             for name, table in self.items()
             for label, e in table.items()
         ]
-        return pd.DataFrame(rows, columns=["variable", "state", "probability", "mcse", "ess", "lower", "upper"])
+        return ReadFrame(rows, columns=["variable", "state", "probability", "mcse", "ess", "lower", "upper"])
 
     def __str__(self) -> str:
         """A line for each state."""
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        """The answer and the verdict, in a few lines."""
+        lines = self._lines()
+        rest = [] if len(lines) <= _SHOWN else [_rest(len(lines))]
+        return "\n".join([self._title, *lines[:_SHOWN], *rest, printable(self.verdict)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict and a bar for each state."""
+        rows = [(name, label, bar(e), str(e)) for name, table in self.items() for label, e in table.items()]
+        rest = [] if len(rows) <= _SHOWN else [_rest(len(rows))]
+        head = ("variable", "state", "", "probability")
+        return card(self._title, self.judgement, head, rows[:_SHOWN], n_left=2, more=[*rest, report_link(self)])
+
+    @property
+    def _title(self) -> str:
+        given = ", ".join(f"{name} = {label}" for name, label in self.given.items())
+        return printable(f"Inference ({self.method})" + (f", given {_shortened(given)}" if given else ""))
+
+    def _lines(self) -> list[str]:
         heads = [printable(f"{name} = {label}") for name, table in self.items() for label in table]
         width = max(map(len, heads), default=0)
         every = (estimate for table in self.values() for estimate in table.values())
-        return "\n".join(f"{head:{width}}  {estimate}" for head, estimate in zip(heads, every, strict=True))
+        return [f"{head:{width}}  {estimate}" for head, estimate in zip(heads, every, strict=True)]
+
+
+def _rest(n_states: int) -> str:
+    return f"... {n_states - _SHOWN} more: see to_frame()"
+
+
+def _shortened(text: str, most: int = 120) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

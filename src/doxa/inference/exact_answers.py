@@ -27,6 +27,8 @@ from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.sampling.driver import fresh_entropy
 
+_ROUNDING = 1e-12  # nats: a log probability this near to 0 is 0 but for rounding
+
 __all__ = ["Explanation", "JointTable", "joint", "most_probable"]
 
 
@@ -61,6 +63,8 @@ def answer_exactly(
         log_evidence += _log_z(problem.rest, budget)
     if log_evidence == -math.inf:
         raise _impossible(network, evidence, budget)
+    if abs(log_evidence) < _ROUNDING:
+        log_evidence = 0.0
     estimates = {}
     for variable in query:
         known = variable in problem.fixed

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.checks import check_whole
+from doxa.checks import check_generator, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
@@ -176,17 +176,21 @@ class CategoricalNetwork:
                 made.append(Factor((*self._parents[node], node), log_values))
         return tuple(made)
 
-    def simulate(self, n: int, rng: np.random.Generator, *, missing: float = 0.0) -> Table:
+    def simulate(
+        self, n: int, rng: np.random.Generator | None = None, *, missing: float = 0.0, seed: int | None = None
+    ) -> Table:
         """Draw records, parents before children.
 
         Parameters
         ----------
         n : int
             Number of records.
-        rng : numpy.random.Generator
+        rng : numpy.random.Generator, optional
             Advanced.
         missing : float, default=0.0
             Probability with which each cell is blanked, from 0 to 1.  The other cells are those of 0.0.
+        seed : int, optional
+            In the place of ``rng``: the same seed gives the same records.  Fresh when both are left out.
 
         Returns
         -------
@@ -196,14 +200,11 @@ class CategoricalNetwork:
         Examples
         --------
         >>> network = CategoricalNetwork(Dag([[0]], ["coin"]), {"coin": [0.5, 0.5]}, {"coin": ["heads", "tails"]})
-        >>> network.simulate(1000, np.random.default_rng(0), missing=0.1)
+        >>> network.simulate(1000, missing=0.1, seed=0)
         Table(1000 rows (3 distinct) x 1 column, 121 missing cells)
         """
         n_rows = check_whole("n", n, 0)
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentTypeError(
-                f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
-            )
+        rng = check_generator(rng, seed)
         if isinstance(missing, bool) or not isinstance(missing, (int, float, np.integer, np.floating)):
             raise ArgumentTypeError(f"missing is {missing!r}; it must be a number from 0 to 1")
         if not 0 <= missing <= 1:

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.checks import check_whole
+from doxa.checks import check_generator, check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError
 from doxa.models.dag import Dag
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_options import (
@@ -48,10 +48,6 @@ def draw_table(
     states: tuple[str, str],
 ) -> Table:
     """Draw rows of all nodes; ``factors`` have children before parents, ``thetas`` are checked."""
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentTypeError(
-            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
-        )
     if not isinstance(states, (tuple, list)) or len(states) != 2:
         raise ArgumentError(f"states is {states!r}; give two labels, of 0 and of 1")
     codes = np.zeros((n_rows, len(names)), dtype=np.int8)
@@ -260,9 +256,10 @@ class LogisticNetwork:
         self,
         n: int,
         thetas: Mapping[str, ArrayLike],
-        rng: np.random.Generator,
+        rng: np.random.Generator | None = None,
         *,
         states: tuple[str, str] = ("0", "1"),
+        seed: int | None = None,
     ) -> Table:
         """Draw rows of all nodes, parents before children.
 
@@ -272,10 +269,12 @@ class LogisticNetwork:
             Number of rows.
         thetas : mapping of str to vector
             Parameters, not a batch.
-        rng : numpy.random.Generator
+        rng : numpy.random.Generator, optional
             Advanced.
         states : (str, str), default=("0", "1")
             Labels of 0 and 1.
+        seed : int, optional
+            In the place of ``rng``: the same seed gives the same rows.  Fresh when both are left out.
 
         Returns
         -------
@@ -285,14 +284,14 @@ class LogisticNetwork:
         Examples
         --------
         >>> network = LogisticNetwork({"b": ["a"]}, roots={"a": 0.5})
-        >>> network.simulate(8, {"b": [0.0, 50.0]}, np.random.default_rng(0)).codes.tolist()
+        >>> network.simulate(8, {"b": [0.0, 50.0]}, seed=0).codes.tolist()
         [[1, 1], [0, 0]]
         """
         n_rows = check_whole("n", n, 0)
         checked, n_batch = self._check_thetas(thetas)
         if n_batch is not None:
             raise ArgumentError("thetas holds a batch; simulate draws under one vector a node: pick one of them")
-        return draw_table(self.names, self._factors, n_rows, checked, rng, states)
+        return draw_table(self.names, self._factors, n_rows, checked, check_generator(rng, seed), states)
 
     def likelihood(self, table: Table) -> LogisticLikelihood:
         """Prepare the likelihood of a table for many evaluations: missing cells are summed out exactly.

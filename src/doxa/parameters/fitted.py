@@ -20,6 +20,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.trace import Trace
+from doxa.notebook import card, interval, report_link
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.joint_target import Packing
 from doxa.parameters.kernels.defensive import Defensive
@@ -30,6 +31,7 @@ from doxa.parameters.verdict import Verdict, judge
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_baseline import all_agree
 from doxa.sampling.importance_proposals import Mixture, Proposal
+from doxa.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["FitBaseline", "FittedParameters", "fit_baseline"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_IN_A_SHELL, _IN_A_NOTEBOOK = 8, 24  # parameters shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +140,68 @@ class FittedParameters(ABC):
         self._part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
 
     def __repr__(self) -> str:
+        """The answer and the verdict, in a few lines."""
+        shown, rest = self._first(_IN_A_SHELL)
+        rows = [(printable(f"{node}: {label}"), mean, spread) for node, label, mean, spread, *_ in shown]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [f"{name:<{widths[0]}}  {mean:<{widths[1]}}  {spread}" for name, mean, spread in rows]
+        return "\n".join([self._title, *lines, *filter(None, [rest]), printable(self.verdict)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict and the first parameters, as intervals and as a table."""
+        shown, rest = self._first(_IN_A_NOTEBOOK)
+        least, most = min((row[4] for row in shown), default=0.0), max((row[6] for row in shown), default=1.0)
+        rows = [
+            (node, label, interval(lower, mean, upper, least, most), text, spread)
+            for node, label, text, spread, lower, mean, upper in shown
+        ]
+        head = ("node", "coefficient", "", "mean", "central 95%")
+        more = (rest, f"{self.coding_text}.", report_link(self))
+        return card(self._title, self.judgement, head, rows, n_left=2, more=more)
+
+    @property
+    def coding_text(self) -> str:
+        """What a coefficient means, in a line: how the two states of a parent are coded."""
+        if self.network.coding == "pm1":
+            return "parents count as -1 and +1, so a coefficient is half a log odds ratio: odds ratio = exp(2 x mean)"
+        return "parents count as 0 and 1, so a coefficient is a log odds ratio: odds ratio = exp(mean)"
+
+    def odds_ratio(self, coefficient: float) -> float:
+        """By what the odds of a node are multiplied when a parent with this coefficient goes from 0 to 1.
+
+        Parameters
+        ----------
+        coefficient : float
+            Of a parent, on the scale of the network's coding.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
+        >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
+        >>> round(fit.odds_ratio(fit.coefficient("systol", "smoke").value), 2)
+        0.72
+        """
+        return float(np.exp((2.0 if self.network.coding == "pm1" else 1.0) * coefficient))
+
+    @property
+    def _title(self) -> str:
+        method = self.report.method
         return (
-            f"{type(self).__name__}({len(self.network.names)} nodes, {self.n_chains} chains of {self.n_draws} "
-            f"{self.kept}, {self.report.method})"
+            f"{type(self).__name__}: {len(self.network.names)} nodes, {self.n_chains} chains of {self.n_draws} "
+            f"{self.kept}, {method}"
         )
+
+    def _first(self, most: int) -> tuple[list[tuple[str, str, str, str, float, float, float]], str]:
+        """Node, coefficient, mean and interval in words, and in numbers, of the first; how many there are besides."""
+        names = [(node, label) for node, labels in self._coefficients() for label in labels]
+        rows = []
+        for node, label in names[:most]:
+            estimate = self.coefficient(node, label)
+            _, lower, upper = self._spread(node, self._place(node, label))
+            spread = f"{lower:.3g} to {upper:.3g}"
+            rows.append((node, label, str(estimate), spread, lower, estimate.value, upper))
+        return rows, f"... {len(names) - most} more: see summary()" if len(names) > most else ""
 
     @property
     @abstractmethod
@@ -253,10 +315,10 @@ class FittedParameters(ABC):
         >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
         >>> fit.summary()[["node", "coefficient", "mean"]].round(2)
              node coefficient  mean
-        0  systol        bias -0.30
+        0  systol        bias  -0.3
         1  systol       smoke -0.16
         """
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = []
         for node, labels in self._coefficients():
@@ -264,7 +326,7 @@ class FittedParameters(ABC):
                 estimate, r_hat, _ = self._diagnoses[node][j]
                 rows.append((node, label, estimate.value, *self._spread(node, j), estimate.mcse, estimate.ess, r_hat))
         names = ["node", "coefficient", "mean", "sd", "lower", "upper", "mcse", "ess", "r_hat"]
-        return pd.DataFrame(rows, columns=names)
+        return ReadFrame(rows, columns=names)
 
     def coefficient(self, node: str, label: str) -> Estimate:
         """Posterior mean of one parameter, such as ``("systol", "smoke")`` or ``("smoke", "probability")``.

@@ -70,8 +70,6 @@ class ParameterPosterior(FittedParameters):
     >>> import doxa
     >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
     >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
-    >>> fit
-    ParameterPosterior(3 nodes, 4 chains of 1687 draws, auto)
     >>> fit.draws("systol").shape, fit.converged
     ((4, 1687, 3), True)
     """

@@ -13,6 +13,7 @@ What chains did: their traces, their running means, how far their ranks agree.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -377,7 +378,7 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
 
     dag = posterior.consensus(threshold)
     layout = layered_layout(dag)
-    place = np.array(list(layout.nodes.values()))
+    place = np.array([*layout.nodes.values(), *itertools.chain.from_iterable(layout.bends.values())])
     size = _ROOM * (np.ptp(place, axis=0) + 1.0) + (0.6, 1.2)
     ax = axes_or_new(ax, "plot_consensus", (max(5.0, float(size[0])), max(3.0, float(size[1]))))
     for name, (x, y) in layout.nodes.items():
@@ -456,8 +457,19 @@ def _legend_of_widths(ax: Axes, threshold: float) -> None:
 
 
 def _fold(name: str, room: int = 14) -> str:
-    """A long name in lines that fit the room of a node."""
-    lines = [name[begin : begin + room] for begin in range(0, len(name), room)]
+    r"""A long name in lines that fit the room of a node, broken between words where it has any.
+
+    Examples
+    --------
+    >>> _fold("systolic blood_pressure").split("\n")
+    ['systolic ', 'blood_pressure']
+    """
+    lines = [""]
+    for word in re.findall(r"[^\s_./-]+[\s_./-]?|[\s_./-]", name):
+        full = lines[-1] and len(lines[-1]) + len(word.rstrip()) > room
+        lines.append(word if full else lines.pop() + word)
+        while len(lines[-1].rstrip()) > room:
+            lines[-1:] = [lines[-1][:room], lines[-1][room:]]
     return "\n".join(lines[:3]) + ("..." if len(lines) > 3 else "")
 
 

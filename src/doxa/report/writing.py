@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.notebook import remember_report
 from doxa.replacing import replacing
 from doxa.report.document import document
 
@@ -71,6 +72,7 @@ def write_report(
     text = page_text(posterior, title=title, facts=facts, written=written)
     with replacing(target) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
+    remember_report(posterior, target)
     return Path(path)
 
 

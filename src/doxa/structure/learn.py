@@ -119,9 +119,9 @@ def learn(
         posterior is the same when they are exchanged.
     exact : bool, optional
         Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
-        summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``, ``until``,
-        ``store``): up to 17 columns, with ``max_parents`` the same.  Few missing cells are summed over, too: up to 12
-        columns and some thousand completions of the table.
+        summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``,
+        ``until``) and the sum takes some half a minute and 2 GB at most, which is counted beforehand: 19 columns of 500
+        rows.  Few missing cells are summed over, too: up to 12 columns and some thousand completions of the table.
     chains : int, default=4
         Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
         the third at a dense graph, the others at random ones.  Where cells are missing the second starts at a greedy
@@ -143,7 +143,8 @@ def learn(
         kept in the trace.
     store : path, optional
         Keep the run in this new file as it goes, so that `resume` can go on with it after a crash or for more draws,
-        and `load` can read it.  Counts that were made where the data live are kept beside it, in ``<store>.counts``.
+        and `load` can read it.  An exact answer is written when it is there, and is exact when it is loaded.  Counts
+        that were made where the data live are kept beside it, in ``<store>.counts``.
     workers : int, optional
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
@@ -237,19 +238,21 @@ def learn_from(
     if isinstance(table, Table):
         limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(data, source, asked, limits)
+    if store is not None and not _can_be_made(store):
+        _begin(store, plan).close()  # raises, before anything is summed or counted
     if not isinstance(table, Table):
-        plan = _counted(plan, table, store, declares=bool(indicator or asked.hidden))
-    answer = exact_answer(plan, asked.exact, asked.is_about_sampling or store is not None, workers)
+        plan = _counted(plan, table, declares=bool(indicator or asked.hidden))
+    answer = exact_answer(plan, asked.exact, asked.is_about_sampling, workers)
     if answer is None:
         from doxa.structure.runs.running import run_plan
 
         answer = run_plan(plan, None if store is None else partial(_begin, store, plan), workers, progress)
+    elif store is not None:
+        answer.save(store)
     return with_table(answer, plan.table)
 
 
-def _counted(
-    plan: RunPlan, source: OutOfCoreSource, store: str | os.PathLike[str] | None, *, declares: bool
-) -> RunPlan:
+def _counted(plan: RunPlan, source: OutOfCoreSource, *, declares: bool) -> RunPlan:
     """The plan of a run over a source that is too large to hold, its families counted."""
     if declares:
         raise ArgumentError(
@@ -257,9 +260,13 @@ def _counted(
             "columns take rows; leave them out, or give fewer rows"
         )
     counted.check_counts(source, plan.options.limits, plan.options.score)
-    if store is not None and Path(store).exists():
-        _begin(store, plan).close()  # raises, before anything is counted
     return counted.with_counts(plan, source)
+
+
+def _can_be_made(store: str | os.PathLike[str]) -> bool:
+    """Whether a file of this name seems possible."""
+    path = Path(store) if isinstance(store, (str, os.PathLike)) else None
+    return path is not None and not os.path.lexists(path) and path.absolute().parent.is_dir()
 
 
 def _begin(store: str | os.PathLike[str], plan: RunPlan) -> RunWriter:

@@ -430,7 +430,7 @@ def test_bad_names_and_nodes_are_refused():
 def test_costs_are_counted():
     cost = predicted_cost(20, max_parents=3)
     assert cost.n_operations == 2 * 3**20 + 2 * 20 * 19 * 2**18
-    assert str(cost) == "7.2e9 operations and 0.8 GB"
+    assert str(cost) == "7.2 billion operations and 767 MB"
     assert family_count(4) == 4 * 8
     assert family_count(20, 3) == 20 * 1160
     assert fits(cost, cost)

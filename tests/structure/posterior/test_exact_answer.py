@@ -10,6 +10,7 @@ import pytest
 import doxa
 from doxa import datasets
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.store import RunFileError
 from doxa.models import Dag
 from doxa.structure.exact.dag_budget import ExactCost
 from doxa.structure.exact.enumeration import enumerate_posterior
@@ -17,6 +18,7 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import K2
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
+from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.priors import PRIORS, make_prior
 from support.checks import z_limit
 from support.tables import skewed_table
@@ -157,7 +159,7 @@ def test_sums_are_made_where_they_are_cheap_and_nothing_of_sampling_is_asked():
 
 
 def test_a_sum_beyond_the_budget_is_made_only_when_asked_for(monkeypatch, caplog):
-    monkeypatch.setattr("doxa.structure.posterior.exact_answer.BUDGET", ExactCost(100, 10**9))
+    monkeypatch.setattr("doxa.structure.posterior.exact_cost.BUDGET", ExactCost(100, 10**9))
     table = skewed_table(5, 40, seed=1)
     assert doxa.learn(table, seed=1).sampler.name == "auto"
     with caplog.at_level(logging.INFO, "doxa"):
@@ -173,15 +175,78 @@ def test_the_verdict_says_what_is_exact(small):
     assert "summed over all graphs; 4 x 2500 independent draws of graphs" in posterior.summary()
 
 
-def test_an_exact_posterior_is_saved_as_its_draws(small, tmp_path):
+def same_exact_answers(loaded, posterior):
+    assert loaded.verdict == posterior.verdict
+    assert loaded.edges().equals(posterior.edges())
+    assert loaded.ancestors().equals(posterior.ancestors())
+    assert loaded.log_marginal_likelihood == posterior.log_marginal_likelihood
+    assert loaded.graphs(3) == posterior.graphs(3)
+    for name in posterior.names:
+        own = posterior.parent_sets(name, most=1000)
+        assert loaded.parent_sets(name, most=1000).equals(own[own["probability"] > 1e-12])
+    assert np.array_equal(loaded.trace["rows"], posterior.trace["rows"])
+
+
+def test_an_exact_posterior_is_saved_and_loaded_as_exact(small, tmp_path):
     posterior, _ = small
     posterior.save(tmp_path / "exact.doxa")
     loaded = doxa.load(tmp_path / "exact.doxa")
-    assert np.array_equal(loaded.trace["rows"], posterior.trace["rows"])
-    assert loaded.verdict.startswith("Converged: independent draws from the exact posterior; the sums")
-    edge = loaded.edge("x0", "x1")
-    assert not edge.exact
-    assert abs(edge.value - posterior.edge("x0", "x1").value) < z_limit(1) * edge.mcse
+    assert loaded.edge("x0", "x1").exact
+    same_exact_answers(loaded, posterior)
+    loaded.save(tmp_path / "again.doxa")
+    same_exact_answers(doxa.load(tmp_path / "again.doxa"), posterior)
+
+
+def test_store_and_exact_answers_go_together(tmp_path):
+    table = datasets.load("reinis")
+    posterior = doxa.learn(table, exact=True, seed=1, store=tmp_path / "run.doxa")
+    assert posterior.edge("smoke", "phys").exact
+    loaded = doxa.load(tmp_path / "run.doxa", table)
+    same_exact_answers(loaded, posterior)
+    assert loaded.query({"smoke": "yes"}) == posterior.query({"smoke": "yes"})
+    with pytest.raises(RunFileError, match="holds an exact answer, a sum over all graphs: there is nothing to go on"):
+        doxa.resume(tmp_path / "run.doxa", table)
+    with pytest.raises(RunFileError, match="exists already"):
+        doxa.learn(table, seed=1, store=tmp_path / "run.doxa")
+    with pytest.raises(RunFileError, match="does not exist; create it first"):
+        doxa.learn(table, seed=1, store=tmp_path / "nowhere" / "run.doxa")
+
+
+def test_a_sum_over_missing_cells_is_stored_too(tmp_path):
+    rows = np.array([[0, 0, 1], [1, 1, 0], [0, -1, 1], [1, 1, 1], [-1, 0, 0]])
+    table = doxa.Table.from_codes(["a", "b", "c"], [["no", "yes"]] * 3, rows)
+    posterior = doxa.learn(table, seed=1, store=tmp_path / "run.doxa")
+    assert "all 4 completions" in posterior.verdict
+    loaded = doxa.load(tmp_path / "run.doxa", table)
+    assert loaded.verdict == posterior.verdict
+    assert loaded.edges().equals(posterior.edges())
+    assert loaded.impute().equals(posterior.impute())
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        None,
+        {},
+        {"edges": [[0.0]]},
+        {"edges": [[0.0, 2.0], [0.0, 0.0]]},
+        {"edges": "many"},
+        {"log_evidence": "inf"},
+        {"n_completions": 0},
+        {"parent_sets": [[[1], [0.5]]]},
+        {"parent_sets": [[[9], [0.5]], [[0], [1.0]]]},
+        {"parent_sets": [[[1, 0], [0.5]], [[0], [1.0]]]},
+    ],
+)
+def test_sums_of_another_form_are_refused(spoilt, tmp_path, monkeypatch):
+    posterior = doxa.learn(skewed_table(2, 20, seed=3), seed=1)
+    whole = KeptSums.of(posterior.exact, posterior.names).to_json()
+    assert KeptSums.from_json(whole, posterior.names).to_json() == whole
+    stored = whole | spoilt if spoilt else spoilt
+    monkeypatch.setattr(KeptSums, "to_json", lambda self: stored)
+    posterior.save(tmp_path / "run.doxa")
+    with pytest.raises(RunFileError, match="is not a run that doxa wrote: its option 'sums' has no such form"):
+        doxa.load(tmp_path / "run.doxa")
 
 
 def test_comparing_two_exact_posteriors_divides_by_no_error(small):
@@ -199,7 +264,7 @@ def test_comparing_two_exact_posteriors_divides_by_no_error(small):
         (
             {"exact": True, "draws": 100},
             ArgumentError,
-            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "exact is True, but sampler, draws, warmup, thin or until is given too: they belong to sampling; "
             "leave them out, or leave out exact",
         ),
     ],

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import doxa
+from doxa.data import Table
 from doxa.errors import MissingExtraError
 from support.tables import skewed_table
 
@@ -23,11 +24,13 @@ def posterior():
 def test_the_tree_holds_the_draws(posterior):
     tree = posterior.to_arviz()
     group = tree["posterior"]
-    assert group["edge"].dims == ("chain", "draw", "source", "target")
+    assert group["edge"].dims == ("chain", "draw", "edge_name")
     assert group["edge"].dtype == np.int8
+    means = group["edge"].mean(("chain", "draw")).to_series().to_dict()
+    means |= tree["constant_data"]["constant_edge"].to_series().to_dict()
+    assert len(means) == 12
     for row in posterior.edges().itertuples():
-        mean = float(group["edge"].sel(source=row.source, target=row.target).mean())
-        assert mean == pytest.approx(row.probability)
+        assert means[f"{row.source} -> {row.target}"] == pytest.approx(row.probability)
     assert np.array_equal(group["log_score"].values, posterior.log_score)
     assert np.array_equal(group["n_edges"].values, posterior.n_edges)
     assert group.attrs["seed"] == "2"
@@ -38,6 +41,20 @@ def test_arviz_can_summarise_the_tree(posterior):
 
     table = summary(posterior.to_arviz(), var_names=["log_score", "n_edges"], ci_prob=0.9, ci_kind="eti")
     assert float(table.loc["n_edges", "mean"]) == pytest.approx(posterior.n_edges.mean(), abs=0.1)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_arviz_summarises_all_of_it_without_a_warning(exact):
+    from arviz_stats import summary
+
+    table = Table.from_codes(["a", "b", "c"], [["no", "yes"]] * 3, [[0, 0, 0], [1, 1, 0], [0, 0, 1]] * 40)
+    draws = None if exact else 400
+    posterior = doxa.learn(table, required=[("a", "b")], exact=exact, draws=draws, seed=2)
+    tree = posterior.to_arviz()
+    assert tree["constant_data"]["constant_edge"].sel(constant_edge_name="a -> b") == 1
+    assert tree["constant_data"]["constant_edge"].sel(constant_edge_name="b -> a") == 0
+    frame = summary(tree)  # warnings are errors here
+    assert np.isfinite(frame["r_hat"].astype(float)).all()
 
 
 def test_without_arviz_the_message_says_what_to_install(posterior, monkeypatch):

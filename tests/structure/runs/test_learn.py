@@ -231,7 +231,7 @@ def test_chains_in_different_modes_have_not():
 def test_chains_that_nearly_agree_should_run_longer():
     posterior = made_up([0.3] * 4, [0.0, 0.0, 0.3, -0.3])
     assert posterior.converged is False
-    assert "Run longer: draws=4000, warmup=2000. If it stays so, the chains are caught" in posterior.verdict
+    assert "Or run longer: draws=4000, warmup=2000. If it stays so, the chains are caught" in posterior.verdict
 
 
 def test_chains_that_disagree_on_an_edge_have_not():
@@ -313,7 +313,7 @@ def test_a_limit_says_what_held_the_run_back():
     assert posterior.stop.held_back.factor > 1000
     assert re.search(
         r"The run stopped at its limit \(max_draws\): the Monte Carlo error of x\d -[->] x\d is 0\.\d+ "
-        r"\(asked: 1e-05\); about .* times as many draws would do, \d+ seconds more\.",
+        r"\(asked: 1e-05\); about .* times as many draws would do, [\d.]+ \w+ more\.",
         posterior.verdict,
     )
 

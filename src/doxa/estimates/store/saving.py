@@ -201,6 +201,11 @@ def write_trace(path: str | os.PathLike[str], header: RunHeader, trace: Trace) -
 
 def check_can_go_on(path: str | os.PathLike[str], header: RunHeader, call: str) -> None:
     """Raise `RunFileError` when a file holds a saved posterior and no chains; ``call`` makes such a run."""
+    if "sums" in header.options:
+        raise RunFileError(
+            f"'{path}' holds an exact answer, a sum over all graphs: there is nothing to go on with; read it with "
+            "doxa.load"
+        )
     if "saved" in header.options:
         seed = "" if header.entropy is None else f"seed={header.entropy}, "
         raise RunFileError(

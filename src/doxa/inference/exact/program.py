@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.exact.tree import ContractionTree, Scope, Step
+from doxa.text import many, memory
 
 __all__ = ["Budget", "BudgetError", "Cost"]
 
@@ -39,7 +40,7 @@ class Cost(NamedTuple):
     bytes: int  # of all arrays at the highest point, the factors themselves not included
 
     def __str__(self) -> str:
-        return f"{_short(self.operations)} operations and {_short(self.bytes)} bytes"
+        return f"{many(self.operations)} operations and {memory(self.bytes)}"
 
 
 @dataclass(frozen=True)
@@ -81,19 +82,9 @@ class BudgetError(ArgumentError):
         self.cost = cost
         self.budget = budget
         super().__init__(
-            f"{what} would take {cost}; the budget is {_short(budget.operations)} operations and "
-            f"{_short(budget.bytes)} bytes: raise the budget, observe more variables, or use an approximate method"
+            f"{what} would take {cost}; the budget is {many(budget.operations)} operations and "
+            f"{memory(budget.bytes)}: raise the budget, observe more variables, or use an approximate method"
         )
-
-
-def _short(number: int) -> str:
-    """1234567 as '1.2e6'; exact however large."""
-    digits = str(number)
-    if len(digits) < 5:
-        return digits
-    tenths = (int(digits[:3]) + 5) // 10
-    exponent = len(digits) - 1
-    return f"{tenths // 10}.{tenths % 10}e{exponent}" if tenths < 100 else f"1.0e{exponent + 1}"
 
 
 _LEAST_WORK = 256

@@ -70,10 +70,11 @@ function startTables() {
   const rows = (of) => Array.from(of.p.keys());
   const box = byId("tables-box");
   box.append(make("h3", {}, "Directed edges"), make("p", { class: "note" }, `Expected number of edges: ${data.graphs.expected_edges}. ${unseen}`),
-    sortableTable("Directed edges, with the Monte Carlo interval of each probability", [
+    sortableTable(`Directed edges${data.graphs.exact ? "" : ", with the Monte Carlo interval of each probability"}`, [
       ...columns(edges, ["from", "to"]),
-      { head: "effective draws", value: (k) => edges.ess[k], number: true },
-      { head: "R-hat", value: (k) => edges.r_hat[k], text: (k) => rHatText(edges.r_hat[k]), number: true },
+      ...(data.graphs.exact ? [] : [
+        { head: "effective draws", value: (k) => edges.ess[k], number: true },
+        { head: "R-hat", value: (k) => edges.r_hat[k], text: (k) => rHatText(edges.r_hat[k]), number: true }]),
     ], rows(edges)),
     make("h3", {}, "Undirected edges"), sortableTable("Pairs joined in either direction", columns(pairs, ["one", "other"]), rows(pairs), 10),
     make("h3", {}, "Equivalence classes"), sortableTable("Edges of equivalence classes", [

@@ -19,6 +19,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.long_run import long_run_variance
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
+from doxa.notebook import bar, card
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -144,8 +145,11 @@ class AveragedProbability(Estimate):
         low, high = np.quantile(self.draws, [tail, 1 - tail])
         return float(low), float(high)
 
+    def _repr_html_(self) -> str:
+        return _card(f"Averaged over {self.n_networks} networks", {"probability": self})
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class QueryAnswer(Mapping[str, Estimate]):
     """The distribution of a column, or the probability of an event, averaged over networks.
 
@@ -165,7 +169,7 @@ class QueryAnswer(Mapping[str, Estimate]):
     """
 
     target: str
-    estimates: Mapping[str, Estimate] = field(repr=False)
+    estimates: Mapping[str, Estimate]
     given: Mapping[str, str]
     do: Mapping[str, str]
     n_networks: int
@@ -191,13 +195,27 @@ class QueryAnswer(Mapping[str, Estimate]):
         width = max(map(len, heads))
         return "\n".join(f"{head:{width}}  {e}" for head, e in zip(heads, self.estimates.values(), strict=True))
 
+    def __repr__(self) -> str:
+        """What was asked, and a line for each state."""
+        return f"{self._title}\n{self}"
+
+    def _repr_html_(self) -> str:
+        return _card(self._title, self.estimates)
+
+    @property
+    def _title(self) -> str:
+        seen = [f"{name} = {state} seen" for name, state in self.given.items()]
+        seen += [f"{name} = {state} set" for name, state in self.do.items()]
+        where = f", where {', '.join(seen)}" if seen else ""
+        return printable(f"{self.target}{where}, averaged over {self.n_networks} networks")
+
     def to_frame(self, prob: float = 0.95) -> pd.DataFrame:
         """A row for each state.
 
         Columns ``target, state, probability, mcse, ess, lower, upper`` (Monte Carlo interval of the mean) and, where
         networks were drawn, ``sd, credible_lower, credible_upper`` (posterior spread).
         """
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         rows = []
         for state, e in self.items():
@@ -207,4 +225,18 @@ class QueryAnswer(Mapping[str, Estimate]):
             rows.append(row)
         columns = ["target", "state", "probability", "mcse", "ess", "lower", "upper"]
         spread = ["sd", "credible_lower", "credible_upper"]
-        return pd.DataFrame(rows, columns=columns + spread[: len(rows[0]) - len(columns)])
+        return ReadFrame(rows, columns=columns + spread[: len(rows[0]) - len(columns)])
+
+
+def _card(title: str, estimates: Mapping[str, Estimate]) -> str:
+    """The probabilities as bars, with the Monte Carlo errors and the intervals that the data leave open."""
+    rows, spread = [], any(isinstance(e, AveragedProbability) for e in estimates.values())
+    for state, e in estimates.items():
+        row: tuple[str, ...] = (state, bar(e), str(e))
+        if isinstance(e, AveragedProbability):
+            low, high = e.credible_interval()
+            row += (f"{low:.3f} to {high:.3f}",)
+        rows.append(row)
+    told = "The mean has a Monte Carlo error; the credible interval is what the data leave open."
+    head = ("", "", "mean", "credible interval (95%)")
+    return card(title, None, head[: 3 + spread], rows, more=[told] if spread else [])

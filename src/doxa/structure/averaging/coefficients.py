@@ -82,12 +82,12 @@ class Coefficients:
             is none; the Monte Carlo standard error of the mean, nan where the column was a parent in no network.  All
             of them given that the family is logistic.
         """
-        import pandas as pd
+        from doxa.frames import ReadFrame
 
         tail = (1 - check_prob(prob)) / 2
         own = self.draws[self.is_logistic]
         lower, upper = np.quantile(own, [tail, 1 - tail], axis=0)
-        return pd.DataFrame(
+        return ReadFrame(
             {
                 "coefficient": list(self.labels),
                 "probability": self.is_parent[self.is_logistic].mean(axis=0),

@@ -322,9 +322,6 @@ class Posterior(StructurePosterior):
 class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
     """`Posterior` where graphs were summed and not sampled: what concerns graphs alone is exact."""
 
-    def __repr__(self) -> str:
-        return f"ExactGraphsPosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
-
     log_marginal_likelihood = ExactStructurePosterior.log_marginal_likelihood
 
 

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 from doxa.errors import ArgumentError
+from doxa.text import many, memory
 
 __all__ = ["ExactCost", "family_count", "fits", "predicted_cost"]
 
@@ -22,30 +23,37 @@ class ExactCost(NamedTuple):
     n_operations: int  # pairs of disjoint sets and additions of numbers; a core does some 10^8 a second
     n_bytes: int  # at the highest point
 
+    @property
+    def seconds(self) -> float:
+        """About how long a core takes."""
+        return self.n_operations / 1e8
+
     def __str__(self) -> str:
-        memory = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 5e7 else "little memory"
-        return f"{_short(self.n_operations)} operations and {memory}"
+        room = memory(self.n_bytes) if self.n_bytes >= 5e7 else "little memory"
+        return f"{many(self.n_operations)} operations and {room}"
 
 
-def predicted_cost(n_nodes: int, max_parents: int | None = None) -> ExactCost:
-    """Cost of `doxa.structure.exact.dag_sums.sum_over_dags`, scoring the families not included.
+def predicted_cost(n_nodes: int, max_parents: int | None = None, scoring: int = 0) -> ExactCost:
+    """Cost of `doxa.structure.exact.dag_sums.sum_over_dags`.
 
     Parameters
     ----------
     n_nodes : int
     max_parents : int, optional
         Cap of the number of parents; no cap when left out.
+    scoring : int, default=0
+        What scoring the families costs, in the same operations; not included when left out.
 
     Examples
     --------
     >>> print(predicted_cost(20, max_parents=3))
-    7.2e9 operations and 0.8 GB
+    7.2 billion operations and 767 MB
     """
     if n_nodes < 1:
         raise ArgumentError(f"n_nodes is {n_nodes}; it must be 1 or more")
     n_sets, n_families = 2**n_nodes, family_count(n_nodes, max_parents)
     # every pair (R, T) is met once forward and once backward; every node's table is summed over subsets and supersets
-    n_operations = 2 * 3**n_nodes + n_nodes * (n_nodes - 1) * n_sets // 2
+    n_operations = 2 * 3**n_nodes + n_nodes * (n_nodes - 1) * n_sets // 2 + scoring
     # alpha: two doubles and 4 bytes a node; its derivative: a double and 4 bytes; A and F: four doubles each
     n_bytes = n_sets * (n_nodes * (20 + 12) + 2 * 32) + 2 * n_sets * 12 + n_families * _BYTES_PER_FAMILY
     return ExactCost(n_operations, n_bytes)
@@ -72,11 +80,3 @@ def fits(cost: ExactCost, budget: ExactCost) -> bool:
     True
     """
     return cost.n_operations <= budget.n_operations and cost.n_bytes <= budget.n_bytes
-
-
-def _short(number: int) -> str:
-    """1234567 as '1.2e6'."""
-    if number < 10_000:
-        return str(number)
-    mantissa, exponent = f"{number:.1e}".split("e")
-    return f"{mantissa}e{int(exponent)}"

@@ -285,6 +285,11 @@ class ExactPosterior:
         """Number of nodes."""
         return len(self.names)
 
+    @property
+    def n_completions(self) -> int:
+        """Tables that were summed over: one, without missing cells."""
+        return 1
+
     def parent_sets(self, node: int | str) -> ParentSets:
         """All parent sets of ``node`` with a finite weight and their probabilities, likeliest first."""
         if isinstance(node, str) and node not in self.names:

@@ -75,7 +75,7 @@ def compare_posteriors(posterior: GraphSample, other: GraphSample) -> PosteriorC
     >>> one.compare(two).max_difference < 0.1
     True
     """
-    import pandas as pd
+    from doxa.frames import ReadFrame
 
     if not hasattr(type(other), "edge_diagnostics"):
         raise ArgumentTypeError(f"other is {other!r}; it must be a posterior over graphs, as doxa.learn returns")
@@ -92,7 +92,7 @@ def compare_posteriors(posterior: GraphSample, other: GraphSample) -> PosteriorC
     mcse = np.hypot(mine.mcse[i, j], theirs.mcse[there[i], there[j]])
     certain = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))  # both exact
     z = np.divide(difference, mcse, out=certain, where=mcse > 0)
-    frame = pd.DataFrame(
+    frame = ReadFrame(
         {
             "source": [names[k] for k in i],
             "target": [names[k] for k in j],

@@ -2,7 +2,7 @@
 
 Edges, adjacencies, ancestors, parent sets, probabilities of single graphs and the log marginal likelihood are exact.
 All else is the mean of independent exact draws of graphs, with its Monte Carlo error.  Whether a sum is worth its cost
-is decided on counted operations and bytes (`doxa.structure.exact.dag_budget`), never on seconds.
+is decided in `doxa.structure.posterior.exact_cost`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from doxa.estimates.indicators import Status
 from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.progress import tell
-from doxa.structure.exact.dag_budget import ExactCost, fits, predicted_cost
 from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.exact import Exact
+from doxa.structure.posterior.exact_cost import exact_cost
+from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, wide_families
+from doxa.text import duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,12 +40,11 @@ if TYPE_CHECKING:
     from doxa.structure.cases.incomplete.sums import ExactMixture
     from doxa.structure.runs.options import RunOptions
 
-__all__ = ["BUDGET", "ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs", "worth_it"]
+__all__ = ["ExactProbabilities", "ExactStructurePosterior", "sum_over_graphs"]
 
 logger = logging.getLogger("doxa")
 
-BUDGET = ExactCost(300_000_000, 2_000_000_000)  # some seconds: up to 17 columns with any number of parents
-_MOST_SCORING = 5e6  # of families that are scored one by one: some seconds
+_LONG = 5.0  # seconds: a sum that takes longer says so beforehand
 DRAWS = 2500  # of each chain, for what has no exact sum
 
 
@@ -89,8 +90,8 @@ class ExactStructurePosterior(StructurePosterior):
 
     Attributes
     ----------
-    exact : ExactPosterior or ExactMixture
-        The sums; the second where cells are missing.
+    exact : ExactPosterior, ExactMixture or KeptSums
+        The sums; the second where cells are missing, the third in a posterior that was loaded.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class ExactStructurePosterior(StructurePosterior):
         names: tuple[str, ...],
         trace: Trace,
         options: RunOptions,
-        exact: ExactPosterior | ExactMixture,
+        exact: ExactPosterior | ExactMixture | KeptSums,
         seconds: float,
         source: dict[str, Any] | None = None,
     ) -> None:
@@ -118,9 +119,6 @@ class ExactStructurePosterior(StructurePosterior):
         seconds = 0.0 if self.stop is None else self.stop.seconds
         return {"names": self.names, "trace": self.trace, "options": self.options, "exact": self.exact,
                 "seconds": seconds, "source": self.source}  # fmt: skip
-
-    def __repr__(self) -> str:
-        return f"ExactStructurePosterior({len(self.names)} nodes, {self.n_edges.size} independent draws)"
 
     @property
     def log_evidence(self) -> float:
@@ -161,11 +159,13 @@ class ExactStructurePosterior(StructurePosterior):
         """Posterior probability of the parent sets of a node; exact."""
         import pandas as pd
 
+        from doxa.frames import ReadFrame
+
         sets = self.exact.parent_sets(node)
         masks = sets.masks[: check_whole("most", most, 1)].tolist()
         parents = [tuple(name for j, name in enumerate(self.names) if mask >> j & 1) for mask in masks]
         found = ExactProbabilities(sets.probability[: len(masks)])
-        return pd.DataFrame(
+        return ReadFrame(
             {
                 "parents": pd.Series(parents, dtype=object),
                 "probability": found.probability,
@@ -186,7 +186,8 @@ class ExactStructurePosterior(StructurePosterior):
     def judgement(self) -> Verdict:
         """The verdict taken apart: there is nothing to run longer."""
         error = math.exp(self.exact.log_relative_error)
-        cells = "" if isinstance(self.exact, ExactPosterior) else f" and all {len(self.exact.cells)} completions"
+        n_tables = self.exact.n_completions
+        cells = f" and all {n_tables} completions" if n_tables > 1 else ""
         text = (
             f"a sum over all graphs within the limits{cells}, with an error below "
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
@@ -194,23 +195,6 @@ class ExactStructurePosterior(StructurePosterior):
         )
         wide = wide_families(self)
         return Verdict(True, "Exact", f"{text} {wide}".rstrip())
-
-
-def worth_it(options: RunOptions) -> bool:
-    """Whether the sum over all graphs is within the budget."""
-    if len(options.names) > MOST_NODES or not fits(_cost(options), BUDGET):
-        return False
-    return options.score.is_counted or _scoring(options) <= _MOST_SCORING
-
-
-def _scoring(options: RunOptions) -> float:
-    """Work of scoring all families one by one, in the unit of `FamilyKind.cost`, some microsecond."""
-    n, most = len(options.names), int(options.limits.most_parents.max())
-    return n * math.fsum(math.comb(n - 1, p) * options.score.cost(p, options.n_rows) for p in range(most + 1))
-
-
-def _cost(options: RunOptions) -> ExactCost:
-    return predicted_cost(len(options.names), int(options.limits.most_parents.max()))
 
 
 def sum_over_graphs(
@@ -241,8 +225,10 @@ def sum_over_graphs(
     streams = [np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain,))) for chain in range(chains)]
     exact: ExactPosterior | ExactMixture
     if isinstance(cases, FamilyScores):
-        tell("summing over all graphs")
-        logger.info("summing over all graphs: at most %s", _cost(options))
+        cost = exact_cost(options)
+        long = f", about {duration(cost.seconds)}" if cost.seconds >= _LONG else ""
+        tell(f"summing over all graphs{long}")
+        logger.info("summing over all graphs: at most %s%s", cost, long)
         exact = exact_posterior(cases, options.limits, workers)
         rows = [exact.draw(DRAWS, rng) for rng in streams]
         draws = {"log_score": np.stack([local_weights(cases, chain).sum(axis=1) for chain in rows])}

@@ -169,6 +169,7 @@ def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFra
     """
     import pandas as pd
 
+    from doxa.frames import ReadFrame
     from doxa.structure.posterior.relations import label_rows
 
     if node not in posterior.names:
@@ -193,7 +194,7 @@ def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFra
             values.extend(getattr(found, name))
     members = unpack_rows(sets[first[best]], n)
     parents = [tuple(posterior.names[i] for i in np.flatnonzero(member)) for member in members]
-    return pd.DataFrame({"parents": pd.Series(parents, dtype=object), **columns})
+    return ReadFrame({"parents": pd.Series(parents, dtype=object), **columns})
 
 
 def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
@@ -255,7 +256,7 @@ def pair_frame(
     names: Sequence[str], columns: tuple[str, str], diagnostics: IndicatorDiagnostics, once: bool = False
 ) -> pd.DataFrame:
     """A frame with a row for each ordered pair of nodes, or for each pair once, most probable first."""
-    import pandas as pd
+    from doxa.frames import ReadFrame
 
     here, there = np.arange(len(names))[:, None], np.arange(len(names))
     i, j = np.nonzero(here < there if once else here != there)
@@ -267,7 +268,7 @@ def pair_frame(
         "ess": diagnostics.ess[i, j],
         "r_hat": diagnostics.r_hat[i, j],
     }
-    return _most_probable_first(pd.DataFrame(data))
+    return _most_probable_first(ReadFrame(data))
 
 
 def edge_position(names: Sequence[str], source: str, target: str) -> tuple[int, int]:

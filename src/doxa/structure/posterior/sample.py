@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from doxa.estimates.indicators import IndicatorDiagnostics
     from doxa.estimates.stopping import StopReport
     from doxa.estimates.trace import Trace
+    from doxa.estimates.verdict import Verdict
     from doxa.structure.families.cache import CacheUse
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
@@ -66,6 +67,10 @@ class GraphSample(Protocol):
     @property
     def verdict(self) -> str:
         """In words: has the run converged, why, and what to do."""
+
+    @property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart."""
 
     @property
     def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:

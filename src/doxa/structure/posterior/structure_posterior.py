@@ -41,7 +41,7 @@ from doxa.structure.posterior.consensus import (
 )
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.posterior.relations import label_rows
-from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, summary_text
+from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, posterior_card, posterior_text, summary_text
 from doxa.structure.posterior.verdict import Verdict, judge
 
 if TYPE_CHECKING:
@@ -172,8 +172,10 @@ class StructurePosterior:
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        n_chains, n_draws = self.n_edges.shape
-        return f"StructurePosterior({len(self.names)} nodes, {n_chains} chains of {n_draws} draws, {self.sampler.name})"
+        return posterior_text(self)
+
+    def _repr_html_(self) -> str:
+        return posterior_card(self)
 
     @property
     def n_edges(self) -> NDArray[np.int32]:
@@ -359,8 +361,8 @@ class StructurePosterior:
 
         Notes
         -----
-        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  Of an
-        exact posterior the independent draws are kept, and the sums are not.
+        A saved posterior cannot be gone on with: ``learn(..., store=path)`` keeps what `doxa.resume` needs.  An exact
+        posterior stays exact; of each node the 1000 most probable parent sets are kept.
         """
         from doxa.structure.runs.files import save_run
 
@@ -390,7 +392,9 @@ class StructurePosterior:
         Returns
         -------
         xarray.DataTree
-            Group ``posterior`` with ``edge`` (chain, draw, source, target) as int8, ``log_score`` and ``n_edges``.
+            Group ``posterior`` with ``edge`` (chain, draw, edge_name) as int8, ``log_score`` and ``n_edges``.  The
+            edges that are the same in all draws, which have no diagnostics, are in the group ``constant_data``:
+            ``constant_edge`` (constant_edge_name).  An edge has a name such as ``"smoke -> phys"``.
 
         Raises
         ------
@@ -399,7 +403,7 @@ class StructurePosterior:
 
         Notes
         -----
-        ArviZ gives an edge that never changed an error of 0; `edges` does not.
+        ArviZ would give an edge that never changed an error of 0; `edges` does not.
         """
         return draws_to_arviz(self)
 

@@ -1,4 +1,4 @@
-"""The page of text that `StructurePosterior.summary` returns.
+"""The page of text that `StructurePosterior.summary` returns, and what shells and notebooks show of a posterior.
 
 Draws of graphs in the shapes that other tools read: an ArviZ DataTree, and a plain frame.
 """
@@ -27,11 +27,15 @@ __all__ = [
     "cap_text",
     "draws_frame",
     "draws_to_arviz",
+    "posterior_card",
+    "posterior_text",
     "prior_text",
     "ranked_edges",
     "run_text",
     "summary_text",
 ]
+
+_IN_A_SHELL, _IN_A_NOTEBOOK, _IN_THE_PICTURE, _PICTURED = 5, 8, 40, 0.1  # edges; of pictured ones the least probability
 
 
 def draws_to_arviz(posterior: GraphSample) -> Any:
@@ -41,19 +45,34 @@ def draws_to_arviz(posterior: GraphSample) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("to_arviz needs the package arviz-base: pip install 'doxa[arviz]'") from error
     trace = posterior.trace
+    edges = _edges(posterior)
+    varied = (edges != edges[:1, :1]).any(axis=(0, 1))
+    named = {changed: _pairs(posterior, varied == changed) for changed in (True, False)}
+    (source, target, labels), (always_source, always_target, always_labels) = named[True], named[False]
     draws = {
-        "edge": _edges(posterior).astype(np.int8),  # not bool: arviz-stats' summary cannot subtract booleans
+        "edge": edges[:, :, source, target].astype(np.int8),  # not bool: arviz-stats' summary cannot subtract booleans
         "log_score": trace["log_score"],
         "n_edges": trace["n_edges"],
     }
-    names = list(posterior.names)
     tree = from_dict(
-        {"posterior": draws}, coords={"source": names, "target": names}, dims={"edge": ["source", "target"]}
+        {
+            "posterior": draws,
+            "constant_data": {"constant_edge": edges[0, 0, always_source, always_target].astype(np.int8)},
+        },
+        coords={"edge_name": labels, "constant_edge_name": always_labels},
+        dims={"edge": ["edge_name"], "constant_edge": ["constant_edge_name"]},
     )
     tree["posterior"].attrs.update(
         sampler=repr(posterior.sampler), thin=trace.thin, n_warmup=trace.n_warmup, seed=str(trace.entropy)
     )
     return tree
+
+
+def _pairs(posterior: GraphSample, wanted: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[str]]:
+    """Ends and names of the ordered pairs of nodes that are wanted."""
+    i, j = np.nonzero(wanted & ~np.eye(len(posterior.names), dtype=np.bool_))
+    names = posterior.names
+    return i, j, [f"{names[a]} -> {names[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
 
 def draws_frame(posterior: GraphSample) -> pd.DataFrame:
@@ -109,15 +128,58 @@ def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
 
 def summary_text(posterior: GraphSample, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
+    edges_of_a_graph = f"edges in a graph: {posterior.expected_edges}"
+    return "\n".join(
+        [run_text(posterior), "", *_edge_lines(posterior, most), "", edges_of_a_graph, printable(posterior.verdict)]
+    )
+
+
+def posterior_text(posterior: GraphSample) -> str:
+    """What a shell shows: the answer and the verdict, in a few lines."""
+    return "\n".join([_title(posterior), *_edge_lines(posterior, _IN_A_SHELL), printable(posterior.verdict)])
+
+
+def posterior_card(posterior: GraphSample) -> str:
+    """What a notebook shows: HTML with the verdict, the probable edges as a picture and as a table."""
+    from doxa.notebook import Arrow, arrows, bar, card, report_link
+
+    ranked = ranked_edges(posterior, _IN_THE_PICTURE)
+    pictured = [edge for edge in ranked if edge.estimate.value >= _PICTURED]
+    ends = {name for edge in pictured for name in (edge.source, edge.target)}
+    drawn = [Arrow(edge.source, edge.target, edge.estimate.value) for edge in pictured]
+    rows = [
+        (f"{edge.source} → {edge.target}", bar(edge.estimate), str(edge.estimate), f"{edge.joined.value:.3f}")
+        for edge in ranked[:_IN_A_NOTEBOOK]
+    ]
+    return card(
+        _title(posterior),
+        posterior.judgement,
+        ("edge", "", "probability", "either direction"),
+        rows,
+        picture=arrows([name for name in posterior.names if name in ends], drawn) if pictured else None,
+        more=(_rest(posterior, len(rows)), report_link(posterior)),
+    )
+
+
+def _title(posterior: GraphSample) -> str:
+    n_chains, n_draws = posterior.n_edges.shape
+    how = f"{n_chains} chains of {n_draws} draws, {posterior.sampler.name}"
+    if posterior.sampler.name == "exact":
+        how = f"{posterior.n_edges.size} independent draws"
+    return f"{type(posterior).__name__}: {len(posterior.names)} nodes, {how}"
+
+
+def _edge_lines(posterior: GraphSample, most: int) -> list[str]:
+    """The ``most`` probable edges, a line each, and how many there are besides."""
     rows = [("edge", "probability")]
-    ranked = ranked_edges(posterior, most)
-    rows += [(printable(f"{edge.source} -> {edge.target}"), str(edge.estimate)) for edge in ranked]
+    rows += [(printable(f"{e.source} -> {e.target}"), str(e.estimate)) for e in ranked_edges(posterior, most)]
     width = max(len(name) for name, _ in rows)
-    lines = [run_text(posterior), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
-    n = len(posterior.names)
-    if n * (n - 1) > most:
-        lines.append(f"... {n * (n - 1) - most} more: see edges()")
-    return "\n".join([*lines, "", f"edges in a graph: {posterior.expected_edges}", posterior.verdict])
+    return [*(f"{name:<{width}}  {value}" for name, value in rows), *filter(None, [_rest(posterior, len(rows) - 1)])]
+
+
+def _rest(posterior: GraphSample, n_shown: int) -> str:
+    n_left = len(posterior.names) * (len(posterior.names) - 1) - n_shown
+    return f"... {n_left} more: see edges()" if n_left else ""
 
 
 def run_text(posterior: GraphSample) -> str:
@@ -135,7 +197,8 @@ def run_text(posterior: GraphSample) -> str:
         )
     return "\n".join(
         [
-            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options.numbers)}; {options.score.text}; {prior_text(posterior)}; "
+            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options.numbers)}; "
+            f"{options.score.text}; {prior_text(posterior)}; "
             f"{cap_text(posterior)}",
             how,
         ]

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.estimates.verdict import Verdict
 from doxa.models.bits import unpack_rows
+from doxa.structure.posterior.exact_cost import affordable_sum
+from doxa.text import duration, memory
 
 if TYPE_CHECKING:
     from doxa.structure.posterior.sample import GraphSample
@@ -30,6 +32,8 @@ MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatev
 _PROBABLE, _LOOKED_AT = 0.05, 2000  # of a family; sampled graphs that are looked at
 _LINKED, _LEAST_ARRIVALS = 0.02, 20  # of swaps that are accepted where rungs hang together; of graphs from the last
 LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
+_LONGER = 4  # times as many draws are advised
+_WORTH_SAYING, _ROOM_TO_SAY = 60.0, 500_000_000  # seconds and bytes: less is not worth a word
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
 
@@ -51,9 +55,6 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
-    if posterior.sampler.name == "exact":
-        reason = "independent draws from the exact posterior; the sums that it was made with were not kept with them"
-        return True, reason, "For exact probabilities, learn again from the table."
     only = _only_graph(posterior)
     if only:
         return True, only, ""
@@ -189,9 +190,13 @@ def _shown(r_hat: float) -> str:
 
 
 def _more(posterior: GraphSample) -> str:
-    """Advice where nothing is wrong but the length."""
-    n_draws = posterior.n_edges.shape[1]
-    return f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
+    """Advice where nothing is wrong but the length: what will do on this table, and what it costs."""
+    n_draws, stop = posterior.n_edges.shape[1], posterior.stop
+    seconds = 0.0 if stop is None else stop.seconds * _LONGER * 1.5  # the warm-up of half the draws included
+    long = f", about {duration(seconds)}" if seconds >= _WORTH_SAYING else ""
+    run = f"draws={_LONGER * n_draws}, warmup={_LONGER * n_draws // 2}{long}."
+    instead = _sum_instead(posterior)
+    return f"{instead} Or run longer: {run}" if instead else f"Run longer: {run}"
 
 
 def _longer(posterior: GraphSample) -> str:
@@ -201,6 +206,22 @@ def _longer(posterior: GraphSample) -> str:
     if score.r_hat > STUCK_R_HAT and np.ptp(means) > STUCK_NATS:
         return (
             f"The chains sit in different modes, {np.ptp(means):.0f} nats apart, which longer runs seldom mend: trust "
-            "none of the numbers. Try another sampler, or fewer columns."
+            f"none of the numbers. {_sum_instead(posterior) or _other_way(posterior)}"
         )
     return f"{_more(posterior)} If it stays so, the chains are caught in different modes: trust none of the numbers."
+
+
+def _sum_instead(posterior: GraphSample) -> str:
+    """Advice to sum over all graphs, where that is affordable; empty where it is not."""
+    cost = affordable_sum(posterior.options)
+    if cost is None:
+        return ""
+    room = f" and {memory(cost.n_bytes)}" if cost.n_bytes > _ROOM_TO_SAY else ""
+    return f"Sum over all graphs instead, exact=True (--exact): about {duration(cost.seconds)}{room}."
+
+
+def _other_way(posterior: GraphSample) -> str:
+    """Advice where chains are stuck and no sum is affordable."""
+    if posterior.sampler.name not in ("auto", "tempered"):
+        return "Leave sampler out (--sampler auto): it runs chains at several temperatures, which trade places."
+    return "Select fewer columns, or limit the parents: max_parents=3 (--max-parents 3)."

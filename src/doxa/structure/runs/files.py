@@ -38,7 +38,10 @@ from doxa.estimates.store import (
 from doxa.estimates.store.writer import stop_as_json
 from doxa.sampling.driver import Schedule
 from doxa.structure.moves.by_name import move_from_settings, move_settings
+from doxa.structure.moves.exact import Exact
 from doxa.structure.moves.sampler import StructureMove
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior
+from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.options import RunOptions
 from doxa.structure.runs.plan import RunPlan
@@ -90,6 +93,8 @@ def _header(posterior: GraphSample) -> RunHeader:
         "source": posterior.source,
         "saved": {"doxa": version("doxa"), "stop": stop_as_json(posterior.stop)},
     }
+    if isinstance(posterior, ExactStructurePosterior):
+        described["sums"] = KeptSums.of(posterior.exact, posterior.names).to_json()
     created = datetime.now(UTC).isoformat(timespec="seconds")
     # which versions made the draws, a posterior does not know
     return RunHeader(KIND, described, options.data_digest, {}, trace.n_chains, trace.thin, trace.entropy, created)
@@ -170,6 +175,11 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
         header, options, move, stop = _checked(reader)
         source = header.options["source"]
         trace = reader.trace()
+        if isinstance(move, Exact):
+            sums = _sums(reader, options)
+            return ExactStructurePosterior(
+                options.names, trace, options, sums, 0.0 if stop is None else stop.seconds, source
+            )
     return StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
 
 
@@ -191,6 +201,15 @@ def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, S
         return header, options, move_from_settings(header.options.get("sampler")), stop
     except ValueError as error:
         raise RunFileError(str(error)) from error
+
+
+def _sums(reader: RunReader, options: RunOptions) -> KeptSums:
+    """The sums of an exact answer."""
+    stored = reader.header.options.get("sums")
+    try:
+        return KeptSums.from_json(stored if isinstance(stored, dict) else {}, options.names)
+    except ArgumentError as error:
+        raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
 
 
 def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, hidden: Collection[str]) -> Table:

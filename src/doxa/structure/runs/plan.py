@@ -21,7 +21,8 @@ from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
-from doxa.structure.posterior.exact_answer import sum_over_graphs, worth_it
+from doxa.structure.posterior.exact_answer import sum_over_graphs
+from doxa.structure.posterior.exact_cost import worth_it
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import LearnOptions, RunOptions
 
@@ -72,7 +73,7 @@ def exact_answer(plan: RunPlan, exact: bool | None, asked: bool, workers: int | 
     """The sum over all graphs, if it is wanted; ``asked``: something that only a sampler can do was asked."""
     if exact and asked:
         raise ArgumentError(
-            "exact is True, but sampler, draws, warmup, thin, until or store is given too: they belong to sampling; "
+            "exact is True, but sampler, draws, warmup, thin or until is given too: they belong to sampling; "
             "leave them out, or leave out exact"
         )
     if exact is False or asked or not (exact or worth_it(plan.options)):

@@ -134,6 +134,11 @@ class ExactMixture:
         return float(logsumexp([part.log_evidence for part in self.parts]))
 
     @property
+    def n_completions(self) -> int:
+        """Tables that were summed over."""
+        return len(self.cells)
+
+    @property
     def log_relative_error(self) -> float:
         """As `ExactPosterior.log_relative_error`, of the worst completion."""
         return max(part.log_relative_error for part in self.parts)

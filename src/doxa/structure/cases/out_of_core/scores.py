@@ -35,6 +35,7 @@ from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import Data, SharedCounts, sum_terms
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
+from doxa.text import many
 
 __all__ = ["FamilyCost", "OutOfCoreScores", "OutOfCoreSums", "fits", "needed_sets", "predicted_cost"]
 
@@ -51,7 +52,7 @@ class FamilyCost(NamedTuple):
     most_parents: int
 
     def __str__(self) -> str:
-        return f"{_short(self.n_families)} families with {_short(self.n_cells)} cells"
+        return f"{many(self.n_families)} families with {many(self.n_cells)} cells"
 
 
 def predicted_cost(limits: Limits, n_states: NDArray[np.int64], n_rows: int) -> FamilyCost:
@@ -129,11 +130,6 @@ def _elementary(values: Sequence[int], most: int) -> list[int]:
         for size in range(most, 0, -1):
             sums[size] += value * sums[size - 1]
     return sums
-
-
-def _short(number: float) -> str:
-    """A million and more as '1.2e+06'."""
-    return f"{number:.0f}" if number < 10**6 else f"{number:.1e}"
 
 
 _DENSE = 2**20  # possible cells of a set that are filled in their order; more are summed as they stand
