@@ -1,9 +1,9 @@
 r"""The posterior of one logistic regression as a target: batches of points, through BLAS and one exponential a logit.
 
-With c the cases of a row and h its signed logit, the log likelihood is :math:`-\sum c \ln(1 + e^{-h})`.  Where all c are
-1, the logarithms of a hundred rows are one logarithm of a product.  Points lie along the last axis, so that products
-run over whole lines of the cache.  A product overflows where rows are as improbable as :math:`e^{-5}` each: there, far
-from any posterior, the sum is found term by term.
+With c the cases of a row and h its signed logit, the log likelihood is :math:`-\sum c \ln(1 + e^{-h})`.  Where all c
+are 1, the logarithms of a hundred rows are one logarithm of a product.  Points lie along the last axis, so that
+products run over whole lines of the cache.  A product overflows where rows are as improbable as :math:`e^{-5}` each:
+there, far from any posterior, the sum is found term by term.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class RegressionTarget:
     def log_density(self, thetas: Floats) -> Floats:
         """Log prior density plus log likelihood (nats), shape (n,), of points (n, d)."""
         residual = (thetas - self.problem.prior_mean) @ self._whiten
-        return self._log_peak - 0.5 * np.einsum("ij,ij->i", residual, residual) + self._log_likelihoods(thetas)
+        log_prior = self._log_peak - 0.5 * np.einsum("ij,ij->i", residual, residual)
+        return np.asarray(log_prior + self._log_likelihoods(thetas))
 
     def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
         """Log density (n,) and its gradient (n, d)."""
