@@ -126,6 +126,10 @@ def learn(
     columns: options.Columns = None,
     bins: options.Bins = None,
     missing: options.Missing = None,
+    drop: options.Drop = None,
+    numbers: options.Numbers = None,
+    categories: options.Categories = None,
+    counts: options.Counts = None,
     store: Store = None,
     resume: Resume = None,
     watch: options.Watch = False,
@@ -144,6 +148,8 @@ def learn(
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
+    more = {"drop": drop, "numbers": numbers, "categories": categories, "counts": counts}
+    read |= {name: value for name, value in more.items() if value is not None}
     with interruptible("learn", kept), watching(watch, watch_port, kept):
         if resume is not None:
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 Words = list[str] | None  # an option that may be repeated
-HOW_TO_READ = ("columns", "bins", "missing")
+HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts")
 
 _SPELLED = {"exact": "--exact or --sample"}
 
@@ -86,6 +86,10 @@ Bins = Annotated[
     Words, said("Cut numeric columns into so many quantile bins: 4, or age=4 for one column (repeat for more).")
 ]
 Columns = Annotated[Words, said("Use this column (repeat for more); all when left out.")]
+Drop = Annotated[Words, said("Leave this column out (repeat for more).")]
+Numbers = Annotated[Words, said("This column holds numbers, few as they are (repeat for more).")]
+Categories = Annotated[Words, said("This column holds categories, many as they are (repeat for more).")]
+Counts = Annotated[str | None, said("The column that says how often each row occurs.", "once")]
 Missing = Annotated[
     Words, said("A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.")
 ]

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, shown
+from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, Reading, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.errors import TableError
 
@@ -75,6 +75,9 @@ NUMBER = r"[ \t]*[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][f
 
 Kind = Literal["text", "ordered", "integer", "decimal"]
 
+_FEW = 3  # distinct values of a column of numbers: it may well be a category
+_AS_IT_STANDS = Reading()
+
 _log = logging.getLogger("doxa")
 
 
@@ -100,14 +103,25 @@ class Column:
         return self.kind == "decimal" or (self.kind == "integer" and self.n_distinct > MAX_INTEGERS)
 
 
-def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None, *, take_numbers: bool = True) -> Table:
+def code_table(
+    columns: Sequence[Column],
+    bins: int | Mapping[str, int] | None,
+    reading: Reading = _AS_IT_STANDS,
+    *,
+    take_numbers: bool = True,
+) -> Table:
     """Code the columns and collapse identical rows.
 
     Columns that are no categories and not cut into bins hold numbers; unless ``take_numbers``, they are refused.
     """
-    n_bins = {column.name: _bins_of(column, bins) for column in columns}
+    times = None
+    if reading.counts is not None:
+        times = _times(next(column for column in columns if column.name == reading.counts))
+        columns = [column for column in columns if column.name != reading.counts]
     _refuse_empty(columns)
-    numbers = [column for column in columns if column.needs_bins and n_bins[column.name] is None]
+    asked, kept = reading.numbers or (), reading.categories or ()
+    n_bins = {c.name: None if c.name in asked or c.name in kept else _bins_of(c, bins) for c in columns}
+    numbers = [c for c in columns if c.name in asked or (_needs_bins(c, n_bins) and c.name not in kept)]
     if not take_numbers:
         _refuse_numbers(numbers)
     for column in columns:
@@ -119,14 +133,38 @@ def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None, 
         ((), np.where(np.isnan(values[j]), -1, 0).astype(np.int16)) if j in values else _code(column, n_bins[names[j]])
         for j, column in enumerate(columns)
     ]
-    return collapsed(names, tuple(states for states, _ in coded), [codes for _, codes in coded], numbers=values)
+    codes = [part for _, part in coded]
+    if times is not None:
+        rows = np.flatnonzero(times)
+        codes, times = [part[rows] for part in codes], times[rows]
+        values = {j: part[rows] for j, part in values.items()}
+    return collapsed(names, tuple(states for states, _ in coded), codes, times, numbers=values)
+
+
+def _needs_bins(column: Column, n_bins: Mapping[str, int | None]) -> bool:
+    return column.needs_bins and n_bins[column.name] is None
+
+
+def _times(column: Column) -> NDArray[np.int64]:
+    """How often each row occurs."""
+    numbers = column.numbers() if column.is_number and column.numbers is not None else np.array([np.nan])
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)))
+    if wrong.size:
+        value = f"{numbers[wrong[0]]:g} in row {wrong[0] + 1}" if column.is_number else "no number"
+        raise TableError(f"counts names {column.name!r}, which has {value}; counts are whole numbers, 0 or more")
+    if not numbers.any():
+        raise TableError(f"counts names {column.name!r}, whose counts are all 0; there is no row")
+    return numbers.astype(np.int64)
 
 
 def _numbers_of(column: Column) -> NDArray[np.float64]:
     """Value of every row of a column of numbers, NaN if missing."""
-    assert column.numbers is not None  # what needs bins has numbers
+    if not column.is_number or column.numbers is None:
+        raise TableError(f"numbers names {column.name!r}, whose values are not numbers; leave it out of numbers")
     numbers = column.numbers()
     refuse_infinite(column.name, numbers)
+    if column.n_distinct <= _FEW:
+        _log.warning("column %r is taken as numbers, and has %d distinct values", column.name, column.n_distinct)
     return numbers
 
 
@@ -191,9 +229,9 @@ def _code(column: Column, n_bins: int | None) -> tuple[tuple[str, ...], NDArray[
 
 
 def _order(kind: Kind, labels: Sequence[str]) -> list[int]:
-    """Order the states: texts as Python sorts them, integers by size, the rest as they come."""
+    """Order the states: texts as Python sorts them, numbers by size, the rest as they come."""
     places = range(len(labels))
-    if kind == "integer":
+    if kind in ("integer", "decimal"):
         return sorted(places, key=lambda place: Decimal(labels[place].strip()))
     return sorted(places, key=lambda place: labels[place]) if kind == "text" else list(places)
 

@@ -21,7 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from doxa._jit import compiled
 from doxa.data.coding import code_table
 from doxa.data.duck import count_rows, database, is_large, literal, load, possible, unglobbed, untyped_column
-from doxa.data.options import check_bins, check_columns, shown
+from doxa.data.options import Reading, shown
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, TableError
 
@@ -367,21 +367,22 @@ def _with_plain_header(path: Path, layout: Layout, folder: Path) -> Path:
     return copy
 
 
-def read_text(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
-    """Read a delimited text; the options are those of `doxa.read_table`, ``missing`` already checked."""
+def read_text(path: Path, reading: Reading) -> Table:
+    """Read a delimited text."""
     layout = read_layout(path)
-    chosen = check_columns(columns, layout.names)
+    chosen, n_bins = reading.choose(layout.names)
     names = [layout.names[j] for j in chosen]
-    n_bins = check_bins(bins, names)
     if is_large(layout.scan.n_rows, len(chosen)):
         from doxa.data.large.opening import open_text
 
-        with open_text(path, layout, columns, missing, bins) as counted:
+        reading.refuse_where_counted()
+        with open_text(path, layout, names, reading.missing, reading.bins) as counted:
             return counted.table()
     with database() as (connection, folder):
-        source = cells_of_text(path, layout, missing, folder)
+        source = cells_of_text(path, layout, reading.missing, folder)
         load(connection, path, [f"c{j} AS c{k}" for k, j in enumerate(chosen)], source)
         n_rows = count_rows(connection)
         if n_rows != layout.scan.n_rows:
             raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
-        return code_table([untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)], n_bins)
+        described = [untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)]
+        return code_table(described, n_bins, reading)

@@ -43,7 +43,8 @@ def number_column(name: str, present: NDArray[Any], is_missing: NDArray[np.bool_
 
     refuse_infinite(name, distinct)
     integral = distinct.dtype.kind in "iu" or bool((distinct == np.floor(distinct)).all())
-    labels = [str(int(number)) for number in distinct] if integral and distinct.size <= MAX_STATES else None
+    few = distinct.size <= MAX_STATES
+    labels = [str(int(number)) if integral else repr(float(number)) for number in distinct] if few else None
     return Column(name, "integer" if integral else "decimal", distinct.size, labels, codes, numbers)
 
 
@@ -62,7 +63,7 @@ def column_of_numbers(
     if any(isinstance(number, float | Decimal) and _is_huge(number) for number in kept):
         refuse_infinite(name, np.array([np.inf]))
     integral = all(number == _whole(number) for number in kept)
-    labels = [_text(number) for number in kept] if integral and len(kept) <= MAX_STATES else None
+    labels = [_text(number) if integral else str(number) for number in kept] if len(kept) <= MAX_STATES else None
     return Column(name, "integer" if integral else "decimal", len(kept), labels, lambda: codes, lambda: floats[codes])
 
 

@@ -1,10 +1,12 @@
-"""The options of `read_table`, checked before anything is read: columns=, missing=, bins=, and paths of tables."""
+"""The options of `read_table`, checked before anything is read, and paths of tables."""
 
 from __future__ import annotations
 
 import difflib
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -83,24 +85,25 @@ def check_missing(missing: Any) -> tuple[str, ...]:
     return tokens
 
 
-def check_columns(columns: Any, names: Sequence[str]) -> list[int]:
+def check_columns(columns: Any, names: Sequence[str], what: str = "columns") -> list[int]:
     """Return the positions in ``names`` of the columns asked for: all of them for None."""
     if columns is None:
         return list(range(len(names)))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
-        raise ArgumentTypeError(f"columns is {columns!r}; give a list of names: columns=[{columns!r}]")
+        raise ArgumentTypeError(f"{what} is {columns!r}; give a list of names: {what}=[{columns!r}]")
     columns = list(columns)
     if not columns:
-        raise ArgumentError("columns is empty; name at least one column, or leave columns out to read all")
+        way = "leave columns out to read all" if what == "columns" else f"leave {what} out"
+        raise ArgumentError(f"{what} is empty; name at least one column, or {way}")
     position = {name: j for j, name in enumerate(names)}
     chosen: dict[str, int] = {}
     for i, name in enumerate(columns):
         if not isinstance(name, str):
-            raise ArgumentTypeError(f"columns[{i}] is {name!r}; columns are chosen by name")
+            raise ArgumentTypeError(f"{what}[{i}] is {name!r}; columns are chosen by name")
         if name not in position:
-            raise ArgumentError(f"columns names {name!r}, which is no column{near(name, names)}")
+            raise ArgumentError(f"{what} names {name!r}, which is no column{near(name, names)}")
         if name in chosen:
-            raise ArgumentError(f"columns names {name!r} twice")
+            raise ArgumentError(f"{what} names {name!r} twice")
         chosen[name] = position[name]
     return list(chosen.values())
 
@@ -115,6 +118,59 @@ def check_bins(bins: Any, names: Sequence[str]) -> int | dict[str, int] | None:
         if name not in names:
             raise ArgumentError(f"bins names {name!r}, which is no column that is read{near(str(name), names)}")
     return {name: _number_of_bins(number, f"bins[{name!r}]") for name, number in bins.items()}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read: the options of `doxa.read_table`, which `choose` holds against the names of the columns."""
+
+    columns: Any = None
+    missing: tuple[str, ...] = MISSING
+    bins: Any = None
+    drop: Any = None
+    numbers: Any = None
+    categories: Any = None
+    counts: str | None = None
+
+    def choose(self, names: Sequence[str]) -> tuple[list[int], int | dict[str, int] | None]:
+        """Positions of the columns that are read, that of counts among them, and the bins of those that are cut."""
+        chosen = check_columns(self.columns, names)
+        if self.drop is not None:
+            dropped = check_columns(self.drop, names, "drop")
+            both = [names[j] for j in dropped if j in chosen] if self.columns is not None else []
+            if both:
+                raise ArgumentError(f"columns and drop both name {both[0]!r}; take it out of one of them")
+            chosen = [j for j in chosen if j not in dropped]
+            if not chosen:
+                raise ArgumentError("drop names every column; leave one in")
+        if self.counts is not None:
+            if self.counts not in names:
+                raise ArgumentError(f"counts names {self.counts!r}, which is no column{near(str(self.counts), names)}")
+            where = names.index(self.counts)
+            chosen = [*(j for j in chosen if j != where), where]
+        read = [names[j] for j in chosen if names[j] != self.counts]
+        bins = check_bins(self.bins, read)
+        named = {
+            "bins": list(bins) if isinstance(bins, dict) else [],
+            "numbers": [] if self.numbers is None else [read[j] for j in check_columns(self.numbers, read, "numbers")],
+            "categories": []
+            if self.categories is None
+            else [read[j] for j in check_columns(self.categories, read, "categories")],
+        }
+        for (one, ours), (other, theirs) in combinations(named.items(), 2):
+            for name in ours:
+                if name in theirs:
+                    raise ArgumentError(f"{one} and {other} both name {name!r}; a column is one or the other")
+        return chosen, bins
+
+    def refuse_where_counted(self) -> None:
+        """Raise `ArgumentError` if something is asked that rows counted where they are cannot have."""
+        for name in ("numbers", "categories", "counts"):
+            if getattr(self, name) is not None:
+                raise ArgumentError(
+                    f"{name} is given, and the rows of this source are counted where they are, without it; give a "
+                    "table that is held in memory, or leave it out"
+                )
 
 
 def near(name: str, names: Sequence[str]) -> str:

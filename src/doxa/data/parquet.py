@@ -29,7 +29,7 @@ from doxa.data.duck import (
     untyped_column,
 )
 from doxa.data.number import decimal_texts, number_column
-from doxa.data.options import LEAVE_OUT, check_bins, check_columns, shown
+from doxa.data.options import LEAVE_OUT, Reading, shown
 from doxa.data.table import Table
 from doxa.errors import TableError
 
@@ -127,20 +127,21 @@ def cell_of(cell: str, kind: str, missing: Sequence[str]) -> str:
     return f"CASE WHEN {text} NOT IN ({listed}) THEN {text} END" if tokens else text
 
 
-def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) -> Table:
-    """Read a Parquet file; the options are those of `doxa.read_table`, ``missing`` already checked."""
+def read_parquet(path: Path, reading: Reading) -> Table:
+    """Read a Parquet file."""
+    missing = reading.missing
     with database() as (connection, _):
         source = f"read_parquet({literal(unglobbed(path))}, hive_partitioning=false)"
         all_names, types, stored = parquet_columns(connection, path, source)
-        chosen = check_columns(columns, all_names)
+        chosen, n_bins = reading.choose(all_names)
         names = [all_names[j] for j in chosen]
-        n_bins = check_bins(bins, names)
         for name, j in zip(names, chosen, strict=True):
             refuse_type(name, types[j], stored[j])
         if is_large(n_parquet_rows(connection, path), len(chosen)):
             from doxa.data.large.opening import open_parquet
 
-            with open_parquet(path, names, missing, bins) as counted:
+            reading.refuse_where_counted()
+            with open_parquet(path, names, missing, reading.bins) as counted:
                 return counted.table()
         aliases = ", ".join(f"c{j}" for j in range(len(all_names)))
         selected = [f"{cell_of(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
@@ -151,7 +152,7 @@ def read_parquet(path: Path, columns: Any, missing: Sequence[str], bins: Any) ->
             _column(connection, f"c{k}", name, types[j], missing)
             for k, (name, j) in enumerate(zip(names, chosen, strict=True))
         ]
-        return code_table(described, n_bins)
+        return code_table(described, n_bins, reading)
 
 
 def _column(connection: DuckDBPyConnection, cell: str, name: str, kind: str, missing: Sequence[str]) -> Column:

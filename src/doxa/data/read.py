@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from doxa.data.coding import code_table
-from doxa.data.options import check_bins, check_columns, check_missing, check_opens, is_parquet
+from doxa.data.options import Reading, check_missing, check_opens, is_parquet
 from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
 __all__ = ["read_frame", "read_table", "read_without_empty", "without_empty"]
 
 
-def read_frame(source: Any, columns: Any, missing: Sequence[str], bins: Any) -> Table:
-    """Read a frame, a lazy one by counting it where it lives; the options are those of `doxa.read_table`.
-
-    ``missing`` has been checked.
-    """
+def read_frame(source: Any, reading: Reading) -> Table:
+    """Read a frame, a lazy one by counting it where it lives."""
     import narwhals.stable.v2 as nw
 
     frame = _wrapped(source)
     if isinstance(frame, nw.LazyFrame):
         from doxa.data.large.opening import open_lazy
 
-        with open_lazy(frame, columns, missing, bins) as counted:
+        reading.refuse_where_counted()
+        columns = reading.columns
+        if reading.drop is not None:
+            all_names = list(frame.collect_schema().names())
+            columns = [all_names[j] for j in reading.choose(all_names)[0]]
+        with open_lazy(frame, columns, reading.missing, reading.bins) as counted:
             return counted.table()
     all_names = frame_names(list(frame.columns))
-    chosen = check_columns(columns, all_names)
-    names = [all_names[j] for j in chosen]
-    n_bins = check_bins(bins, names)
+    chosen, n_bins = reading.choose(all_names)
     if not len(frame):
         raise TableError("source has columns but no rows")
     own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
-    return code_table([series_column(frame[own_names[j]], all_names[j], missing) for j in chosen], n_bins)
+    return code_table(
+        [series_column(frame[own_names[j]], all_names[j], reading.missing) for j in chosen], n_bins, reading
+    )
 
 
 def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
@@ -70,8 +72,12 @@ def read_table(
     columns: Sequence[str] | None = None,
     missing: str | Sequence[str] | None = None,
     bins: int | Mapping[str, int] | None = None,
+    drop: Sequence[str] | None = None,
+    numbers: Sequence[str] | None = None,
+    categories: Sequence[str] | None = None,
+    counts: str | None = None,
 ) -> Table:
-    r"""Read a table of categories from a file or a frame.
+    r"""Read a table of categories and numbers from a file or a frame.
 
     No row, column, name or value is dropped, renamed or retyped in silence: what cannot be read as
     it stands is refused by name.
@@ -92,8 +98,14 @@ def read_table(
         missing.  In a frame or Parquet file, texts and categories are compared, and numbers with the
         tokens that are numbers (categories that are numbers too); its own nulls and NaN are always missing.
     bins : int or mapping of str to int, optional
-        Into how many quantile bins to cut: one number for all the numeric columns that would be refused,
+        Into how many quantile bins to cut: one number for all the columns that would hold numbers,
         or a number for each column named.  Bins are labelled by their intervals, ``[18, 40)``.
+    drop : sequence of str, optional
+        Names of columns to leave out.
+    numbers, categories : sequence of str, optional
+        Columns that hold numbers although they have few values, and that hold categories although they have many.
+    counts : str, optional
+        The column that says how often each row occurs: whole numbers, 0 or more.  It is no column of the table.
 
     Returns
     -------
@@ -123,7 +135,7 @@ def read_table(
     distinct values, by size.  Integers may be stored as floats without fraction, as pandas does beside missing
     cells.  The cells of a delimited text are integers or numbers if all that are present are written so;
     labels stay as written, and a column with both ``1`` and ``01`` is text.  Any other numeric column
-    needs ``bins``.  A category has at most 1000 states.
+    holds numbers, unless it is cut into ``bins``.  A category has at most 1000 states.
 
     The delimiter is a tab in ``.tsv`` and ``.tab``.  Elsewhere it is the one of comma, semicolon, tab and
     vertical bar that occurs in the header outside quotes; if several do, the one which splits header and first
@@ -144,10 +156,12 @@ def read_table(
     """
     tokens = check_missing(missing)
     if isinstance(source, Table):
-        return _from_table(source, columns, missing, bins)
+        given = {"missing": missing, "bins": bins, "numbers": numbers, "categories": categories, "counts": counts}
+        return _from_table(source, columns, drop, given)
+    reading = Reading(columns, tokens, bins, drop, numbers, categories, counts)
     if isinstance(source, str | os.PathLike):
-        return _from_file(Path(source), columns, tokens, bins)
-    return read_frame(source, columns, tokens, bins)
+        return _from_file(Path(source), reading)
+    return read_frame(source, reading)
 
 
 def read_without_empty(source: Any, allowed: Collection[str] | None = None, **options: Any) -> Table:
@@ -168,19 +182,22 @@ def without_empty(read: Callable[..., Read], allowed: Collection[str] | None, op
         return read(**{**options, "columns": left})
 
 
-def _from_table(table: Table, columns: Sequence[str] | None, missing: Any, bins: Any) -> Table:
-    for option, value in (("missing", missing), ("bins", bins)):
+def _from_table(
+    table: Table, columns: Sequence[str] | None, drop: Sequence[str] | None, given: Mapping[str, Any]
+) -> Table:
+    for option, value in given.items():
         if value is not None:
             raise ArgumentError(f"{option} is given and source is a Table, whose cells are already coded")
-    return table if columns is None else table.select(columns)
+    chosen, _ = Reading(columns, drop=drop).choose(table.names)
+    return table if columns is None and drop is None else table.select([table.names[j] for j in chosen])
 
 
-def _from_file(path: Path, columns: Any, tokens: Sequence[str], bins: Any) -> Table:
+def _from_file(path: Path, reading: Reading) -> Table:
     check_opens(path)
     if is_parquet(path):
         from doxa.data.parquet import read_parquet
 
-        return read_parquet(path, columns, tokens, bins)
+        return read_parquet(path, reading)
     from doxa.data.layout import read_text
 
-    return read_text(path, columns, tokens, bins)
+    return read_text(path, reading)

@@ -23,7 +23,7 @@ from doxa.data.parquet import NUMBER_TYPES, cell_of, n_parquet_rows, parquet_col
 from doxa.data.read import read_table
 from doxa.data.series import frame_names
 from doxa.data.table import Table
-from doxa.errors import ArgumentTypeError, TableError
+from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -38,12 +38,19 @@ def read_or_open(
     missing: str | Sequence[str] | None = None,
     bins: int | Mapping[str, int] | None = None,
     keep: str | os.PathLike[str] | None = None,
+    **more: Any,
 ) -> Table | OutOfCoreSource:
     """Read a table as `doxa.read_table` does, or open it where its distinct rows are too many to hold; then it is to be
-    closed.
+    closed.  ``more`` are further options of `doxa.read_table`, which a source that is opened does not take.
     """
     if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
-        return read_table(source, columns=columns, missing=missing, bins=bins)
+        return read_table(source, columns=columns, missing=missing, bins=bins, **more)
+    given = [name for name, value in more.items() if value is not None]
+    if given:
+        raise ArgumentError(
+            f"{given[0]} is given, and the rows of this source are counted where they are, without it; name the "
+            "columns to be read with columns, or give a table that is held in memory"
+        )
     from doxa.data.large.source import OutOfCoreSource
 
     if isinstance(source, OutOfCoreSource):
