@@ -11,7 +11,7 @@ import pytest
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from support.refusals import BINS, IDENTIFIER, LEAVE_OUT, NO_CATEGORIES, NO_STATES, refusal
+from support.refusals import IDENTIFIER, LEAVE_OUT, NO_CATEGORIES, NO_STATES, refusal
 
 FRAMES = {
     "no rows": (pd.DataFrame({"a": []}), "source has columns but no rows"),
@@ -49,8 +49,6 @@ FRAMES = {
         pd.DataFrame({"a": pd.Categorical([1, "1"])}),
         "column 'a' has two categories that are written alike; rename one of them",
     ),
-    "integers": (pd.DataFrame({"age": range(21)}), f"column 'age' (21 distinct integers): {BINS}"),
-    "decimals": (pl.DataFrame({"age": [0.5, None]}), f"column 'age' (1 distinct number with decimals): {BINS}"),
     "infinite": (
         pd.DataFrame({"a": [1.0, float("-inf")]}),
         "column 'a' contains a number that is infinite or too large for a float; "

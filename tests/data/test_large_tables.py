@@ -144,21 +144,18 @@ def test_types_of_a_relation():
 
 @pytest.mark.usefixtures("everything_is_large")
 def test_refusals_are_those_of_tables_read_whole(tmp_path, monkeypatch):
-    many = {"id": [f"r{i}" for i in range(5000)], "age": [i + 0.5 for i in range(5000)]}
+    many = {"id": [f"r{i}" for i in range(5000)]}
     frames = [
-        pd.DataFrame(many, columns=["id"]),
-        pd.DataFrame(many, columns=["age"]),
-        pd.DataFrame({"id": many["id"][:1500]}),
-        pd.DataFrame({"age": range(21)}),
-        pd.DataFrame({"age": [2, 2, 2, 2, 3] * 5, "w": list("abcde") * 5}),
-        pd.DataFrame({"a": pd.Series([None, None], dtype="str"), "b": ["x", "y"]}),
-        pd.DataFrame({"a": [1.0, np.inf], "b": ["x", "y"]}),
+        (pd.DataFrame(many, columns=["id"]), None),
+        (pd.DataFrame({"id": many["id"][:1500]}), None),
+        (pd.DataFrame({"age": [2, 2, 2, 2, 3] * 5, "w": list("abcde") * 5}), {"age": 2}),
+        (pd.DataFrame({"a": pd.Series([None, None], dtype="str"), "b": ["x", "y"]}), None),
+        (pd.DataFrame({"a": [1.0, np.inf], "b": ["x", "y"]}), {"a": 2}),
     ]
-    for frame in frames:
+    for frame, cut in frames:
         frame.to_csv(tmp_path / "t.csv", index=False)
         frame.to_parquet(tmp_path / "t.parquet", index=False)
         arrow = pa.Table.from_pandas(frame, preserve_index=False)
-        cut = {"age": 2} if "w" in frame else None
         for source in (
             tmp_path / "t.csv",
             tmp_path / "t.parquet",

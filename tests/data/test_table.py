@@ -111,7 +111,7 @@ BAD = [
     ((["a", ""], [["x"], ["y"]], [[0, 0]]), "names[1] is ''; a column's name is a text that is not empty"),
     ((["a", 3], [["x"], ["y"]], [[0, 0]]), "names[1] is 3; a column's name is a text that is not empty"),
     ((["a", "a"], [["x"], ["y"]], [[0, 0]]), "names[1] is 'a' again; names must differ"),
-    ((["a"], [[]], [[0]]), "column 'a' has 0 states; it needs 1 to 32767"),
+    ((["a"], [[]], [[0]]), "column 'a' has no states and numbers is not given; give one of them"),
     ((["a"], [["x", 1]], [[0]]), "column 'a' has the state 1; labels of states are text"),
     ((["a"], [["x", "x"]], [[0]]), "column 'a' has two states of one label; labels must differ"),
     ((["a"], [["x"]], [0]), "codes has shape (1,); it must be (rows, 1), a column for every name"),

@@ -1,10 +1,12 @@
-"""Networks to pyAgrum and NetworkX, and back: nothing is lost, and what cannot be held is refused."""
+"""Networks to pyAgrum, pgmpy and NetworkX, and back: nothing is lost, and what cannot be held is refused."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from functools import reduce
 from importlib.util import find_spec
+from operator import mul
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from doxa.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
-from doxa.models.interop import from_networkx, from_pyagrum, to_networkx, to_pyagrum
+from doxa.models.interop import from_networkx, from_pgmpy, from_pyagrum, to_networkx, to_pgmpy, to_pyagrum
 from doxa.models.markov import MarkovNetwork
 
 rng = np.random.default_rng(7)
@@ -130,6 +132,73 @@ def test_what_is_no_network_is_refused(gum):
         from_pyagrum(3)
 
 
+# --- pgmpy ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pgmpy():
+    """Its models and tables; requirements/networks.txt has what their import needs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pgmpy.factors.discrete
+        import pgmpy.models
+    return pgmpy
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_networks_come_back_from_pgmpy(pgmpy):
+    other = to_pgmpy(NETWORK)
+    assert other.check_model()
+    assert from_pgmpy(other) == NETWORK
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpys_factors_make_our_joint_distribution(pgmpy):
+    product = reduce(mul, [cpd.to_factor() for cpd in to_pgmpy(NETWORK).get_cpds()])
+    rows = np.argwhere(np.ones(NETWORK.n_states))
+    for row, log_p in zip(rows, NETWORK.log_probability(rows), strict=True):
+        labels = {name: labels[k] for name, labels, k in zip(NETWORK.names, NETWORK.states, row, strict=True)}
+        assert product.get_value(**labels) == pytest.approx(np.exp(log_p), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpys_own_networks_are_taken_in_any_order_of_states_and_parents(pgmpy):
+    table = pgmpy.factors.discrete.TabularCPD
+    other = pgmpy.models.DiscreteBayesianNetwork([("a", "b"), ("c", "b")])
+    numbers = np.array([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]])
+    names = {"b": ["x", "y"], "c": ["p", "q", "r"], "a": [1, 0]}  # of a, the other way round
+    other.add_cpds(table("b", 2, numbers, ["c", "a"], [3, 2], state_names=names))
+    other.add_cpds(
+        table("a", 2, [[0.25], [0.75]]), table("c", 3, [[0.5], [0.25], [0.25]], state_names={"c": ["p", "q", "r"]})
+    )
+    network = from_pgmpy(other)
+    assert (network.names, network.states) == (("a", "b", "c"), (("0", "1"), ("x", "y"), ("p", "q", "r")))
+    for k, (c, a) in enumerate((c, a) for c in range(3) for a in (1, 0)):
+        assert network.tables["b"][a, c].tolist() == numbers[:, k].tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_network_of_pgmpy_is_refused(pgmpy):
+    table, make = pgmpy.factors.discrete.TabularCPD, pgmpy.models.DiscreteBayesianNetwork
+    with pytest.raises(ArgumentTypeError, match=r"^network is of type MarkovNetwork; give a CategoricalNetwork$"):
+        to_pgmpy(FIELD)
+    with pytest.raises(
+        ArgumentTypeError, match=r"^network is of type int; give a pgmpy.models.DiscreteBayesianNetwork$"
+    ):
+        from_pgmpy(3)
+    other = make([("a", "b")])
+    with pytest.raises(ArgumentError, match=r"^network has no table for the node 'a'; give it one by add_cpds$"):
+        from_pgmpy(other)
+    other.add_cpds(table("a", 2, [[0.5], [0.5]], state_names={"a": ["u", "v"]}))
+    other.add_cpds(table("b", 2, [[1, 0], [0, 1]], ["a"], [2]))
+    with pytest.raises(
+        ArgumentError, match=r"^the table of 'b' knows 'a' in the states \[0, 1\], and its own table in"
+    ):
+        from_pgmpy(other)
+    with pytest.raises(ArgumentTypeError, match=r"^network has the node 1; names are text"):
+        from_pgmpy(make([(1, 2)]))
+
+
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
 
 
@@ -179,6 +248,8 @@ def test_graphs_that_are_no_networks_are_refused():
     [
         (to_pyagrum, NETWORK, "pyagrum"),
         (from_pyagrum, None, "pyagrum"),
+        (to_pgmpy, NETWORK, "pgmpy.models"),
+        (from_pgmpy, None, "pgmpy.models"),
         (to_networkx, NETWORK, "networkx"),
         (from_networkx, None, "networkx"),
     ],
@@ -187,4 +258,6 @@ def test_a_missing_package_is_named(monkeypatch, function, argument, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError) as missing:
         function(argument)
-    assert str(missing.value) == (f"{function.__name__} needs the package {package}: pip install 'doxa[interop]'")
+    assert str(missing.value) == (
+        f"{function.__name__} needs the package {package.partition('.')[0]}: pip install 'doxa[interop]'"
+    )

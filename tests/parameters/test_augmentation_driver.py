@@ -51,7 +51,7 @@ def test_same_seed_same_draws_whatever_the_blocks_and_workers(block, workers):
 
 
 def test_draws_among_other_parts_do_not_depend_on_blocks():
-    both = PartsSampler([mirrored(rows=20), mirrored("01", rows=20)])
+    both = PartsSampler({0: mirrored(rows=20), 1: mirrored("01", rows=20)})
     once = sample(both, Schedule(1, 30, 0), seed=5, workers=1)
     again = sample(both, Schedule(1, 30, 0), seed=5, workers=1, block=7)
     assert np.array_equal(once["1.theta"], again["1.theta"])

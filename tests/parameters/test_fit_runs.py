@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from parameter_cases import blanked, two_parents
+from scipy.stats import beta, kstest
 
 import doxa
 from doxa import LogisticNetwork
@@ -217,7 +218,8 @@ def _header(**changes):
         ({"network": 3}, "its option 'network' has no such form"),
         ({"network": {"parents": [["b", ["b"]]], "variances": {}, "covariances": {}}}, "cannot be made again"),
         ({"method": "magic"}, "is not a run that doxa wrote: method is 'magic'; it must be one of"),
-        ({"states": {"a": [1]}}, "its order or states have no such form"),
+        ({"states": {"a": [1]}}, "its states have no such form"),
+        ({"order": "sideways"}, "is not a run that doxa wrote: order is 'sideways'"),
         ({"report": {"method": "auto"}}, "its option 'report' has no such form"),
         ({"report": None}, "has not begun to draw"),
         ({"draws": "many"}, "its option 'draws' has no such form"),
@@ -269,3 +271,48 @@ def test_time_that_ends_in_the_warm_up_leaves_a_prefix_of_the_run(seconds, monke
     resumed = doxa.resume(tmp_path / "cut.doxa", table, until=doxa.Until(max_draws=200), workers=1)
     if seconds == 4:  # nothing was stored of the epoch that was cut
         assert same_draws(resumed, settled)
+
+
+def with_known_roots(n=300):
+    rng = np.random.default_rng(11)
+    network = LogisticNetwork({"y": ["a", "b"]})
+    return network, network.simulate(n, {"y": [0.3, 0.8, -0.5], "a": [0.3], "b": [0.9]}, rng)
+
+
+def test_draws_of_known_roots_are_made_when_they_are_asked_for(tmp_path):
+    network, table = with_known_roots()
+    path = tmp_path / "run.doxa"
+    whole = doxa.fit(network, table, draws=4000, warmup=10, seed=5)
+    first = doxa.fit(network, table, draws=130, warmup=10, seed=5, store=path)
+    more = doxa.resume(path, table, draws=4000)
+    whole.save(tmp_path / "saved.doxa")
+    assert {name.split(".")[0] for name in whole.trace.names} == {"0"}  # of three parts, one is drawn by chains
+    for node in ("y", "a", "b"):
+        for other in (more, doxa.load(path), doxa.load(tmp_path / "saved.doxa")):
+            assert np.array_equal(whole.draws(node), other.draws(node))
+            assert np.array_equal(whole.log_density(node), other.log_density(node))
+        assert np.array_equal(first.draws(node), whole.draws(node)[:, :130])
+    assert whole.acceptance["a"] == 1
+    assert not np.array_equal(whole.draws("a"), whole.draws("b"))
+
+
+@pytest.mark.parametrize("shift", [0, 30])  # of the counts: a broken twin
+def test_draws_of_known_roots_have_their_beta_distribution(shift):
+    network, table = with_known_roots()
+    fit = doxa.fit(network, table, draws=4000, warmup=10, seed=5)
+    ones = sum(count for code, count in zip(table.codes[:, table.names.index("b")], table.counts, strict=True) if code)
+    law = beta(1 + ones - shift, 1 + 300 - ones + shift)
+    draws = fit.draws("b")
+    z = (draws.mean() - law.mean()) / (law.std() / np.sqrt(draws.size))
+    assert (abs(z) < 4.9) == (shift == 0)
+    assert (kstest(draws.ravel(), law.cdf).pvalue > 1e-6) == (shift == 0)
+    density = fit.log_density("b") - law.logpdf(draws[..., 0]) - np.log(draws[..., 0] * (1 - draws[..., 0]))
+    assert (np.abs(density) < 1e-8).all() == (shift == 0)
+
+
+def test_a_fit_may_stop_by_the_probability_of_a_known_root():
+    network, table = with_known_roots()
+    until = doxa.Until(ess=9000, quantities=("a: probability",))
+    fit = doxa.fit(network, table, until=until, seed=5, warmup=10)
+    assert fit.coefficient("a", "probability").ess > 9000
+    assert doxa.fit(network, table, seed=5, warmup=10).coefficient("a", "probability").ess < 9000

@@ -250,3 +250,24 @@ def test_rows_that_are_all_missing_are_predicted(rows):
     both = fit.predict(pd.DataFrame({"smoke": ["no", "yes"]}))["probability"].to_numpy()
     expected = 0.25 * both[1] + 0.75 * both[0]
     assert cells.loc[cells["node"] == "systol", "probability"].to_numpy() == pytest.approx(expected)
+
+
+def fifty_parents(seed=1):
+    """As in de Freitas et al. 2001, section 5.1: skewed, but not separated."""
+    names = [f"x{j}" for j in range(50)]
+    network = LogisticNetwork({"y": names}, bias=0.5, roots=dict.fromkeys(names, 0.5))
+    rng = np.random.default_rng(seed)
+    return network, network.simulate(1000, {"y": 1 - rng.random(50)}, rng)
+
+
+def test_a_skewed_posterior_keeps_independent_proposals():
+    network, table = fifty_parents()
+    fit = doxa.fit(network, table, draws=4000, warmup=50, seed=1)
+    assert fit.method["y"] == "independence"
+    assert fit.converged
+    steps = doxa.fit(network, table, method="split_hmc", draws=1000, warmup=50, seed=2)
+    found, other = (run.summary() for run in (fit, steps))
+    z = (found["mean"] - other["mean"]) / np.hypot(found["mcse"], other["mcse"])
+    assert worst(np.array(z)[None]) < 1
+    ratio = np.log(found["sd"] / other["sd"]) * np.sqrt(2 / (1 / found["ess"] + 1 / other["ess"]))
+    assert np.abs(ratio).max() < 5.5

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -246,9 +245,9 @@ def fit(
     predictions: Predictions = None,
 ) -> None:
     """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
-    from doxa.estimates.store import create_run
     from doxa.parameters.fit import make_plan, run_plan
     from doxa.parameters.keeping import Averages
+    from doxa.parameters.options import FitOptions
     from doxa.parameters.predict import recode
 
     given = typed(context)
@@ -263,15 +262,12 @@ def fit(
     with interruptible("fit", kept), watching(watch, watch_port, kept):
         rows = None if predict is None else read_rows(predict, missing)
         if resume is not None:
-            posterior = _go_on(resume, graph, data, read, draws, wanted, workers)
+            posterior = _go_on(resume, graph, data, read, draws=draws, until=wanted, workers=workers)
         else:
             assert graph is not None
             assert data is not None
             network = _network(graph, prior_mean, prior_scale, bias, root, coding)
-            plan = make_plan(
-                network,
-                _read(network, data, read),
-                {"source": str(data.absolute()), **read},
+            asked = FitOptions(
                 method=method,
                 approximation=approximation,
                 order=order,  # type: ignore[arg-type]  # it is checked there
@@ -282,11 +278,10 @@ def fit(
                 seed=seed,
                 keep="draws" if average is None else Averages(average),
             )
+            plan = make_plan(network, _read(network, data, read), {"source": str(data.absolute()), **read}, asked)
             if rows is not None:
                 recode(rows, plan.network, plan.states)  # what it refuses, before the fit
-            posterior = run_plan(
-                plan, None if store is None else lambda: create_run(store, plan.header()), workers, None
-            )
+            posterior = run_plan(plan, store, workers, None)
         predicted = None if rows is None else posterior.predict(rows)
         show_parameters(posterior)
     if output is not None:
@@ -332,24 +327,15 @@ def _read(network: doxa.LogisticNetwork, data: Path, read: dict[str, Any]) -> Ta
 
 
 def _go_on(
-    run: Path,
-    graph: Path | None,
-    data: Path | None,
-    read: dict[str, Any],
-    draws: int | None,
-    until: doxa.Until | None,
-    workers: int | None,
+    run: Path, graph: Path | None, data: Path | None, read: dict[str, Any], **asked: Any
 ) -> ParameterPosterior | ParameterAverages:
     """Go on with a fit, of the same graph if that is named, with its table if that is."""
-    from doxa.parameters.fit import run_plan
-    from doxa.parameters.runs import go_on
+    from doxa.parameters.fit import resume
 
     check_kind(run, "parameters")
     if graph is not None:
         check_same_graph(run, graph)
-    plan, writer = go_on(run, None if data is None else doxa.read_table(data, **read), draws, until)
-    with writer:
-        return run_plan(plan, lambda: nullcontext(writer), workers, None)
+    return resume(run, None if data is None else doxa.read_table(data, **read), **asked)
 
 
 def _for_nodes(option: str, words: list[str] | None, default: float | str, learned: bool = False) -> Any:

@@ -44,9 +44,16 @@ MaxParents = Annotated[
     Words, said("Largest number of parents: 3, or heart=2 for one column (repeat for more).", "any number")
 ]
 Family = Annotated[
-    str, said("How a node depends on its parents: categorical (a table), logistic, or auto (both).", True)
+    str | None,
+    said(
+        "How a node depends on its parents: categorical (a table), logistic, auto (both), gaussian (numbers), or "
+        "conditional_gaussian.",
+        "by the columns",
+    ),
 ]
-Score = Annotated[str, said("Of tables: bdeu, k2 or bic.", True)]
+Score = Annotated[
+    str | None, said("Of tables: bdeu, k2 or bic; of numbers: bge or gaussian_bic.", "bdeu, bge for numbers")
+]
 EquivalentSampleSize = Annotated[float, said("Weight of the BDeu prior, in cases.", True)]
 PriorScale = Annotated[float | None, said("Standard deviation of logistic coefficients a priori.", "2")]
 Prior = Annotated[str, said("sparse, uniform over graphs, or uniform over the in_degree of each node.", True)]
@@ -101,8 +108,8 @@ def learn(
     seed: options.Seed = None,
     workers: options.Workers = None,
     max_parents: MaxParents = None,
-    family: Family = "categorical",
-    score: Score = "bdeu",
+    family: Family = None,
+    score: Score = None,
     equivalent_sample_size: EquivalentSampleSize = 1.0,
     prior_scale: PriorScale = None,
     prior: Prior = "sparse",
@@ -127,7 +134,7 @@ def learn(
     report: options.Report = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
-    from doxa.structure.runs.options import LearnOptions, check_family
+    from doxa.structure.runs.options import LearnOptions
 
     kept = resume if resume is not None else store
     chosen = typed(context)
@@ -142,7 +149,10 @@ def learn(
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)
         else:
             asked = LearnOptions(
-                score=check_family(family, score, equivalent_sample_size, prior_scale),
+                family=family,
+                score=score,
+                equivalent_sample_size=equivalent_sample_size,
+                prior_scale=prior_scale,
                 prior=prior,
                 **_knowledge(edge_log_odds, max_parents, required, forbidden, tier),
                 indicator=indicator or (),

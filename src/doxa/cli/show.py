@@ -163,7 +163,7 @@ def _method_text(posterior: FittedParameters, members: list[int]) -> str:
     method, why = parts[0].method, parts[0].why
     if method in ("exact", "variational"):
         return f"{names}: {method}, {why}"
-    rates = [float(posterior.trace[f"{k}.acceptance"].mean()) for k in members]
+    rates = [float(posterior.acceptance_rates(k).mean()) for k in members]
     low, high = f"{min(rates):.1%}", f"{max(rates):.1%}"
     worst = min(parts, key=lambda part: part.efficiency)
     accepted = low if low == high else f"{low} to {high}"

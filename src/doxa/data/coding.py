@@ -100,17 +100,34 @@ class Column:
         return self.kind == "decimal" or (self.kind == "integer" and self.n_distinct > MAX_INTEGERS)
 
 
-def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None) -> Table:
-    """Code the columns and collapse identical rows, or refuse what is no category, by name."""
+def code_table(columns: Sequence[Column], bins: int | Mapping[str, int] | None, *, take_numbers: bool = True) -> Table:
+    """Code the columns and collapse identical rows.
+
+    Columns that are no categories and not cut into bins hold numbers; unless ``take_numbers``, they are refused.
+    """
     n_bins = {column.name: _bins_of(column, bins) for column in columns}
     _refuse_empty(columns)
-    _refuse_numbers([column for column in columns if column.needs_bins and n_bins[column.name] is None])
+    numbers = [column for column in columns if column.needs_bins and n_bins[column.name] is None]
+    if not take_numbers:
+        _refuse_numbers(numbers)
     for column in columns:
-        if n_bins[column.name] is None:
+        if n_bins[column.name] is None and column not in numbers:
             _refuse_identifier(column)
-    coded = [_code(column, n_bins[column.name]) for column in columns]
     names = tuple(column.name for column in columns)
-    return collapsed(names, tuple(states for states, _ in coded), [codes for _, codes in coded])
+    values = {names.index(column.name): _numbers_of(column) for column in numbers}
+    coded = [
+        ((), np.where(np.isnan(values[j]), -1, 0).astype(np.int16)) if j in values else _code(column, n_bins[names[j]])
+        for j, column in enumerate(columns)
+    ]
+    return collapsed(names, tuple(states for states, _ in coded), [codes for _, codes in coded], numbers=values)
+
+
+def _numbers_of(column: Column) -> NDArray[np.float64]:
+    """Value of every row of a column of numbers, NaN if missing."""
+    assert column.numbers is not None  # what needs bins has numbers
+    numbers = column.numbers()
+    refuse_infinite(column.name, numbers)
+    return numbers
 
 
 def kind_of_texts(name: str, labels: Sequence[str]) -> Kind:
@@ -211,9 +228,9 @@ def _refuse_numbers(columns: Sequence[Column]) -> None:
     described = ", ".join(f"{column.name!r} ({_numbers_seen(column)})" for column in columns[:10])
     rest = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
     raise TableError(
-        f"{_columns(len(columns))} {described}{rest}: numbers are categories only if they are integers of at most "
-        f"{MAX_INTEGERS} distinct values; cut into quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} "
-        f"(--bins 4 or --bins NAME=4), or {LEAVE_OUT_MANY}"
+        f"{_columns(len(columns))} {described}{rest}: rows that are counted where they are hold categories, and "
+        f"numbers are categories only if they are integers of at most {MAX_INTEGERS} distinct values; cut into "
+        f"quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} (--bins 4 or --bins NAME=4), or {LEAVE_OUT_MANY}"
     )
 
 

@@ -1,7 +1,8 @@
-"""The table every question is asked of: small integer codes, identical rows held once with a count.
+"""The table every question is asked of: columns of categories and of numbers, identical rows held once with a count.
 
-Codes count the states of a column from 0 and are -1 where the cell is missing; the states' labels
-stand beside them.  How cells become codes is not here (`doxa.data.coding`), nor is any file or frame.
+Codes count the states of a column of categories from 0 and are -1 where the cell is missing; the states' labels
+stand beside them.  A column of numbers has no states, the code 0 where it is observed, and its values beside the codes.
+How cells become codes is not here (`doxa.data.coding`), nor is any file or frame.
 
 Identical rows are one row with a count.  Rows become keys by mixed radix, a column at a time; whenever the next column
 would overflow the key, the keys are replaced by their ranks (there are at most as many as rows) and the product goes
@@ -12,22 +13,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.data.options import check_columns
+from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
 from doxa.errors import TableError
 
-__all__ = ["MAX_STATES", "Table", "collapsed", "group_rows", "plain"]
+__all__ = ["MAX_STATES", "Table", "check_categories", "collapsed", "group_rows", "plain"]
 
 _LARGEST_KEY = 2**62
 
 
-def group_rows(columns: Sequence[NDArray[np.int16]], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def group_rows(columns: Sequence[NDArray[np.integer[Any]]], n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group equal rows of columns of codes: where each first occurs, increasing, and the group of every row."""
     keys = np.zeros(n_rows, dtype=np.int64)
     n_keys = 1
@@ -51,7 +53,7 @@ _MAX_CODES = np.iinfo(np.int16).max
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """A table of categories, with identical rows collapsed to counts.
+    """A table of categories and numbers, with identical rows collapsed to counts.
 
     Made by `doxa.read_table` or `Table.from_codes`; never changed afterwards.  A table that was counted where it lives
     (a large file, a database, a lazy frame) has counts, but does not know in which order its rows were.
@@ -61,12 +63,15 @@ class Table:
     names : tuple of str
         Names of the columns.
     states : tuple of tuple of str
-        Labels of the states of each column, in the order of their codes.
+        Labels of the states of each column, in the order of their codes; none for a column of numbers.
     codes : ndarray of int16, shape (n_distinct, n_columns)
-        Distinct rows in order of first occurrence; -1 is missing.  Rising, where the source has no order.
-        Read-only, C-contiguous.
+        Distinct rows in order of first occurrence; -1 is missing, and 0 stands for every number.  Rising, where the
+        source has no order.  Read-only, C-contiguous.
     counts : ndarray of int64, shape (n_distinct,)
         How many times each distinct row occurs.  Read-only.
+    numbers : ndarray of float64, shape (n_distinct, n_columns), or None
+        The values of columns of numbers, NaN where they are missing and in columns of categories; None where no column
+        holds numbers.  Read-only.
 
     Examples
     --------
@@ -82,6 +87,7 @@ class Table:
     codes: NDArray[np.int16]
     counts: NDArray[np.int64]
     _row_index: NDArray[np.int32] | NDArray[np.int64] | None
+    numbers: NDArray[np.float64] | None = None
 
     @classmethod
     def from_codes(
@@ -90,19 +96,22 @@ class Table:
         states: Sequence[Sequence[str]],
         codes: ArrayLike,
         counts: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
     ) -> Table:
-        """Make a table from integer codes.
+        """Make a table from integer codes, and numbers where columns hold these.
 
         Parameters
         ----------
         names : sequence of str
             Names of the columns, all different.
         states : sequence of sequence of str
-            Labels of the states of each column, in the order of their codes.
+            Labels of the states of each column, in the order of their codes; none, ``()``, for columns of numbers.
         codes : array_like of int, shape (n, n_columns)
-            From -1 (missing) to the number of states less one.  Copied.
+            From -1 (missing) to the number of states less one.  Copied.  Those of columns of numbers are not read.
         counts : array_like of int, shape (n,), optional
             How many times each row occurs, once each by default.  A row that occurs 0 times is no row.
+        numbers : array_like of float, shape (n, n_columns), optional
+            Values of columns of numbers, NaN where they are missing; other columns are not read.  Copied.
 
         Returns
         -------
@@ -117,12 +126,18 @@ class Table:
         _check_labels(columns_named, labels)
         columns_named, labels = tuple(map(plain, columns_named)), tuple(tuple(map(plain, column)) for column in labels)
         matrix = np.asarray(codes)
+        values = _check_numbers(numbers, matrix, columns_named, labels)
+        if values:
+            matrix = matrix.copy()
+        for j, column in values.items():
+            matrix[:, j] = np.where(np.isnan(column), -1, 0)
         _check_codes(matrix, columns_named, labels)
         times = np.ones(matrix.shape[0], dtype=np.int64) if counts is None else np.asarray(counts)
         _check_counts(times, matrix.shape[0])
         kept = np.flatnonzero(times)
         columns = [matrix[kept, j].astype(np.int16) for j in range(len(columns_named))]
-        return collapsed(columns_named, labels, columns, times[kept].astype(np.int64))
+        kept_numbers = {j: column[kept] for j, column in values.items()}
+        return collapsed(columns_named, labels, columns, times[kept].astype(np.int64), numbers=kept_numbers)
 
     @property
     def has_row_order(self) -> bool:
@@ -165,8 +180,13 @@ class Table:
 
     @property
     def n_states(self) -> NDArray[np.int64]:
-        """Number of states of each column, shape (n_columns,)."""
-        return np.array([len(labels) for labels in self.states], dtype=np.int64)
+        """Number of states of each column, shape (n_columns,); 1 for a column of numbers."""
+        return np.array([max(1, len(labels)) for labels in self.states], dtype=np.int64)
+
+    @property
+    def is_number(self) -> NDArray[np.bool_]:
+        """Which columns hold numbers, shape (n_columns,)."""
+        return np.array([not labels for labels in self.states], dtype=np.bool_)
 
     @property
     def n_missing(self) -> int:
@@ -180,7 +200,7 @@ class Table:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of names, states, codes and counts, in hexadecimal.
+        """SHA-256 of names, states, codes, counts and numbers, in hexadecimal.
 
         The same for the same content, whatever it was read from; another order of the rows that
         changes the order of first occurrences changes it.
@@ -189,6 +209,8 @@ class Table:
         content = hashlib.sha256(labels.encode("ascii"))
         content.update(self.codes.astype("<i2").tobytes())
         content.update(self.counts.astype("<i8").tobytes())
+        if self.numbers is not None:
+            content.update(self.numbers.astype("<f8").tobytes())
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -210,13 +232,18 @@ class Table:
         Table(3 rows (2 distinct) x 1 column, no missing cells)
         """
         positions = check_columns(columns, self.names)
-        first, group = group_rows([self.codes[:, j] for j in positions], self.n_distinct)
+        states = tuple(self.states[j] for j in positions)
+        values = (
+            {} if self.numbers is None else {k: self.numbers[:, j] for k, j in enumerate(positions) if not states[k]}
+        )
+        first, group = group_rows(_keys([self.codes[:, j] for j in positions], values), self.n_distinct)
         return _frozen(
             tuple(self.names[j] for j in positions),
-            tuple(self.states[j] for j in positions),
+            states,
             self.codes[first][:, positions],
             _total(group, first.size, self.counts),
             None if self._row_index is None else group[self._row_index],
+            {k: column[first] for k, column in values.items()},
         )
 
     def __repr__(self) -> str:
@@ -237,19 +264,44 @@ def collapsed(
     counts: NDArray[np.int64] | None = None,
     *,
     in_order: bool = True,
+    numbers: Mapping[int, NDArray[np.float64]] | None = None,
 ) -> Table:
     """Make a table from checked columns of codes, one entry a row (or a row and its count).
 
-    Unless ``in_order``, the table does not know the order of its rows.
+    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position.
     """
     n_rows = columns[0].size
-    first, group = group_rows(columns, n_rows)
+    values = {} if numbers is None else numbers
+    first, group = group_rows(_keys(columns, values), n_rows)
     codes = np.empty((first.size, len(columns)), dtype=np.int16)
     for j, column in enumerate(columns):
         codes[:, j] = column[first]
     times = np.ones(n_rows, dtype=np.int64) if counts is None else counts
     row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
-    return _frozen(names, states, codes, _total(group, first.size, times), row_index)
+    kept = {j: column[first] for j, column in values.items()}
+    return _frozen(names, states, codes, _total(group, first.size, times), row_index, kept)
+
+
+def check_categories(table: Table, what: str, columns: Collection[str] | None = None) -> None:
+    """Raise `TableError` if one of the columns holds numbers, which ``what``, a noun in the singular, cannot take."""
+    pairs = zip(table.names, table.states, strict=True)
+    named = [name for name, labels in pairs if not labels and (columns is None or name in columns)]
+    if named:
+        raise TableError(
+            f"column{'s' * (len(named) > 1)} {shown(named)}: {what} takes categories, and numbers are categories only "
+            f"if they are cut into bins, with bins=4 or bins={{{named[0]!r}: 4}} (--bins 4 or --bins NAME=4); "
+            f"or {LEAVE_OUT_MANY}"
+        )
+
+
+def _keys(
+    columns: Sequence[NDArray[np.int16]], numbers: Mapping[int, NDArray[np.float64]]
+) -> list[NDArray[np.integer[Any]]]:
+    """Integers that differ where cells differ: of numbers their ranks."""
+    keys: list[NDArray[np.integer[Any]]] = list(columns)
+    for j, values in numbers.items():
+        keys[j] = np.where(columns[j] < 0, -1, np.unique(values, return_inverse=True)[1])
+    return keys
 
 
 def plain(text: str) -> str:
@@ -263,6 +315,7 @@ def _frozen(
     codes: NDArray[np.int16],
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp] | None,
+    numbers: Mapping[int, NDArray[np.float64]],
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
@@ -270,9 +323,15 @@ def _frozen(
     if row_index is not None:
         index = row_index.astype(np.int32) if row_index.size < 2**31 else row_index.astype(np.int64)
         index.setflags(write=False)
+    values = None
+    if numbers:
+        values = np.full(own.shape, np.nan)
+        for j, column in numbers.items():
+            values[:, j] = column + 0.0  # a negative zero is a zero
+        values.setflags(write=False)
     for array in (own, counts):
         array.setflags(write=False)
-    return Table(names, states, own, counts, index)
+    return Table(names, states, own, counts, index, values)
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -301,7 +360,7 @@ def _check_labels(names: tuple[str, ...], states: tuple[tuple[str, ...], ...]) -
             raise TableError(f"names[{position}] is {name!r} again; names must differ")
         seen.add(name)
     for name, labels in zip(names, states, strict=True):
-        if not 0 < len(labels) <= _MAX_CODES:
+        if len(labels) > _MAX_CODES:
             raise TableError(f"column {name!r} has {len(labels)} states; it needs 1 to {_MAX_CODES}")
         wrong = [label for label in labels if not isinstance(label, str)]
         if wrong:
@@ -317,12 +376,31 @@ def _check_codes(codes: NDArray[np.generic], names: tuple[str, ...], states: tup
         raise TableError(f"codes has dtype {codes.dtype}; codes are integers")
     for j, (name, labels) in enumerate(zip(names, states, strict=True)):
         column = codes[:, j].astype(object if codes.dtype == np.uint64 else np.int64)
-        wrong = np.flatnonzero((column < -1) | (column >= len(labels)))
+        wrong = np.flatnonzero((column < -1) | (column >= max(1, len(labels))))
         if wrong.size:
             raise TableError(
                 f"codes[{wrong[0]}, {j}] is {column[wrong[0]]}, and column {name!r} has {len(labels)} states; "
                 f"codes are 0 to {len(labels) - 1}, or -1 for missing"
             )
+
+
+def _check_numbers(
+    numbers: ArrayLike | None, codes: NDArray[np.generic], names: tuple[str, ...], states: tuple[tuple[str, ...], ...]
+) -> dict[int, NDArray[np.float64]]:
+    """Values of the columns of numbers, by position."""
+    positions = [j for j, labels in enumerate(states) if not labels]
+    if not positions:
+        return {}
+    if numbers is None:
+        raise TableError(f"column {names[positions[0]]!r} has no states and numbers is not given; give one of them")
+    values = np.array(numbers, dtype=np.float64)
+    if values.shape != codes.shape:
+        raise TableError(f"numbers has shape {values.shape} and codes {codes.shape}; they must agree")
+    for j in positions:
+        infinite = np.flatnonzero(np.isinf(values[:, j]))
+        if infinite.size:
+            raise TableError(f"numbers[{infinite[0]}, {j}], of column {names[j]!r}, is infinite; numbers are finite")
+    return {j: values[:, j] for j in positions}
 
 
 def _check_counts(counts: NDArray[np.generic], n_rows: int) -> None:

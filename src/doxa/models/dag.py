@@ -22,13 +22,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
+from doxa.models.separation import Adjustment, ancestral, are_separated
 
 __all__ = ["AcyclicGraph", "Cpdag", "Dag"]
 
@@ -120,6 +123,7 @@ def _label_edge(x: int, y: int, adjacency: NDArray[np.bool_], label: NDArray[np.
 
 
 Node = str | SupportsIndex
+Nodes = Node | Iterable[Node]
 
 
 class Dag:
@@ -307,17 +311,120 @@ class Dag:
 
     def ancestors(self, node: Node) -> tuple[str, ...]:
         """Nodes with a directed path to ``node``, in node order."""
-        return self._named(_reachable(self.adjacency.T, self._position(node)))
+        return self._relatives(node, self.adjacency)
 
     def descendants(self, node: Node) -> tuple[str, ...]:
         """Nodes with a directed path from ``node``, in node order."""
-        return self._named(_reachable(self.adjacency, self._position(node)))
+        return self._relatives(node, self.adjacency.T)
 
     def topological_order(self) -> tuple[str, ...]:
         """The nodes with every parent before its children; ties in node order."""
         order = _topological_order(self.adjacency)
         assert order is not None  # a Dag has no cycles
         return tuple(self._names[i] for i in order)
+
+    def d_separated(self, x: Nodes, y: Nodes, given: Nodes = ()) -> bool:
+        """Whether x and y are d-separated: independent given the others in every distribution of this graph.
+
+        Parameters
+        ----------
+        x, y, given : node or iterable of nodes
+            Three groups without a node in common; ``given`` may be empty.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        ArgumentError
+            If a node is not in the graph or in two groups, or ``x`` or ``y`` is empty.
+
+        Notes
+        -----
+        Time is linear in the size of the adjacency matrix.
+
+        Examples
+        --------
+        >>> dag = Dag.from_edges([("rain", "wet"), ("sprinkler", "wet"), ("wet", "slippery")])
+        >>> dag.d_separated("rain", "sprinkler"), dag.d_separated("rain", "sprinkler", given="slippery")
+        (True, False)
+        """
+        return are_separated(self.adjacency, *self._groups(x=x, y=y, given=given))
+
+    def is_adjustment_set(self, cause: Nodes, effect: Nodes, given: Nodes = ()) -> bool:
+        """Whether adjusting for a set identifies what setting the cause does to the effect.
+
+        Parameters
+        ----------
+        cause, effect, given : node or iterable of nodes
+            Three groups without a node in common; ``given`` is what is adjusted for, and may be empty.
+
+        Returns
+        -------
+        bool
+            Whether P(effect | do(cause)) is the mean over ``given`` of P(effect | cause, given), in every distribution
+            of this graph.
+
+        Raises
+        ------
+        ArgumentError
+            As `d_separated`.
+
+        Notes
+        -----
+        This is the adjustment criterion of Shpitser, VanderWeele & Robins (2010), which is complete: every set that
+        passes Pearl's back-door criterion is valid, and some others are.
+
+        Examples
+        --------
+        >>> dag = Dag.from_edges([("age", "drug"), ("age", "cured"), ("drug", "cured"), ("cured", "paid")])
+        >>> [dag.is_adjustment_set("drug", "cured", given) for given in ((), "age", ("age", "paid"))]
+        [False, True, False]
+        """
+        x, y, z = self._groups(cause=cause, effect=effect, given=given)
+        return Adjustment.of(self.adjacency, x, y).is_valid(z)
+
+    def adjustment_set(self, cause: Nodes, effect: Nodes) -> tuple[str, ...] | None:
+        """The minimal adjustment set nearest to the effect, in node order; None where there is no valid set.
+
+        Examples
+        --------
+        >>> dag = Dag.from_edges([("age", "dose"), ("dose", "drug"), ("age", "cured"), ("drug", "cured")])
+        >>> dag.adjustment_set("drug", "cured"), dag.adjustment_set("cured", "drug")
+        (('age',), None)
+        """
+        return next(iter(self.adjustment_sets(cause, effect, 1)), None)
+
+    def adjustment_sets(self, cause: Nodes, effect: Nodes, most: int = 100) -> tuple[tuple[str, ...], ...]:
+        """Adjustment sets that are minimal: of none of them a part would do.
+
+        Parameters
+        ----------
+        cause, effect : node or iterable of nodes
+            Two groups without a node in common.
+        most : int, default=100
+            How many to return; there may be fewer, and there can be exponentially many.
+
+        Returns
+        -------
+        tuple of tuple of str
+            Nodes of each set in node order, sets near the effect first; empty where there is no valid set.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            As `d_separated`, or if ``most`` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> dag = Dag.from_edges([("age", "dose"), ("dose", "drug"), ("age", "cured"), ("drug", "cured")])
+        >>> dag.adjustment_sets("drug", "cured")
+        (('age',), ('dose',))
+        """
+        most = check_whole("most", most, 1)
+        x, y = self._groups(cause=cause, effect=effect)
+        return tuple(self._named(found) for found in islice(Adjustment.of(self.adjacency, x, y).minimal(), most))
 
     def covered_arcs(self) -> tuple[tuple[str, str], ...]:
         """Arcs i -> j with pa(j) = pa(i) + {i}: those whose reversal keeps the equivalence class."""
@@ -357,6 +464,32 @@ class Dag:
             raise ArgumentError(f"node {position} is not in the graph; positions run from 0 to {self.n_nodes - 1}")
         return position
 
+    def _relatives(self, node: Node, adjacency: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Ancestors of a node by the adjacency matrix; its descendants by the transposed one."""
+        itself = np.arange(self.n_nodes) == self._position(node)
+        return self._named(ancestral(adjacency, itself) & ~itself)
+
+    def _groups(self, **groups: Nodes) -> list[NDArray[np.bool_]]:
+        """Groups of nodes as boolean arrays, which have no node in common; ``given`` alone may be empty."""
+        masks: list[NDArray[np.bool_]] = []
+        taken: dict[int, str] = {}
+        for name, group in groups.items():
+            nodes = [group] if isinstance(group, (str, SupportsIndex)) else group
+            if not isinstance(nodes, Iterable):
+                raise ArgumentTypeError(f"{name} is {group!r}; give a node, or a list of nodes")
+            mask = np.zeros(self.n_nodes, dtype=np.bool_)
+            for i in map(self._position, nodes):
+                other = taken.setdefault(i, name)
+                if other != name:
+                    raise ArgumentError(
+                        f"{name} has the node {self._names[i]!r}, which is in {other}; leave it out there"
+                    )
+                mask[i] = True
+            if not mask.any() and name != "given":
+                raise ArgumentError(f"{name} has no nodes; give at least one")
+            masks.append(mask)
+        return masks
+
     def _named(self, mask: NDArray[np.bool_]) -> tuple[str, ...]:
         return tuple(self._names[i] for i in np.flatnonzero(mask))
 
@@ -378,16 +511,6 @@ def _check_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
 def _listing(names: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
-
-
-def _reachable(adjacency: NDArray[np.bool_], start: int) -> NDArray[np.bool_]:
-    """Nodes on directed paths from ``start``, itself left out."""
-    reached = np.zeros(len(adjacency), dtype=np.bool_)
-    frontier = adjacency[start]
-    while frontier.any():
-        reached |= frontier
-        frontier = adjacency[frontier].any(axis=0) & ~reached
-    return reached
 
 
 def _topological_order(adjacency: NDArray[np.bool_]) -> list[int] | None:

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from doxa.errors import ArgumentTypeError, FileError
-from doxa.models.network_files.bif import FORM, Words, read_families
+from doxa.models.network_files.bif import FORM, read_families
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, shown
+from doxa.models.network_files.words import Words
 
 __all__ = ["MAX_BYTES", "MAX_NODES", "read_parents"]
 
@@ -194,7 +195,7 @@ def _read_bif(file: _File) -> dict[str, list[str]]:
 
 
 def _bif_parents(file: _File, source: Source) -> dict[str, list[str]]:
-    words, draft, heads = Words(source), Draft(source), array("q")
+    words, draft, heads = Words(source, FORM), Draft(source), array("q")
     while kind := words.take():
         begin = words.place
         if kind == "network":

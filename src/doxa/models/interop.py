@@ -1,4 +1,4 @@
-"""Networks as objects of pyAgrum and NetworkX, and back.  Both packages come with ``doxa[interop]``.
+"""Networks as objects of pyAgrum, pgmpy and NetworkX, and back.  The packages come with ``doxa[interop]``.
 
 Nothing is lost on the way: names, states, the order of variables and every digit of the tables are kept, and what the
 other package cannot hold is refused.
@@ -19,7 +19,7 @@ from doxa.models.dag import Dag
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.uai import linear_potential
 
-__all__ = ["from_networkx", "from_pyagrum", "to_networkx", "to_pyagrum"]
+__all__ = ["from_networkx", "from_pgmpy", "from_pyagrum", "to_networkx", "to_pgmpy", "to_pyagrum"]
 
 
 def to_pyagrum(network: CategoricalNetwork | MarkovNetwork) -> Any:
@@ -95,6 +95,75 @@ def from_pyagrum(network: Any) -> CategoricalNetwork | MarkovNetwork:
         order = [axes.index(name) for name in (*dag.parents(names[node]), names[node])]
         tables[names[node]] = np.array(table.toarray(), dtype=np.float64).transpose(order)
     return CategoricalNetwork(dag, tables, states)
+
+
+def to_pgmpy(network: CategoricalNetwork) -> Any:
+    """Make a ``pgmpy.models.DiscreteBayesianNetwork``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the network is no CategoricalNetwork.
+    MissingExtraError
+        If pgmpy is not installed.
+    """
+    models, factors = _package("pgmpy.models", "to_pgmpy"), _package("pgmpy.factors.discrete", "to_pgmpy")
+    if not isinstance(network, CategoricalNetwork):
+        raise ArgumentTypeError(f"network is of type {type(network).__name__}; give a CategoricalNetwork")
+    made = models.DiscreteBayesianNetwork()
+    made.add_nodes_from(network.names)
+    made.add_edges_from(network.dag.edges)
+    for node, (name, parents) in enumerate(zip(network.names, network.parents, strict=True)):
+        family = {network.names[v]: list(network.states[v]) for v in (node, *parents)}
+        _, *given = family
+        values = network.tables[name].reshape(-1, network.n_states[node]).T
+        sizes = [network.n_states[p] for p in parents]
+        made.add_cpds(factors.TabularCPD(name, len(values), values, given, sizes, state_names=family))
+    return made
+
+
+def from_pgmpy(network: Any) -> CategoricalNetwork:
+    """Make a network of a ``pgmpy.models.DiscreteBayesianNetwork``.
+
+    States that are no text become text, as 0, 1, ... do, which pgmpy calls states that have no names.
+
+    Raises
+    ------
+    ArgumentError
+        If a node has no table, its tables do not name the same states, or they are no probabilities.
+    ArgumentTypeError
+        If it is of another type, or has nodes that are not text.
+    MissingExtraError
+        If pgmpy is not installed.
+    """
+    models = _package("pgmpy.models", "from_pgmpy")
+    if not isinstance(network, models.DiscreteBayesianNetwork):
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; give a pgmpy.models.DiscreteBayesianNetwork"
+        )
+    for node in network.nodes():
+        if not isinstance(node, str):
+            raise ArgumentTypeError(f"network has the node {node!r}; names are text: rename it by relabel_nodes")
+        if network.get_cpds(node) is None:
+            raise ArgumentError(f"network has no table for the node {node!r}; give it one by add_cpds")
+    own = {node: network.get_cpds(node).state_names[node] for node in network.nodes()}
+    dag = Dag.from_edges(list(network.edges()), list(own))
+    tables = {}
+    for node in own:
+        cpd = network.get_cpds(node)
+        family = (*dag.parents(node), node)
+        if set(cpd.variables) != set(family):
+            raise ArgumentError(f"the table of {node!r} is over {cpd.variables}, but by its edges it is over {family}")
+        table = np.asarray(cpd.values, dtype=np.float64).transpose([cpd.variables.index(name) for name in family])
+        for axis, name in enumerate(family):
+            if set(cpd.state_names[name]) != set(own[name]):
+                raise ArgumentError(
+                    f"the table of {node!r} knows {name!r} in the states {cpd.state_names[name]}, and its own table in "
+                    f"{own[name]}; give both the same state_names"
+                )
+            table = table.take([cpd.state_names[name].index(state) for state in own[name]], axis=axis)
+        tables[node] = table
+    return CategoricalNetwork(dag, tables, {node: list(map(str, states)) for node, states in own.items()})
 
 
 def to_networkx(network: CategoricalNetwork | MarkovNetwork | Dag) -> Any:
@@ -209,4 +278,5 @@ def _package(name: str, caller: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingExtraError(f"{caller} needs the package {name}: pip install 'doxa[interop]'") from error
+        package = name.partition(".")[0]
+        raise MissingExtraError(f"{caller} needs the package {package}: pip install 'doxa[interop]'") from error

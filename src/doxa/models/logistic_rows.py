@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data import Table
-from doxa.data.table import group_rows
+from doxa.data.table import check_categories, group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor, LogisticFactor
 from doxa.models.logistic_options import GaussianPrior, listing
@@ -56,6 +56,7 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
             f"table has no column of the network's: its columns are {listing(table.names)}, "
             f"and the nodes {listing(names)}; rename the columns"
         )
+    check_categories(table, "a network of binary nodes", names)
     codes = np.full((table.n_distinct, len(names)), -1, dtype=np.int8)
     for k, name in enumerate(names):
         if name not in position:

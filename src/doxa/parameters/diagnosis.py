@@ -18,6 +18,7 @@ from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.trace import Trace
+from doxa.parameters.root_posterior import RootPosterior
 
 __all__ = ["chains_of", "check_quantities", "has_settled", "missing", "worst_columns"]
 
@@ -65,18 +66,25 @@ def has_settled(trace: Trace) -> bool:
     return True
 
 
-def missing(trace: Trace, labels: Sequence[Sequence[str]], until: Until) -> Shortfall | None:
+def missing(
+    trace: Trace, labels: Sequence[Sequence[str]], until: Until, known: Mapping[int, RootPosterior] | None = None
+) -> Shortfall | None:
     """The coefficient that is farthest from what ``until`` asks; None when none is, at two looks.
 
     Parameters
     ----------
     trace : Trace
-        With draws ``k.theta`` of each part k.
+        With draws ``k.theta`` of each part k but the known ones.
     labels : sequence of sequences of str
         What the coefficients of each part are called.
     until : Until
+    known : mapping of int to RootPosterior, optional
+        Parts whose independent draws are made when they are asked for: here if ``until`` names them.
     """
-    everything = {k: chains_of(trace[f"{k}.theta"]) for k in range(len(labels))}
+    known = known or {}
+    everything = {k: chains_of(trace[f"{k}.theta"]) for k in range(len(labels)) if k not in known}
+    asked = {k: root for k, root in known.items() if set(labels[k]).intersection(until.quantities or ())}
+    everything |= {k: root.chains(trace, k) for k, root in asked.items()}
 
     def assess(n_draws: int) -> Shortfall | None:
         return worst_shortfall([*_shortfalls({k: d[:, :n_draws] for k, d in everything.items()}, labels, until)])

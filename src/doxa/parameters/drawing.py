@@ -20,6 +20,7 @@ from doxa.parameters.keeping import Levels
 from doxa.parameters.kernels.chain_sampler import ChainSampler
 from doxa.parameters.kernels.targets import values_at
 from doxa.parameters.parts_sampler import TURN, PartsSampler
+from doxa.parameters.root_posterior import RootPosterior
 from doxa.sampling.driver import Run, Sampler, Schedule, run_chains
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ def draw(
     if schedule.draws is None:  # else nothing is diagnosed before it is asked for
         _load_diagnostics_meanwhile()
     check_quantities(until, labels)
-    whole = PartsSampler([part.sampler for part in parts])
+    known = _drawn_later(parts) if averaged is None else {}
+    whole = PartsSampler({k: part.sampler for k, part in enumerate(parts) if k not in known})
     sampler = whole if averaged is None else averaged(whole)
     slow = any(part.rung.walkers > 1 or part.rung.kernel is None for part in parts)
 
     def assess(trace: Trace) -> Shortfall | None:
-        return missing(trace, labels, until)
+        return missing(trace, labels, until, known)
 
     try:
         return run_chains(
@@ -105,6 +107,12 @@ def draw(
         if error.warmup is None or error.warmup.n_draws < _LEAST_DRAWS:
             raise
         return Run(error.warmup, StopReport("warm-up", None, 0.0))
+
+
+def _drawn_later(parts: Sequence[PlannedPart]) -> dict[int, RootPosterior]:
+    """Parts that no chain need draw, if there are others: their draws are made when they are asked for."""
+    known = {k: part.found.target for k, part in enumerate(parts) if isinstance(part.found.target, RootPosterior)}
+    return known if len(known) < len(parts) else {}
 
 
 def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Generator) -> Estimate:

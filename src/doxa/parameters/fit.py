@@ -6,8 +6,7 @@ A bound on the weights of a part's independent proposals: corollary 1 of de Frei
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import xlogy
 
-from doxa.checks import check_whole
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
@@ -25,25 +23,26 @@ from doxa.estimates.trace import Trace
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.approximate import Approximated, approximate, check_approximation
+from doxa.parameters.approximate import Approximated, approximate
 from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.cascade import Rung
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
 from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import Packing
-from doxa.parameters.keeping import Keep, averaging, check_keep, levels_of
+from doxa.parameters.keeping import Keep, averaging, levels_of
 from doxa.parameters.kernels.ergodicity import mixture_ergodicity
-from doxa.parameters.method_options import Method, check_blocks, check_method
-from doxa.parameters.methods import METHODS, choose
+from doxa.parameters.method_options import Method, check_blocks
+from doxa.parameters.methods import choose
+from doxa.parameters.options import FitOptions, FitPlan
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.report import FitReport, PartReport
 from doxa.parameters.root_posterior import RootPosterior
-from doxa.parameters.runs import FitPlan, go_on, report_as_json
-from doxa.parameters.variational.case_order import Order, check_order
+from doxa.parameters.runs import go_on, report_as_json
+from doxa.parameters.variational.case_order import Order
 from doxa.parameters.variational.optimal import elbo
 from doxa.progress import following, tell
-from doxa.sampling.driver import check_one_end, fresh_entropy, plan_length
+from doxa.sampling.driver import check_one_end
 from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sampling.importance_proposals import Mixture
 from doxa.sampling.runner import single_threaded_products
@@ -178,63 +177,29 @@ def fit(
     >>> fit.method
     {'systol': 'independence', 'smoke': 'exact', 'phys': 'exact'}
     """
+    asked = FitOptions(
+        method=method,
+        approximation=approximation,
+        order=order,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        until=until,
+        seed=seed,
+        keep=keep,
+    )
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
     with following(progress):
         if not isinstance(table, Table):
             tell(f"reading {table}" if source else "reading the table")
             table = read_table(table)
-        plan = make_plan(
-            network,
-            table,
-            source,
-            method=method,
-            approximation=approximation,
-            order=order,
-            chains=chains,
-            draws=draws,
-            warmup=warmup,
-            until=until,
-            seed=seed,
-            keep=keep,
-        )
-        if store is not None and os.path.lexists(store):
-            create_run(store, plan.header())  # refuses the name, before a long search rather than after
-        return run_plan(plan, None if store is None else lambda: create_run(store, plan.header()), workers, progress)
+        return run_plan(make_plan(network, table, source, asked), store, workers, progress)
 
 
-def make_plan(
-    network: LogisticNetwork,
-    table: Table,
-    source: dict[str, Any] | None,
-    *,
-    method: Method,
-    approximation: str | None,
-    order: Order,
-    chains: int,
-    draws: int | None,
-    warmup: int | None,
-    until: Until | None,
-    seed: int | None,
-    keep: Keep = "draws",
-) -> FitPlan:
-    """Check the options of `fit` and fill in what was left out; ``source`` is how the table was read."""
-    method = check_method(method, METHODS)
-    _check(network, table, method, approximation)
-    check_order(order)
-    averages = check_keep(keep)
-    schedule, until = plan_length(chains, draws, warmup, until)
-    return FitPlan(
-        network,
-        table,
-        method,
-        approximation,
-        schedule,
-        until,
-        fresh_entropy() if seed is None else check_whole("seed", seed, 0),
-        source,
-        order,
-        averages,
-    )
+def make_plan(network: LogisticNetwork, table: Table, source: dict[str, Any] | None, asked: FitOptions) -> FitPlan:
+    """Check what is to be fitted, and fill in the options that were left out; ``source`` is how the table was read."""
+    _check(network, table, asked.method)
+    return FitPlan(network, table, asked.filled_in(), source)
 
 
 def resume(
@@ -248,42 +213,46 @@ def resume(
 ) -> ParameterPosterior | ParameterAverages:
     """Go on with a fit that is kept in a file; see `doxa.resume`."""
     check_one_end(draws, until)
-    data = table if table is None or isinstance(table, Table) else read_table(table)
-    plan, writer = go_on(path, data, draws, until)
-    with writer:
-        return run_plan(plan, lambda: nullcontext(writer), workers, progress)
+    with following(progress):
+        tell(f"resuming {path}")
+        data = table if table is None or isinstance(table, Table) else read_table(table)
+        plan, writer = go_on(path, data, draws, until)
+        with writer:
+            return run_plan(plan, None, workers, progress, writer)
 
 
 def run_plan(
     plan: FitPlan,
-    open_store: Callable[[], AbstractContextManager[RunWriter]] | None,
+    store: str | os.PathLike[str] | None,
     workers: int | None,
     progress: bool | None,
+    writer: RunWriter | None = None,
 ) -> ParameterPosterior | ParameterAverages:
-    """Run a plan, and keep it in a file if there is one."""
+    """Run a plan, and keep it in a new file ``store``, or by the ``writer`` of one that is gone on with."""
+    if store is not None and os.path.lexists(store):
+        create_run(store, plan.header())  # refuses the name, before a long search rather than after
     tell("finding what to propose from")
     with single_threaded_products():
         parts = _plan_parts(plan)
         report = _report(plan, parts)
     labels = [_labels(plan.network, part.found.part) for part in parts]
     averaged = None
-    if plan.keep is not None:
+    if (keep := plan.options.averages) is not None:
         packed = [(Packing(plan.network, part.found.part.nodes), part.levels) for part in parts]
-        averaged = partial(averaging, parts=packed, keep=plan.keep)
-    with (
-        nullcontext() if open_store is None else open_store() as store
-    ):  # only now: what cannot be planned leaves no file
-        _keep_report(store, report)
-        run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, store, workers, progress, averaged)
+        averaged = partial(averaging, parts=packed, keep=keep)
+    # only now: what cannot be planned leaves no file
+    with nullcontext(writer) if store is None else create_run(store, plan.header()) as file:
+        _keep_report(file, report)
+        run = draw(parts, labels, plan.schedule, plan.until, plan.entropy, file, workers, progress, averaged)
         fitted = plan.network, plan.states, run.trace, report, run.stop, tuple(part.found for part in parts)
         posterior: ParameterPosterior | ParameterAverages
-        if plan.keep is None:
+        if keep is None:
             posterior = ParameterPosterior(*fitted, partial(_with_evidence, report, parts, run.trace, plan.entropy))
         else:
             posterior = ParameterAverages(*fitted)
-        if store is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
-            _keep_report(store, posterior.completed_report)
-            keep_stop(store, run.stop)
+        if file is not None and run.stop.reason != "warm-up":  # from which a run that is gone on with goes on
+            _keep_report(file, posterior.completed_report)
+            keep_stop(file, run.stop)
     return posterior
 
 
@@ -311,9 +280,9 @@ def _plan_parts(plan: FitPlan) -> list[PlannedPart]:
     for k, part in enumerate(independent_parts(plan.network, plan.table)):
         rng = _planning_rng(plan, k)
         found = _approximated(plan, part, rng)
-        chosen.append((found, choose(found, plan.method, rng, _labels(plan.network, part))))
+        chosen.append((found, choose(found, plan.options.method, rng, _labels(plan.network, part))))
     planned = plan_parts(chosen)
-    return planned if plan.keep is None else [_with_levels(plan, part, k) for k, part in enumerate(planned)]
+    return planned if plan.options.averages is None else [_with_levels(plan, part, k) for k, part in enumerate(planned)]
 
 
 def _with_levels(plan: FitPlan, planned: PlannedPart, k: int) -> PlannedPart:
@@ -325,13 +294,14 @@ def _with_levels(plan: FitPlan, planned: PlannedPart, k: int) -> PlannedPart:
 
 def _approximated(plan: FitPlan, part: Part, rng: np.random.Generator) -> Approximated:
     """The part with its approximation; left to data augmentation where it has too many hidden values."""
-    given = plan.network, part, plan.table, plan.approximation, rng
-    if plan.method == "augmentation":
-        return approximate(*given, augment=True, order=plan.order)
+    options = plan.options
+    given = plan.network, part, plan.table, options.approximation, rng
+    if options.method == "augmentation":
+        return approximate(*given, augment=True, order=options.order)
     try:
-        return approximate(*given, order=plan.order)
+        return approximate(*given, order=options.order)
     except ArgumentError:
-        if plan.method != "auto" or part.complete or plan.approximation is not None:
+        if options.method != "auto" or part.complete or options.approximation is not None:
             raise
         return approximate(*given, augment=True)
 
@@ -349,14 +319,15 @@ def _report(plan: FitPlan, planned: list[PlannedPart]) -> FitReport:
         parts = [replace(part, bound=0.0) if k in joint else part for k, part in enumerate(parts)]
         parts[joint[0]] = replace(parts[joint[0]], bound=bound)
     fixed = fixed_log_likelihood(plan.network, table)
-    return FitReport(plan.method, tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed)
+    return FitReport(plan.options, tuple(parts), tuple(symmetries), table.n_rows, n_missing, table.digest, fixed)
 
 
 def _part_report(found: Approximated, rung: Rung) -> PartReport:
     nodes = found.part.nodes
     if isinstance(found.target, RootPosterior):
         exact = found.target.log_evidence
-        return PartReport(nodes, "exact", rung.why, "Beta", 1.0, -np.inf, exact, 0.0, exact)
+        counts = found.target.ones, found.target.zeros
+        return PartReport(nodes, "exact", rung.why, "Beta", 1.0, -np.inf, exact, 0.0, exact, counts=counts)
     proposal = found.proposal
     if proposal is None:
         return PartReport(nodes, rung.method, rung.why, "none", rung.pilot.efficiency, rung.pilot.tail)
@@ -385,13 +356,12 @@ def _with_evidence(report: FitReport, plan: list[PlannedPart], trace: Trace, ent
     return replace(report, parts=tuple(parts))
 
 
-def _check(network: object, table: Table, method: Method, approximation: str | None) -> None:
+def _check(network: object, table: Table, method: Method) -> None:
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(
             f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
             "doxa.LogisticNetwork({'heart': ['smokes']})"
         )
-    check_approximation(approximation)
     if not network.parameters:
         raise ArgumentError("network has no parameters: it has no node with parents, and all roots are given")
     if not table.n_rows:

@@ -220,7 +220,7 @@ class FittedParameters(ABC):
     @property
     def n_chains(self) -> int:
         """Chains, walkers in lockstep counted each."""
-        theta = self.trace["0.theta"]
+        theta = next(self.trace[name] for name in self.trace.names if name.endswith(".theta"))
         return int(theta.shape[0] * theta.shape[2])
 
     @property
@@ -236,7 +236,12 @@ class FittedParameters(ABC):
     @property
     def acceptance(self) -> dict[str, float]:
         """For each node with parameters, the mean acceptance probability of its kernel's proposals."""
-        return {node: float(self.trace[f"{k}.acceptance"].mean()) for node, k in self._part_of.items()}
+        return {node: float(self.acceptance_rates(k).mean()) for node, k in self._part_of.items()}
+
+    def acceptance_rates(self, k: int) -> Floats:
+        """Of the proposals for part k of the report, shape (groups of chains,); 1 for what no chain need draw."""
+        name = f"{k}.acceptance"
+        return self.trace[name].mean(axis=(1, 2)) if name in self.trace.names else np.ones(self.trace.n_chains)
 
     def approximation(self, node: str) -> Proposal:
         """The approximation that the kernel of a node's part proposes from, over the part's packed parameters.

@@ -73,13 +73,11 @@ class Averages:
 Keep: TypeAlias = Literal["draws"] | Averages
 
 
-def check_keep(keep: object) -> Averages | None:
-    """What to average, or None for draws; ArgumentTypeError for anything else."""
-    if isinstance(keep, Averages):
-        return keep
-    if not isinstance(keep, str) or keep != "draws":
+def check_keep(keep: object) -> None:
+    """ArgumentTypeError unless draws are to be kept, or averages."""
+    if not isinstance(keep, Averages) and keep != "draws":
         raise ArgumentTypeError(f"keep is {keep!r}; it must be 'draws' or doxa.parameters.Averages(every=100)")
-    return None
+    return
 
 
 def levels_of(packing: Packing, proposal: Proposal | None, sampler: PartSampler, rng: np.random.Generator) -> Levels:

@@ -9,16 +9,12 @@ from typing import Any
 
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError
-from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunFileError, RunHeader, open_reader, stored_stop
-from doxa.models import LogisticNetwork
 from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.fit import approximations_of
-from doxa.parameters.method_options import method_from_settings
-from doxa.parameters.methods import METHODS
+from doxa.parameters.options import FitPlan
 from doxa.parameters.posterior import ParameterPosterior
-from doxa.parameters.runs import FitPlan, checked_header, report_from_json
-from doxa.sampling.driver import Schedule
+from doxa.parameters.runs import checked_header, report_from_json
 
 __all__ = ["load"]
 
@@ -36,9 +32,9 @@ def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior 
         If the table is another, or the file does not say all that approximations depend on.
     """
     with open_reader(path) as reader:
-        header, network = checked_header(reader)
+        header, network, options = checked_header(reader)
         try:
-            report = report_from_json(header.options["report"])
+            report = report_from_json(header.options["report"], options)
             stop = stored_stop(header.options)
         except ValueError as error:
             raise RunFileError(f"'{path}' is not a run that doxa wrote: {error}") from error
@@ -48,14 +44,14 @@ def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior 
             )
         trace = reader.trace()
     states = {node: tuple(labels) for node, labels in header.options["states"].items()}
-    plan = None if table is None else _plan_again(path, header, network, table)
+    plan = None if table is None else _plan_again(path, header, FitPlan(network, table, options))
     kind = ParameterAverages if report.is_averaged else ParameterPosterior
     return kind(network, states, trace, report, stop, () if plan is None else partial(approximations_of, plan))
 
 
-def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: LogisticNetwork, table: Any) -> FitPlan:
-    """The plan of a stored fit, as far as its approximations depend on it."""
-    stored = header.options
+def _plan_again(path: str | os.PathLike[str], header: RunHeader, plan: FitPlan) -> FitPlan:
+    """The plan of a stored fit, as far as its approximations depend on it; its table is what was given for it."""
+    stored, table = header.options, plan.table
     if "saved" in stored:
         raise ArgumentError(
             f"table is given, but '{path}' holds a saved posterior, which does not say how it was approximated (a run "
@@ -74,10 +70,7 @@ def _plan_again(path: str | os.PathLike[str], header: RunHeader, network: Logist
             f"the table is not the one that '{path}' was made from: the digest of its data is {table.digest[:12]}..., "
             f"not {header.data_digest[:12]}...; give that table, or leave it out"
         )
-    schedule = Schedule(header.n_chains, stored["draws"], stored["warmup"])
-    entropy: Any = header.entropy
-    given = method_from_settings(stored["method"], METHODS), stored["approximation"]
-    plan = FitPlan(network, table, *given, schedule, Until(), entropy, order=stored.get("order", "auto"))
+    plan = plan._replace(table=table)
     if plan.header().options["cases"] != stored.get("cases"):
         raise ArgumentError(
             f"the table has its rows in another order than the one that '{path}' was made from, and its approximation "

@@ -6,7 +6,7 @@ driver's blocks end; what a block has not asked for yet waits in the state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -47,8 +47,8 @@ class PartsSampler:
 
     Parameters
     ----------
-    samplers : sequence of Sampler
-        At least one, each with ``thin=1``; their states are NamedTuples of arrays.
+    samplers : mapping of int to Sampler
+        By the number of the part, at least one, each with ``thin=1``; their states are NamedTuples of arrays.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class PartsSampler:
     the draws that are ready.
     """
 
-    samplers: Sequence[PartSampler]
+    samplers: Mapping[int, PartSampler]
     thin: int = 1
     is_compiled: ClassVar[bool] = False
 
@@ -69,7 +69,7 @@ class PartsSampler:
         """Refuse an empty list, and samplers that thin."""
         if not self.samplers:
             raise ArgumentError("samplers is empty; there is nothing to draw")
-        for k, sampler in enumerate(self.samplers):
+        for k, sampler in self.samplers.items():
             if sampler.thin != 1:
                 raise ArgumentError(
                     f"samplers[{k}] has thin={sampler.thin}; parts have 1, and the whole may be thinned"
@@ -78,16 +78,13 @@ class PartsSampler:
     @property
     def turn(self) -> int:
         """Steps of a turn: the longest chunk, a multiple of every other, so that none has steps of its own ahead."""
-        chunks = [sampler.chunk for sampler in self.samplers if hasattr(sampler, "chunk")]
+        chunks = [sampler.chunk for sampler in self.samplers.values() if hasattr(sampler, "chunk")]
         return max(chunks, default=TURN)
 
     def init(self, rng: np.random.Generator) -> PartsState:
         """Start every sampler, one after another."""
-        states = [sampler.init(rng) for sampler in self.samplers]
-        ready: list[Draws] = []
-        for k, sampler in enumerate(self.samplers):
-            _, draws, _ = sampler.run(states[k], 0, rng)
-            ready.append(draws)
+        states = [sampler.init(rng) for sampler in self.samplers.values()]
+        ready = [sampler.run(state, 0, rng)[1] for sampler, state in zip(self.samplers.values(), states, strict=True)]
         return self._join(states, ready)
 
     def run(
@@ -98,28 +95,32 @@ class PartsSampler:
         pieces, turn = [[draws] for draws in ready], self.turn
         n_ready = len(next(iter(ready[0].values())))
         while n_ready < n_steps:
-            for k, sampler in enumerate(self.samplers):
-                states[k], draws, _ = sampler.run(states[k], turn, rng)
-                pieces[k].append(draws)
+            for i, sampler in enumerate(self.samplers.values()):
+                states[i], draws, _ = sampler.run(states[i], turn, rng)
+                pieces[i].append(draws)
             n_ready += turn
-        whole = [{name: np.concatenate([piece[name] for piece in part]) for name in part[0]} for part in pieces]
+        joined = [{name: np.concatenate([piece[name] for piece in part]) for name in part[0]} for part in pieces]
+        whole = dict(zip(self.samplers, joined, strict=True))
         kept = slice(self.thin - 1, n_steps, self.thin)
-        taken = {f"{k}.{name}": values[kept] for k, part in enumerate(whole) for name, values in part.items()}
-        left = [{name: values[n_steps:] for name, values in part.items()} for part in whole]
+        taken = {f"{k}.{name}": values[kept] for k, part in whole.items() for name, values in part.items()}
+        left = [{name: values[n_steps:] for name, values in part.items()} for part in joined]
         return self._join(states, left), taken, {"steps": n_steps}
 
     def _join(self, states: Sequence[Any], ready: Sequence[Draws]) -> PartsState:
-        fields = {f"{k}__{name}": value for k, state in enumerate(states) for name, value in state._asdict().items()}
-        fields |= {f"{k}__{_AHEAD}{name}": value for k, draws in enumerate(ready) for name, value in draws.items()}
+        fields: dict[str, Any] = {}
+        for k, state, draws in zip(self.samplers, states, ready, strict=True):
+            fields |= {f"{k}__{name}": value for name, value in state._asdict().items()}
+            fields |= {f"{k}__{_AHEAD}{name}": value for name, value in draws.items()}
         return PartsState(fields)
 
     def _split(self, state: PartsState) -> tuple[list[Any], list[Draws]]:
-        fields: list[dict[str, Any]] = [{} for _ in self.samplers]
-        ready: list[Draws] = [{} for _ in self.samplers]
+        fields: dict[int, dict[str, Any]] = {k: {} for k in self.samplers}
+        ready: dict[int, Draws] = {k: {} for k in self.samplers}
         for key, value in state.items():
             k, name = key.split("__", 1)
             if name.startswith(_AHEAD):
                 ready[int(k)][name.removeprefix(_AHEAD)] = value
             else:
                 fields[int(k)][name] = value
-        return [sampler.state_type(**values) for sampler, values in zip(self.samplers, fields, strict=True)], ready
+        states = [sampler.state_type(**fields[k]) for k, sampler in self.samplers.items()]
+        return states, list(ready.values())

@@ -19,6 +19,7 @@ from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.fitted import FittedParameters
 from doxa.parameters.predict import predict_cells, read_new_rows, recode
+from doxa.parameters.root_posterior import RootPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,8 @@ class ParameterPosterior(FittedParameters):
         Labels of each observed node's values; the second is 1.
     trace : Trace
         Draws of each part k of the posterior, ``k.theta`` (group, draw, walker, coefficient), with ``k.log_density``
-        (nats) and ``k.acceptance``; a learned root is represented by the logit of its probability.
+        (nats) and ``k.acceptance``; a learned root is represented by the logit of its probability, and left out where
+        that is known exactly: `draws` makes its draws from the seed.
     report : FitReport
         How each part was drawn, and why so.
     stop : StopReport or None
@@ -87,15 +89,36 @@ class ParameterPosterior(FittedParameters):
         """
         k = self._part(node)
         packing = self._packings[k]
-        vectors = chains_of(self.trace[f"{k}.theta"])
-        return packing.unpack(vectors)[node]
+        return packing.unpack(self._vectors(k))[node]
 
     def log_density(self, node: str) -> Floats:
         """Log of prior times likelihood (nats) of the part that holds a node, at each draw, shape (chain, draw).
 
         With data augmentation, that of the parameters and the hidden values drawn with them.
         """
-        return chains_of(self.trace[f"{self._part(node)}.log_density"])
+        k = self._part(node)
+        if (root := self._drawn_later(k)) is not None:
+            vectors = self._vectors(k)
+            return root.log_density(vectors.reshape(-1, 1)).reshape(vectors.shape[:2])
+        return chains_of(self.trace[f"{k}.log_density"])
+
+    def _drawn_later(self, k: int) -> RootPosterior | None:
+        """The law of part k, if no chain has drawn it."""
+        return None if f"{k}.theta" in self.trace.names else RootPosterior(*self.report.parts[k].counts)
+
+    def _vectors(self, k: int) -> Floats:
+        """Draws of part k as free numbers, shape (chain, draw, d)."""
+        root = self._drawn_later(k)
+        if root is None:
+            return chains_of(self.trace[f"{k}.theta"])
+        if k not in self._made:
+            self._made[k] = root.chains(self.trace, k)
+        return self._made[k]
+
+    @cached_property
+    def _made(self) -> dict[int, Floats]:
+        """Draws that no chain has made, by their part."""
+        return {}
 
     def predict(self, rows: Table | Any | str | os.PathLike[str]) -> pd.DataFrame:
         """Posterior predictive probabilities of the missing cells of rows.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from doxa.data import Table, read_table
 from doxa.data.coding import EmptyColumnsError
+from doxa.data.table import check_categories
 from doxa.errors import TableError
 from doxa.estimates.batches import batch_means_error
 from doxa.models.logistic_rows import binary_codes
@@ -63,6 +64,7 @@ def recode(table: Table, network: LogisticNetwork, states: Mapping[str, tuple[st
             f"rows has no column of the network's: its columns are {', '.join(map(repr, table.names))}; the nodes are "
             f"{', '.join(map(repr, network.names))}"
         )
+    check_categories(table, "a network of binary nodes", names)
     codes = table.select(names).codes.copy() if names != list(table.names) else table.codes.copy()
     chosen = table.select(names)
     labels = []

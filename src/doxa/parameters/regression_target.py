@@ -1,13 +1,15 @@
 r"""The posterior of one logistic regression as a target: batches of points, through BLAS and one exponential a logit.
 
-With c the cases of a row and h its signed logit, :math:`\sum c \ln g(h) = \sum c h / 2 - \sum c (|h| / 2 + \ln(1 +
-e^{-|h|}))`.  The first sum is linear in theta; and where all c are 1, the logarithms of a thousand rows are one
-logarithm of a product, which is at most :math:`2^{1000}`.
+With c the cases of a row and h its signed logit, the log likelihood is :math:`-\sum c \ln(1 + e^{-h})`.  Where all c
+are 1, the logarithms of a hundred rows are one logarithm of a product.  Points lie along the last axis, so that
+products run over whole lines of the cache.  A product overflows where rows are as improbable as :math:`e^{-5}` each:
+there, far from any posterior, the sum is found term by term.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -21,8 +23,8 @@ __all__ = ["RegressionTarget"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_FACTORS = 1000  # of a product; each is at most 2, and 2**1023 the largest double
-_LOGITS = 2**16  # worked on at once: half a megabyte, which stays in the second cache
+_DOUBLINGS = 7  # rows of a product: 128, as it may reach e^709
+_ROWS, _POINTS = 1024, 64  # worked on at once: half a megabyte, which stays in the second cache
 
 
 class RegressionTarget:
@@ -51,12 +53,9 @@ class RegressionTarget:
         self.problem = problem
         rows = problem.design * problem.sign[:, None]
         self._columns = np.ascontiguousarray(rows.T)  # (d, rows)
-        self._rows = np.ascontiguousarray(rows)
-        self._offset = problem.sign * problem.offset
-        self._has_offset = bool(self._offset.any())
+        self._negative = -np.column_stack([rows, problem.sign * problem.offset])  # (rows, d + 1)
         self._counts = None if (problem.counts == 1).all() else np.asarray(problem.counts, dtype=np.float64)
-        self._half = 0.5 * (problem.counts @ rows)
-        self._half_offset = 0.5 * float(problem.counts @ self._offset)
+        self._slope_at_0_odds = np.asarray(problem.counts @ rows)
         factor = cholesky(problem.prior_covariance, lower=True)
         self.prior_spread = np.asarray(problem.prior_mean, dtype=np.float64), factor
         self._whiten = np.ascontiguousarray(solve_triangular(factor, np.eye(len(factor)), lower=True).T)
@@ -70,47 +69,51 @@ class RegressionTarget:
     def log_density(self, thetas: Floats) -> Floats:
         """Log prior density plus log likelihood (nats), shape (n,), of points (n, d)."""
         residual = (thetas - self.problem.prior_mean) @ self._whiten
-        value = thetas @ self._half - 0.5 * np.einsum("ij,ij->i", residual, residual)
-        value += self._half_offset + self._log_peak
-        for part in self._parts(len(thetas)):
-            _, decay = self._sizes(thetas[part], value[part])
-            value[part] -= self._log_sums(decay)
-        return np.asarray(value)
+        log_prior = self._log_peak - 0.5 * np.einsum("ij,ij->i", residual, residual)
+        return np.asarray(log_prior + self._log_likelihoods(thetas))
 
     def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
         """Log density (n,) and its gradient (n, d)."""
         residual = (thetas - self.problem.prior_mean) @ self._whiten
-        value = thetas @ self._half - 0.5 * np.einsum("ij,ij->i", residual, residual)
-        value += self._half_offset + self._log_peak
-        gradient = self._half - residual @ self._whiten.T
-        for part in self._parts(len(thetas)):
-            logits, decay = self._sizes(thetas[part], value[part])
-            slope = (1 - decay) / (1 + decay)  # tanh(|h| / 2), and g(-h) = (1 - tanh(h / 2)) / 2
-            np.copysign(slope, logits, out=slope)
-            if self._counts is not None:
-                slope *= self._counts
-            value[part] -= self._log_sums(decay)
-            gradient[part] -= 0.5 * (slope @ self._rows)
-        return ValueAndGradient(np.asarray(value), np.asarray(gradient))
+        gradient = self._slope_at_0_odds - residual @ self._whiten.T
+        value = self._log_peak - 0.5 * np.einsum("ij,ij->i", residual, residual)
+        return ValueAndGradient(value + self._log_likelihoods(thetas, gradient), gradient)
 
-    def _parts(self, n: int) -> Iterator[slice]:
-        step = max(1, _LOGITS // max(1, len(self._rows)))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+    def _log_likelihoods(self, thetas: Floats, gradient: Floats | None = None) -> Floats:
+        """Log likelihoods of points (n, d), shape (n,); adds to ``gradient`` (n, d) how it differs from all odds 0."""
+        n_rows, n = len(self._negative), len(thetas)
+        columns, value = np.vstack([thetas.T, np.ones(n)]), np.zeros(n)
+        work = np.empty(min(n_rows, _ROWS) * min(n, _POINTS))
+        with np.errstate(over="ignore", divide="ignore"):
+            for points, rows in product(_pieces(n, _POINTS), _pieces(n_rows, _ROWS)):
+                shape = rows.stop - rows.start, points.stop - points.start
+                odds = work[: shape[0] * shape[1]].reshape(shape)
+                np.exp(np.matmul(self._negative[rows], columns[:, points], out=odds), out=odds)
+                odds += 1
+                if gradient is None:
+                    value[points] -= self._log_sums(odds, rows)
+                    continue
+                np.reciprocal(odds, out=odds)
+                weighted = odds if self._counts is None else odds * self._counts[rows, None]
+                gradient[points] -= (self._columns[:, rows] @ weighted).T
+                value[points] += self._log_sums(odds, rows)
+        far = np.flatnonzero(~np.isfinite(value))
+        if far.size:
+            value[far] = -(self.problem.counts @ np.logaddexp(0.0, self._negative @ columns[:, far]))
+        return value
 
-    def _sizes(self, thetas: Floats, value: Floats) -> tuple[Floats, Floats]:
-        """Logits h and exp(-|h|), shape (n, rows); takes the sum of c |h| / 2 from ``value``."""
-        logits = thetas @ self._columns
-        if self._has_offset:
-            logits += self._offset
-        size = np.abs(logits)
-        value -= 0.5 * (size.sum(axis=1) if self._counts is None else size @ self._counts)
-        return logits, np.exp(np.negative(size, out=size), out=size)
-
-    def _log_sums(self, decay: Floats) -> Floats:
-        """Sum of c log(1 + decay) over the rows; overwrites ``decay``."""
+    def _log_sums(self, factors: Floats, rows: slice) -> Floats:
+        """Sums of c log(factor), shape (n,), over the factors (rows, n) of some rows, which are overwritten."""
         if self._counts is not None:
-            return np.asarray(np.log1p(decay, out=decay) @ self._counts)
-        decay += 1
-        starts = range(0, decay.shape[1], _FACTORS)
-        products = [np.multiply.reduce(decay[:, start : start + _FACTORS], axis=1) for start in starts]
-        return np.asarray(np.log(np.array(products).reshape(len(products), len(decay))).sum(axis=0))
+            return np.asarray(self._counts[rows] @ np.log(factors))
+        for _ in range(_DOUBLINGS):  # whole halves at a time: quick for few points, too
+            half = len(factors) // 2
+            if half:
+                last = factors[2 * half :]
+                factors = np.multiply(factors[:half], factors[half : 2 * half], out=factors[:half])
+                factors[: len(last)] *= last
+        return np.asarray(np.log(factors).sum(axis=0))
+
+
+def _pieces(n: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.parameters.method_options import Method
+from doxa.parameters.options import FitOptions
 
 __all__ = ["FitReport", "PartReport"]
 
-_ADDED_LATER = {"log_beta": float("inf").hex(), "doubt": "", "levels": []}  # files of earlier versions lack them
+_ADDED_LATER = {"log_beta": float("inf").hex(), "doubt": "", "levels": [], "counts": []}  # missing in older files
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class PartReport:
         nothing does.
     levels : tuple of tuples of float
         Of each parameter, at which draws were counted; empty where the draws themselves were kept.
+    counts : tuple of int
+        Cases in which a root is 1 and is 0, where its posterior is known: Beta(1 + ones, 1 + zeros); empty elsewhere.
     """
 
     nodes: tuple[str, ...]
@@ -57,11 +61,13 @@ class PartReport:
     log_beta: float = math.inf
     doubt: str = ""
     levels: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    counts: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Floats as hexadecimal text, so that every bit is kept, nan and infinity included."""
         return {key: value.hex() if isinstance(value, float) else value for key, value in asdict(self).items()} | {
             "nodes": list(self.nodes),
+            "counts": list(self.counts),
             "levels": [[level.hex() for level in levels] for levels in self.levels],
         }
 
@@ -78,16 +84,17 @@ class PartReport:
         nodes = stored["nodes"]
         if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
             raise ArgumentError("a part of its report names no nodes")
-        words = [key for key in names if key not in ("nodes", "levels")]
+        words = [key for key in names if key not in ("nodes", "levels", "counts")]
         if not all(isinstance(stored[key], str) for key in words):
             raise ArgumentError("a part of its report has fields of another type")
         try:
             numbers = {key: float.fromhex(stored[key]) for key in words if key not in texts}
             levels = tuple(tuple(map(float.fromhex, some)) for some in stored["levels"])
+            counts = tuple(check_whole("counts", count, 0) for count in stored["counts"])
         except (TypeError, ValueError, OverflowError):
             raise ArgumentError("a part of its report holds a number that cannot be read") from None
         method, why, approximation, doubt = (stored[key] for key in texts)
-        return cls(tuple(nodes), method, why, approximation, doubt=doubt, levels=levels, **numbers)
+        return cls(tuple(nodes), method, why, approximation, doubt=doubt, levels=levels, counts=counts, **numbers)
 
 
 @dataclass(frozen=True)
@@ -96,8 +103,8 @@ class FitReport:
 
     Parameters
     ----------
-    method : str or object of options
-        As it was asked for; a word where the options are its defaults.
+    options : FitOptions
+        As they were asked for, and filled in.
     parts : tuple of PartReport
     symmetries : tuple of str
         Exchanges of signs and labels that leave the posterior as it is.
@@ -108,13 +115,18 @@ class FitReport:
         Log probability (nats) of what factors without parameters say, such as given roots.
     """
 
-    method: Method
+    options: FitOptions
     parts: tuple[PartReport, ...]
     symmetries: tuple[str, ...]
     n_rows: int
     n_missing: int
     data_digest: str
     fixed: float = 0.0
+
+    @property
+    def method(self) -> Method:
+        """As it was asked for; a word where its options are the defaults."""
+        return self.options.method
 
     @property
     def is_averaged(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from doxa.estimates.trace import Trace
 from doxa.models.logistic_factors import log_logistic
 
 __all__ = ["RootPosterior"]
@@ -41,6 +42,18 @@ class RootPosterior:
         one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
         tiny = np.finfo(np.float64).tiny
         return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
+
+    def chains(self, trace: Trace, k: int) -> Floats:
+        """Independent logits, (chain, draw, 1), beside other parts of a run, this one being part k of them.
+
+        No chain need draw them, so they are made when they are asked for; more draws begin with those of fewer.
+        """
+        theta = next(trace[name] for name in trace.names if name.endswith(".theta"))
+        n_chains, n_draws = theta.shape[0] * theta.shape[2], theta.shape[1]
+        rng = np.random.default_rng(np.random.SeedSequence(trace.entropy, spawn_key=(k, 3)))
+        shapes = np.broadcast_to([1.0 + self.ones, 1.0 + self.zeros], (n_draws, n_chains, 2))
+        logs = np.log(np.maximum(rng.standard_gamma(shapes), np.finfo(np.float64).tiny))
+        return np.asarray((logs[..., 0] - logs[..., 1]).T[..., None])
 
     def log_density(self, thetas: Floats) -> Floats:
         """Normalised log density (nats) of logits (n, 1)."""

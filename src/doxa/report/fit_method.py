@@ -52,7 +52,7 @@ def fit_method(posterior: ParameterPosterior) -> dict[str, Any]:
 
 
 def _part(posterior: ParameterPosterior, k: int, part: PartReport) -> dict[str, Any]:
-    rates = posterior.trace[f"{k}.acceptance"].mean(axis=(1, 2))
+    rates = posterior.acceptance_rates(k)
     return {
         "nodes": list(part.nodes),
         "method": part.method,

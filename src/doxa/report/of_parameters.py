@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.gelman_rubin import rank_shares
-from doxa.parameters.diagnosis import chains_of
 from doxa.parameters.kernels.student import Student
 from doxa.report.fit_method import fit_method
 from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
@@ -275,9 +274,9 @@ def fit_evidence(posterior: ParameterPosterior) -> dict[str, Any]:
         "traces": [
             {
                 "part": k,
-                "chains": [decimals(chain[shown], 2) for chain in chains_of(posterior.trace[f"{k}.log_density"])],
+                "chains": [decimals(chain[shown], 2) for chain in posterior.log_density(nodes[0])],
             }
-            for k in slowest
+            for k, nodes in [(k, posterior.report.parts[k].nodes) for k in slowest]
         ],
         "ranks": _ranks(posterior),
     }

@@ -1,3 +1,6 @@
+from doxa.structure.families.gaussian.kinds import BGe as BGe
+from doxa.structure.families.gaussian.kinds import ConditionalGaussian as ConditionalGaussian
+from doxa.structure.families.gaussian.kinds import GaussianBIC as GaussianBIC
 from doxa.structure.families.kind import FamilyKind as FamilyKind
 from doxa.structure.families.kind import FamilyParameters as FamilyParameters
 from doxa.structure.families.logistic.score import FamilyMixture as FamilyMixture

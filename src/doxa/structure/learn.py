@@ -21,7 +21,7 @@ from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.cases import out_of_core as counted
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import forbid_more
-from doxa.structure.runs.options import LearnOptions, check_family
+from doxa.structure.runs.options import LearnOptions
 from doxa.structure.runs.plan import RunPlan, exact_answer, make_plan
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ __all__ = ["learn", "learn_from", "load", "opened", "resume"]
 def learn(
     table: Table | OutOfCoreSource | IntoDataFrame | str | os.PathLike[str],
     *,
-    family: str = "categorical",
-    score: str | FamilyKind = "bdeu",
+    family: str | None = None,
+    score: str | FamilyKind | None = None,
     equivalent_sample_size: float = 1.0,
     prior_scale: float | None = None,
     prior: str = "sparse",
@@ -61,7 +61,7 @@ def learn(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Posterior:
-    """Sample the posterior over directed acyclic graphs, and over missing cells, given a table of categories.
+    """Sample the posterior over directed acyclic graphs, and over missing cells, given a table.
 
     Missing cells are assumed to be missing at random: that a cell is missing may depend on what was observed in its
     row, not on what it holds.  They are drawn together with the graphs, parameters integrated out.
@@ -72,15 +72,20 @@ def learn(
         As `doxa.read_table` takes it, or what `doxa.data.large.open_source` returned; at least two columns.  Cells may
         be missing.  Where the distinct rows of a large file or lazy source are too many to hold in memory, all families
         are counted where the data live; see the notes.
-    family : str, default="categorical"
+    family : str, optional
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
-        without interactions, for columns of two states; ``"auto"``, a sum over both types for every node.  A logistic
-        family has at most 63 parents.  Where cells are missing the last two take the samplers ``"auto"``,
-        ``"single_edge"`` and ``"tempered"``, and no hidden columns.
-    score : str or score, default="bdeu"
-        Of tables: ``"bdeu"``, ``"k2"`` or ``"bic"``, or an object such as ``K2(prior_count=0.5)`` from
-        `doxa.structure`; or a kind of family of your own, derived from `doxa.structure.FamilyKind`.  BIC is no
-        probability, and refused where cells are missing.
+        without interactions, for columns of two states; ``"auto"``, a sum over both types for every node;
+        ``"gaussian"``, by a linear regression, for columns of numbers; ``"conditional_gaussian"``, a number by a
+        linear regression in each configuration of its parents that are categories, a category by a table, its parents
+        being categories.  When left out, the table decides: categories alone are ``"categorical"``, numbers alone
+        ``"gaussian"``, and both together ``"conditional_gaussian"``.  A logistic family has at most 63 parents.  Where
+        cells are missing, ``"logistic"`` and ``"auto"`` take the samplers ``"auto"``, ``"single_edge"`` and
+        ``"tempered"``, and no hidden columns.
+    score : str or score, optional
+        Of tables: ``"bdeu"``, the usual one, ``"k2"`` or ``"bic"``; of numbers: ``"bge"``, the usual one, or
+        ``"gaussian_bic"``; or an object such as ``K2(prior_count=0.5)`` or ``BGe(alpha_mu=2)`` from `doxa.structure`;
+        or a kind of family of your own, derived from `doxa.structure.FamilyKind`.  The BIC are no probabilities, and
+        refused where cells are missing.
     equivalent_sample_size : float, default=1.0
         Weight of the BDeu prior, in cases, above 0.
     prior_scale : float, optional
@@ -190,7 +195,10 @@ def learn(
     """
     source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
     asked = LearnOptions(
-        score=check_family(family, score, equivalent_sample_size, prior_scale),
+        family=family,
+        score=score,
+        equivalent_sample_size=equivalent_sample_size,
+        prior_scale=prior_scale,
         prior=prior,
         edge_log_odds=edge_log_odds,
         sampler=sampler,
@@ -226,7 +234,7 @@ def learn_from(
     """
     indicator = tuple(asked.indicator)
     data = declared(table, indicator, asked.hidden) if isinstance(table, Table) else counted.uncounted(table)
-    limits = asked.limits(data.names, data.n_states, data.n_rows)
+    limits = asked.limits(data)
     if isinstance(table, Table):
         limits = forbid_more(limits, data.names, own_absence(indicator))
     plan = make_plan(data, source, asked, limits)

@@ -82,6 +82,91 @@ XMLBIF = """\
 </BIF>
 """
 
+NET = """\
+% a lawn
+net
+{
+    node_size = (80 40);
+    name = "a lawn {with} brackets; % and signs";
+}
+node rain
+{
+    label = "";
+    states = ("no" "yes");  % in this order
+    position = (10 20);
+}
+discrete node wet_grass
+{
+    states=( "dry" "a bit" "soaked" );
+}
+discrete chance node sprinkler { states = ("off" "on"); subtype = boolean; }
+potential (rain | ) { data = ( 0.8 0.2 ); }
+potential (sprinkler | rain)
+{
+    data = (( 0.6   0.4 )    % rain = no
+            ( 0.99  0.01 )); % (yes
+    experience = ( 10 20 );
+}
+potential ( wet_grass | sprinkler rain )
+{
+    data = (((1 0 0) (.1 .2 .7)) % off
+            ((0.2 0.3 0.5) (1e-1 0.2 7E-1)));
+}
+"""
+
+DSC = """\
+belief network "a lawn"
+// written by hand
+node rain
+{
+  name: "Rain; {or not}";
+  type : discrete [ 2 ] = { "no", "yes" };
+  position: (10, 20);
+}
+node wet_grass { type: discrete[3] = { "dry", "a bit", soaked }; }
+node sprinkler { type:discrete[2]={"off","on"}; }
+probability(rain) { 0.8, 0.2; }
+probability ( sprinkler | rain )
+{
+  (0): 0.6, 0.4;
+  (1) : 0.99, /* a lot */ 0.01;
+}
+probability(wet_grass | sprinkler, rain)
+{
+  (0, 0): 1, 0, 0;
+  (1, 0):0.2, 0.3, 0.5;
+  default: .1, .2, 7E-1;
+}
+"""
+
+XDSL = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<!-- a lawn -->
+<smile version="1.0" id="lawn" numsamples="10000">
+  <properties><property id="p">text</property></properties>
+  <nodes>
+    <cpt id="rain"><state id="no" /><state id="yes" />
+      <probabilities>0.8 0.2</probabilities><property id="kind">sky &lt; earth</property></cpt>
+    <cpt id='wet_grass' diagtype="observation">
+      <state id="dry"/>
+      <state id="a&#32;bit" fault="true"/>
+      <state id="soaked"/>
+      <parents>sprinkler rain</parents>
+      <probabilities>1 0 0  .1 .2 .7  0.2 0.3 0.5 <!-- on, yes --> 1e-1 0.2 7E-1</probabilities>
+    </cpt>
+    <cpt id="sprinkler">
+      <state id="off"></state><state id="on"></state>
+      <parents> rain </parents><probabilities>
+        0.6 0.4
+        0.99 0.01
+      </probabilities>
+    </cpt>
+  </nodes>
+  <extensions><genie version="1.0"><node id="rain"><name>Rain</name><interior color="e5f6f7"/></node></genie>
+  </extensions>
+</smile>
+"""
+
 UAI = """\
 c a lawn
 BAYES
@@ -130,6 +215,13 @@ LAWN = CategoricalNetwork(
     },
     {"rain": ["no", "yes"], "wet grass": ["dry", "a bit", "soaked"], "sprinkler": ["off", "on"]},
 )
+
+
+def lawn_of_words():
+    """The lawn without a blank in a variable's name."""
+    names = ["rain", "wet_grass", "sprinkler"]
+    tables = dict(zip(names, LAWN.tables.values(), strict=True))
+    return CategoricalNetwork(Dag(LAWN.dag.adjacency, names), tables, dict(zip(names, LAWN.states, strict=True)))
 
 
 def read(folder, name, text):

@@ -191,6 +191,81 @@ UAI = {
     "comments": lambda n: f"{'#' + chr(10)}" * (n // 2) + "MARKOV",
 }
 
+# --- NET, DSC, XDSL ---------------------------------------------------------------------------------------------------
+
+
+def net_roots(n, last):
+    k = some(n, 52)
+    nodes = many(k, lambda i: f'node a{short(i)}{{states=("a");}}')
+    return nodes + many(k - 1, lambda i: f"potential(a{short(i)}){{data=(1);}}") + f"potential(a{short(k - 1)}){last}"
+
+
+def net_wide(n, numbers):
+    """A child of one state, with a row for each of a parent's states."""
+    k = some(n, 12, 2**18)
+    labels = many(k, lambda i: f'"{short(i)}"')
+    nodes = f'node a{{states=("x");}}node b{{states=({labels});}}'
+    return f"{nodes}potential(b){{data=(1{' 0' * (k - 1)});}}potential(a|b){{data={numbers(k)};}}"
+
+
+NET = {
+    "roots": lambda n: net_roots(n, "{data=(2);}"),
+    "roots cut off": lambda n: net_roots(n, "{data=(1);"),
+    "rows": lambda n: net_wide(n, lambda k: f"({'(1)' * (k - 1)}(2))"),
+    "a flat table": lambda n: net_wide(n, lambda k: f"(1{' 1' * (k - 2)} 2)"),
+    "brackets": lambda n: net_wide(n // 2, lambda k: "(" * (n // 2)),
+    "states": lambda n: f"node a{{states=({many(n // 5, lambda i: f'{short(i)} ')}a);}}x",
+    "one state": lambda n: f"node a{{states=({'a ' * (n // 2)});}}",
+    "attributes": lambda n: f"node a{{{'a=1;' * (n // 4)}}}",
+    "parents": lambda n: f'node a{{states=("x");}}potential(a|{"a " * (n // 2)}){{}}',
+    "comments": lambda n: "%\n" * (n // 2) + "x",
+    "names": lambda n: net_roots(n // 2, "{data=(1);}") + many(n // 30, lambda i: f'\n% variable {i}: ["a", "b"]'),
+}
+
+
+def dsc_rows(n, last):
+    k = some(n, 14, 2**16)
+    nodes = (
+        f'node a{{type:discrete[1]={{"x"}};}}node b{{type:discrete[{k}]={{{many(k, lambda i: f"{short(i)},")[:-1]}}};}}'
+    )
+    rows = many(k - 1, lambda i: f"({i}):1;")
+    return f"{nodes}probability(b){{1{',0' * (k - 1)};}}probability(a|b){{{rows}{last}}}"
+
+
+DSC = {
+    "rows": lambda n: dsc_rows(n, "default:2;"),
+    "a row of digits": lambda n: dsc_rows(n, f"({'9' * n}):1;"),
+    "keys": lambda n: f"node a{{{'a:b;' * (n // 4)}}}",
+    "belief": lambda n: "belief network a " * (n // 17) + "x",
+}
+
+
+def smile(inside):
+    return f"<smile><nodes>{inside}</nodes></smile>"
+
+
+def xdsl_roots(n, last):
+    k = some(n, 80)
+    return smile(
+        many(k, lambda i: f'<cpt id="a{short(i)}"><state id="a"/><probabilities>{last if i == k - 1 else 1}'
+        "</probabilities></cpt>")
+    )  # fmt: skip
+
+
+XDSL = {
+    "roots": lambda n: xdsl_roots(n, "2"),
+    "a last byte": lambda n: xdsl_roots(n, "1")[:-1],
+    "states": lambda n: smile(
+        f'<cpt id="a">{many(n // 18, lambda i: f"<state id={chr(34)}{short(i)}{chr(34)}/>")}</cpt>'
+    ),
+    "parents": lambda n: smile(
+        f'<cpt id="a"><state id="x"/><parents>{"a " * (n // 2)}</parents><probabilities/></cpt>'
+    ),
+    "cut numbers": lambda n: xdsl_roots(1, "1<??>" * (n // 5)),
+    "extensions": lambda n: f"<smile><extensions>{'<a/>' * (n // 4)}</extensions>",
+    "empty parents": lambda n: smile(f"<cpt id='a'>{'<parents/>' * (n // 10)}</cpt>"),
+}
+
 EVIDENCE = {
     "pairs": lambda n: f"{some(n, 7)} {many(some(n, 7) - 1, lambda i: f'{i} 0 ')}0 0",
     "ones": lambda n: "1 " * (n // 2),
@@ -198,7 +273,7 @@ EVIDENCE = {
     "ones in wide characters": lambda n: "#\U0001f600\n" + "1 " * (n // 2),
 }
 
-TEXTS = {"bif": BIF, "xml": XMLBIF, "uai": UAI, "evid": EVIDENCE}
+TEXTS = {"bif": BIF, "xml": XMLBIF, "net": NET, "dsc": DSC, "xdsl": XDSL, "uai": UAI, "evid": EVIDENCE}
 FAMILIES = [(end, name) for end, texts in TEXTS.items() for name in texts]
 OBSERVABLE = MarkovNetwork({f"X{i}": ["0"] for i in range(MOST)}, [])
 
@@ -235,6 +310,13 @@ def test_larger_refusals_cost_little(tmp_path, end, name):
         ("bif", "dense", "there is the cycle "),
         ("xml", "tables", "the probability of '"),
         ("xml", "cut numbers", "there are 2000 numbers for "),
+        ("net", "roots", "the probability of 'a"),
+        ("net", "rows", "the probability of 'a' = 'x' given 'b' = '"),
+        ("net", "a flat table", "the probability of 'a' = 'x' given 'b' = '"),
+        ("net", "parents", "this potential has more parents than there are nodes"),
+        ("dsc", "rows", "the probability of 'a' = 'x' in the row 'default' is 2"),
+        ("xdsl", "roots", "the probability of 'a"),
+        ("xdsl", "parents", "'a' has the parent 'a' more than once"),
         ("uai", "roots", "the probability of 'X"),
         ("uai", "one child", "the probability of 'X0' = '0' given "),
         ("uai", "one name", "comments give two variables one name"),

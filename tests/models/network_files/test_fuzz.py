@@ -7,7 +7,7 @@ import contextlib
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_texts import BIF, LAWN, MARKOV, UAI, XMLBIF, assert_same
+from network_texts import BIF, DSC, LAWN, MARKOV, NET, UAI, XDSL, XMLBIF, assert_same
 
 from doxa.errors import DoxaError
 from doxa.models.categorical import CategoricalNetwork
@@ -50,6 +50,23 @@ CORPUS = {
          "<VARIABLE>", "</VARIABLE>", "<NAME>", "<FOR>", "<GIVEN>", "<TABLE>", "</TABLE>", "<!DOCTYPE", "<!ENTITY", "]",
          '"', "'", "=", "rain", "no"],
     ),
+    "net": (
+        [NET, 'node a { states = ("x"); } potential (a) { data = (1); }\n% variable 0: ["a b", "c"]'],
+        ["net", "node", "discrete", "potential", "data", "states", "=", "(", ")", "((", "))", "{", "}", "|", ";", '"',
+         "%", "% variable 0:", '["a b", "c"]', "\\", "rain", '"no"'],
+    ),
+    "dsc": (
+        [DSC, 'node a { type: discrete[1] = { "x" }; } probability(a) { 1; }\n// variable 0: ["a b", "c"]'],
+        ["belief", "node", "probability", "type", "discrete", "default", ":", "=", "(", ")", "(0):", "{", "}", "[", "]",
+         "|", ",", ";", '"', "//", "/*", "*/", "// variable 0:", '["a b", "c"]', "rain"],
+    ),
+    "xdsl": (
+        [XDSL, '<smile><nodes><cpt id="a"><state id="x"/><probabilities>1</probabilities></cpt></nodes>\n'
+         '<!-- variable 0: ["a b", "c"] -->\n</smile>'],
+        ["<", ">", "/", "/>", "</", "<!--", "-->", "&lt;", "&", '<cpt id="a">', "</cpt>", '<state id="x"/>', "id",
+         "<parents>", "</parents>", "<probabilities>", "<property>", "</property>", "<!-- variable 0:",
+         '["a b", "c"]', '"', "'", "=", "rain", "no"],
+    ),
     "uai": (
         [UAI, MARKOV, 'MARKOV 1 2 0\n# variable 0: ["a", "b", "c"]'],
         ["BAYES", "MARKOV", "#", "c ", "# variable 0:", '["a", "b", "c"]', "[", '"'],
@@ -90,12 +107,12 @@ def examine(folder, data, kind):
         assert all(state in LAWN.states[LAWN.names.index(name)] for name, state in given.items())
         return
     network = read_network(path, format=kind, limits=LIMITS)
-    for end in ("bif", "xmlbif", "uai") if isinstance(network, CategoricalNetwork) else ("uai",):
+    for end in ("bif", "xmlbif", "net", "dsc", "xdsl", "uai") if isinstance(network, CategoricalNetwork) else ("uai",):
         try:
             write_network(network, path, format=end)
         except DoxaError as error:
             assert str(error).startswith("the name ")  # noqa: PT017
-            assert end != "uai"
+            assert end in ("bif", "xmlbif")
             continue
         again = read_network(path, format=end)
         if isinstance(network, CategoricalNetwork):

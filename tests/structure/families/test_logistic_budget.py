@@ -58,8 +58,8 @@ def test_logistic_lists_are_as_large_as_a_budget_of_counted_work_allows(score, b
 
 def test_extension_of_logistic_lists_stays_within_its_share_of_the_work(monkeypatch):
     scores = FamilyScores(skewed_table(12, 400, seed=1), Logistic())
-    free = build_score_table(scores, all_to_all(12), keep_within=8.0, extend_within=math.inf)
+    free = build_score_table(scores, all_to_all(12), max_size=3, keep_within=8.0, extend_within=math.inf)
     assert free.info.largest_size > 6
     monkeypatch.setattr(score_table, "_SHARE", 10**9)
-    tight = build_score_table(scores, all_to_all(12), keep_within=8.0, extend_within=math.inf)
+    tight = build_score_table(scores, all_to_all(12), max_size=3, keep_within=8.0, extend_within=math.inf)
     assert tight.info.largest_size == 3

@@ -103,7 +103,8 @@ def find_codings(seen: Sequence[Seen], bins: int | Mapping[str, int] | None) -> 
     ]
     ends = np.cumsum([one.size for one in specimens])
     rows = [slice(int(end) - one.size, int(end)) for end, one in zip(ends, specimens, strict=True)]
-    table = code_table([one.column(int(ends[-1]), part) for one, part in zip(specimens, rows, strict=True)], bins)
+    columns = [one.column(int(ends[-1]), part) for one, part in zip(specimens, rows, strict=True)]
+    table = code_table(columns, bins, take_numbers=False)  # rows are counted, and numbers hardly ever repeat
     codes = table.codes[table.row_index]
     return [
         Coding(states, codes[part, j], one.cuts)

@@ -26,6 +26,7 @@ from scipy.special import xlogy
 
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
+from doxa.data.table import check_categories
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import ancestral, connected_parts, strides_of
 from doxa.inference.mean_field.layout import Layout, Scope, Scratch, add_counts, bounds, lay_out, scratch, sweep_rows
@@ -85,6 +86,7 @@ class Rows:
 
 def code_table(network: CategoricalNetwork, table: Table) -> NDArray[np.int64]:
     """Codes of a table's distinct rows in the network's states, shape (n_distinct, n_nodes); -1 where missing."""
+    check_categories(table, "a network of categories")
     position = {name: i for i, name in enumerate(network.names)}
     codes = np.full((table.n_distinct, len(position)), -1, dtype=np.int64)
     for j, (name, labels) in enumerate(zip(table.names, table.states, strict=True)):

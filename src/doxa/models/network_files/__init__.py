@@ -1,7 +1,8 @@
 """Networks from files and into files, by linear-time scanners that trust nothing.
 
-Three formats, told apart by the end of the name, each also with ``.gz``: BIF (``.bif``), XMLBIF (``.xml``, ``.xmlbif``,
-``.bifxml``) and UAI (``.uai``, with evidence in ``.uai.evid``).  Whatever a file holds, reading it ends in a network or
+Formats are told apart by the end of the name, each also with ``.gz``: BIF (``.bif``), XMLBIF (``.xml``, ``.xmlbif``,
+``.bifxml``), Hugin's NET (``.net``), Microsoft's DSC (``.dsc``), GeNIe's XDSL (``.xdsl``), and UAI (``.uai``, with
+evidence in ``.uai.evid``).  Whatever a file holds, reading it ends in a network or
 in a `NetworkFileError` that says where and why, in time linear in the file, and what a file declares is compared with
 `Limits` before memory is taken for it.  A refusal takes less memory than 20 times the file, unpacked, and 64 KiB; those
 of files below half a megabyte take less than a second.
@@ -12,13 +13,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
+from typing import NamedTuple
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.markov import MarkovNetwork
-from doxa.models.network_files.bif import bif_pieces, read_bif
+from doxa.models.network_files.bif import bif_pieces, dsc_pieces, read_bif, read_dsc
+from doxa.models.network_files.net import net_pieces, read_net
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, check_path, open_source, write_text
 from doxa.models.network_files.uai import read_evidence_file, read_uai, uai_pieces, write_evidence_file
+from doxa.models.network_files.xdsl import read_xdsl, xdsl_pieces
 from doxa.models.network_files.xmlbif import read_xmlbif, xmlbif_pieces
 
 __all__ = [
@@ -30,12 +34,24 @@ __all__ = [
     "write_network",
 ]
 
-_ENDS = {".bif": "bif", ".xml": "xmlbif", ".xmlbif": "xmlbif", ".bifxml": "xmlbif", ".uai": "uai"}
-_READERS: dict[str, Callable[[Source], CategoricalNetwork | MarkovNetwork]] = {
-    "bif": read_bif,
-    "xmlbif": read_xmlbif,
-    "uai": read_uai,
+Network = CategoricalNetwork | MarkovNetwork
+
+
+class _Format(NamedTuple):
+    ends: tuple[str, ...]  # of names
+    read: Callable[[Source], Network]
+    pieces: Callable[[CategoricalNetwork], Iterator[str]]  # of the text to write
+
+
+_FORMATS = {
+    "bif": _Format((".bif",), read_bif, bif_pieces),
+    "xmlbif": _Format((".xml", ".xmlbif", ".bifxml"), read_xmlbif, xmlbif_pieces),
+    "net": _Format((".net",), read_net, net_pieces),
+    "dsc": _Format((".dsc",), read_dsc, dsc_pieces),
+    "xdsl": _Format((".xdsl",), read_xdsl, xdsl_pieces),
+    "uai": _Format((".uai",), read_uai, uai_pieces),
 }
+ENDS = {end: kind for kind, form in _FORMATS.items() for end in form.ends}  # of names of network files
 
 
 def read_network(
@@ -43,14 +59,14 @@ def read_network(
     *,
     format: str | None = None,  # noqa: A002
     limits: Limits | None = None,
-) -> CategoricalNetwork | MarkovNetwork:
+) -> Network:
     """Read a network.
 
     Parameters
     ----------
     path : str or path-like
         A file of one of the formats; unpacked if its name ends in ``.gz``.
-    format : {"bif", "xmlbif", "uai"}, optional
+    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
         By the end of the name if left out.
     limits : Limits, optional
         The most that the file may hold or ask for.
@@ -85,11 +101,11 @@ def read_network(
     """
     name = check_path(path)
     kind = _format(name, format)
-    return _READERS[kind](open_source(name, limits, xml=kind == "xmlbif"))
+    return _FORMATS[kind].read(open_source(name, limits, xml=kind in ("xmlbif", "xdsl")))
 
 
 def write_network(
-    network: CategoricalNetwork | MarkovNetwork,
+    network: Network,
     path: str | os.PathLike[str],
     *,
     format: str | None = None,  # noqa: A002
@@ -102,7 +118,7 @@ def write_network(
         The latter in UAI only.
     path : str or path-like
         Packed if its name ends in ``.gz``.
-    format : {"bif", "xmlbif", "uai"}, optional
+    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
         By the end of the name if left out.
 
     Raises
@@ -114,37 +130,32 @@ def write_network(
 
     Notes
     -----
-    Probabilities are written with all their digits.  What is written is read again as the same network.  UAI has no
-    names: they are left behind in comments, and other programs see numbers.
+    Probabilities are written with all their digits.  What is written is read again as the same network.  Names that a
+    format cannot hold are left behind in comments, and other programs see words in their place: UAI has numbers alone,
+    NET, DSC and XDSL have words of letters, digits and underlines for variables, and XDSL for states too.
     """
     name = check_path(path)
     kind = _format(name, format)
-    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
+    if not isinstance(network, Network):
         raise ArgumentTypeError(
             f"network is of type {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork"
         )
-    write_text(_pieces(network, kind), name, "network")
-
-
-def _pieces(network: CategoricalNetwork | MarkovNetwork, kind: str) -> Iterator[str]:
-    if kind == "uai":
-        return uai_pieces(network)
-    if isinstance(network, MarkovNetwork):
+    if isinstance(network, MarkovNetwork) and kind != "uai":
         raise ArgumentError(f"network is a MarkovNetwork, which the format {kind!r} cannot hold; write UAI (.uai)")
-    return bif_pieces(network) if kind == "bif" else xmlbif_pieces(network)
+    write_text(uai_pieces(network) if kind == "uai" else _FORMATS[kind].pieces(network), name, "network")
 
 
 def _format(name: str, given: str | None) -> str:
     if given is not None:
-        if given not in _READERS:
-            raise ArgumentError(f"format is {given!r}; it must be one of {', '.join(map(repr, _READERS))}")
+        if given not in _FORMATS:
+            raise ArgumentError(f"format is {given!r}; it must be one of {', '.join(map(repr, _FORMATS))}")
         return given
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     if suffixes[-1:] == [".gz"]:
         suffixes.pop()
     if suffixes[-1:] == [".evid"]:
         raise ArgumentError(f"path is {name!r}, which is evidence by its name; read it by read_evidence_file")
-    if not suffixes or suffixes[-1] not in _ENDS:
-        ends = ", ".join(_ENDS)
+    if not suffixes or suffixes[-1] not in ENDS:
+        ends = ", ".join(ENDS)
         raise ArgumentError(f"path is {name!r}; its end must be one of {ends}, also with .gz, or format must be given")
-    return _ENDS[suffixes[-1]]
+    return ENDS[suffixes[-1]]

@@ -14,7 +14,17 @@ Names are words, or stand in double quotes; states between commas may hold blank
 head, may be left out where the names tell what is meant.  ``table`` lists the numbers of a child's first state, for all
 configurations of the parents with the last varying fastest, before those of its second.  Properties are passed over.
 The file is scanned three times: declarations, then heads, are checked before any row is read.
-Every pattern is possessive and every character is looked at a bounded number of times, so time is linear in the text.
+
+DSC, Microsoft's form of the same, names states by their positions from 0 where rows begin, and has no ``table``:
+
+    belief network "unknown"
+    node lung {
+      type: discrete[2] = { "yes", "no" };
+    }
+    probability ( lung | smoke ) {
+      (0): 0.1, 0.9;
+      default: 0.01, 0.99;
+    }
 """
 
 from __future__ import annotations
@@ -22,239 +32,98 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from collections.abc import Iterator
-from itertools import islice, product
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import NamedTuple, NoReturn
 
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
+from doxa.models.network_files.names import name_comments, quotable, renamed, words_for
 from doxa.models.network_files.source import Finder, Source, Spans, repeated, shown
 from doxa.models.network_files.tables import Numbers, Rows, finish
+from doxa.models.network_files.words import CUT_OFF, MARKS, Words, plain
 
-__all__ = ["CUT_OFF", "FORM", "KEYWORDS", "Words", "bif_pieces", "plain", "read_bif", "read_families"]
+__all__ = ["FORM", "bif_pieces", "dsc_pieces", "read_bif", "read_dsc", "read_families"]
 
 FORM = "a BIF file has blocks 'variable NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'"
-CUT_OFF = "the file ends in the block that begins here: it has been cut off"
-
-_COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
-_SKIP = rf"(?:\s++|{_COMMENT})*+"
-_BLANKS = re.compile(_SKIP)
-_WORD = r'(?:[^\s{}()|,;"/]|/(?![/*]))++'
-_TOKEN = re.compile(rf'{_SKIP}("[^"\n]++"|[{{}}()|,;]|{_WORD}|\Z)')
-_TYPE = re.compile(rf"{_SKIP}discrete{_SKIP}\[{_SKIP}([0-9]++){_SKIP}\]{_SKIP}\{{")
-_BLOCK = re.compile(rf'[^{{}}"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}}"/]*+)*+')
-_STATEMENT = re.compile(rf'[^{{}};"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}};"/]*+)*+')
-_LABELS = re.compile(r'([^{}()"/]*+)[})]')
-_BETWEEN_COMMAS = re.compile(r"[^,\s][^,]*+")
-_BETWEEN_BLANKS = re.compile(r"[^,\s]++")
-_COMMENTS = re.compile(_COMMENT)
 
 
-class Words:
-    """The words of a text, taken one after the other."""
+class _Dialect(NamedTuple):
+    """What differs between BIF and DSC."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.position = 0  # behind the last word
-        self.place = 0  # of the last word
-
-    def refuse(self, cause: str, place: int | None = None) -> NoReturn:
-        """Raise, naming a place: that of the last word if left out."""
-        self._source.refuse(cause, self.place if place is None else place)
-
-    def take(self) -> str:
-        """The next word, a name in quotes with its quotes; empty at the end."""
-        found = _TOKEN.match(self._source.text, self.position)
-        if found is None:
-            self._refuse_open()
-        self.place, self.position = found.span(1)
-        return found[1]
-
-    def expect(self, mark: str) -> None:
-        """Take a mark that has to stand here."""
-        word = self.take()
-        if word != mark:
-            self.refuse(f"{_named(word)} stands where {mark!r} should; {FORM}")
-
-    def pass_until(self, mark: str) -> None:
-        """Leave words behind, up to a mark that has to follow."""
-        begin = self.place
-        while (word := self.take()) != mark:
-            if not word:
-                self.refuse(CUT_OFF, begin)
-            if word in "{};":
-                self.refuse(f"{shown(word)} stands where {mark!r} should; {FORM}")
-
-    def take_family(self) -> Iterator[str]:
-        """Child and parents of a head ``( CHILD | A, B )``, one after the other, and then the brace behind it."""
-        self.expect("(")
-        begin, most = self.place, self._source.limits.max_variables + 1
-        form = f"the head of a probability is not of the form '( CHILD | A, B )'; {FORM}"
-        n, last, bar, commas = 0, "(", False, False
-        while (word := self.take()) != ")" or n == 0:
-            if not word:
-                self.refuse(CUT_OFF, begin)
-            if word in "{};" or n > most:
-                self.refuse(f"{shown(word)} stands where ')' should; {FORM}")
-            if word == "|" and n == 1 and not bar:
-                bar = True
-            elif word == "," and n:
-                if not bar or last in "|," or (n > 2 and not commas):
-                    self.refuse(form, begin)
-                commas = True
-            else:
-                if commas and last != ",":
-                    self.refuse(form, begin)
-                yield self.check_name(word, begin)
-                n += 1
-            last = word
-        if last == "|":
-            self.refuse(f"no parent stands behind the bar; leave it out where there are none; {FORM}", begin)
-        if last == ",":
-            self.refuse(form, begin)
-        self.expect("{")
-
-    def take_name(self) -> str:
-        """The next word, which has to be a name."""
-        return self.check_name(self.take(), self.place)
-
-    def check_name(self, word: str, place: int) -> str:
-        """A name without its quotes."""
-        if not word or word in "{}()|,;":
-            self.refuse(f"{_named(word)} stands where a name should; {FORM}", place)
-        return plain(word)
-
-    def take_type(self) -> int | None:
-        """The number in ``discrete [ N ] {``; None where it has more digits than any that could be used."""
-        found = _TYPE.match(self._source.text, self.position)
-        if found is None:
-            self.refuse("the type is not of the form 'type discrete [ N ] { FIRST, SECOND };'")
-        self.place, self.position = found.start(1), found.end()
-        return int(found[1]) if len(found[1]) < 16 else None
-
-    def take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
-        """Append ``n`` names that stand before a mark."""
-        text, begin, before = self._source.text, self.position, len(labels)
-        found = _LABELS.match(text, begin)
-        if found and text[found.end() - 1] == mark:  # neither quotes nor slashes
-            start, end = found.span(1)
-            part = _BETWEEN_COMMAS if text.count(",", start, end) == n - 1 else _BETWEEN_BLANKS
-            for piece in islice(part.finditer(text, start, end), n + 1):
-                labels.add(*piece.span())
-            if len(labels) - before == n:
-                self.position = found.end()
-                return
-            labels.cut(before)
-        self._take_labels(mark, n, of_what, labels)
-
-    def _take_labels(self, mark: str, n: int, of_what: str, labels: Spans) -> None:
-        text, begin, before = self._source.text, self.position, len(labels)
-        ends = array("q")  # how many words stand before each comma
-        cause = f"there are not {n} {of_what}; separate names by commas"
-        while (word := self.take()) != mark:
-            if not word or word in "{}()|;":
-                self.refuse(f"{_named(word)} stands where a name, a comma or {mark!r} should")
-            if word == ",":
-                ends.append(len(labels) - before)
-            else:
-                labels.add(self.place, self.position)
-            if len(labels) - before > 16 * (n + 1) or len(ends) > n:
-                self.refuse(cause, begin)
-        ends.append(len(labels) - before)
-        if len(ends) == 1 and ends[0] == n:
-            return
-        first = before
-        for i, end in enumerate(ends if len(ends) == n else [0], start=before):
-            end += before
-            quoted = end - first > 1 and any(text[labels.place(k)] == '"' for k in range(first, end))
-            if first == end or quoted:
-                self.refuse(cause, begin)
-            labels.join(i, first, end)
-            first = end
-        labels.cut(before + n)
-
-    def pass_statement(self) -> None:
-        """Leave a statement behind its semicolon, which becomes the last word."""
-        begin = self.position
-        if self._pass(_STATEMENT) != ";":
-            self.refuse("no ';' ends the statement that begins here", begin)
-
-    def pass_block(self, begin: int) -> None:
-        """Leave a block behind its last brace, which becomes the last word."""
-        mark = self._pass(_BLOCK)
-        if mark == "{":
-            self.refuse("there is a block within a block; has a closing brace been lost?")
-        if mark != "}":
-            self.refuse(CUT_OFF, begin)
-
-    def pass_nested(self, begin: int) -> None:
-        """Leave a block behind that may hold others."""
-        depth = 1
-        while depth:
-            mark = self._pass(_BLOCK)
-            if not mark:
-                self.refuse(CUT_OFF, begin)
-            depth += 1 if mark == "{" else -1
-
-    def _pass(self, what: re.Pattern[str]) -> str:
-        """Leave a stretch with the mark behind it, which becomes the last word; empty at the end."""
-        found = what.match(self._source.text, self.position)
-        assert found is not None  # it may be empty
-        self.place = self.position = found.end()
-        mark = self._source.text[self.place : self.place + 1]
-        if mark and mark in '"/':
-            self._refuse_open()
-        self.position += len(mark)
-        return mark
-
-    def _refuse_open(self) -> NoReturn:
-        """Refuse what begins at or behind the position and is not closed."""
-        found = _BLANKS.match(self._source.text, self.position)
-        assert found is not None  # it may be empty
-        comment = self._source.text.startswith("/*", found.end())
-        what = "a comment is not closed" if comment else "a quote is not closed on its line, or holds no name"
-        self.refuse(f"{what}; has the file been cut off?", found.end())
+    form: str
+    variable: str  # the word that begins a block
+    states: str  # how they are declared
+    row: re.Pattern[str]  # of the common form
+    find_by: Callable[[Spans, int, int], Finder | _Position]
+    take_key: Callable[[Words], str]  # the word that begins a statement
 
 
-def plain(text: str) -> str:
-    """A name as it stands in the text, without quotes; of several words, with one blank between them."""
-    if text.startswith('"'):
-        return text[1:-1]
-    return " ".join((_COMMENTS.sub(" ", text) if "/" in text else text).split())
+class _Position:
+    """Which of ``n`` states a text is that gives its position, as `Finder` is asked; a KeyError for any other text."""
+
+    def __init__(self, _labels: Spans, _first: int, n: int) -> None:
+        self._n = n
+
+    def find(self, text: str) -> int:
+        if len(text) > 9 or not (text.isascii() and text.isdigit()) or int(text) >= self._n:
+            raise KeyError(text)
+        return int(text)
 
 
-def _named(word: str) -> str:
-    return shown(word) if word else "the end of the file"
-
-
-KEYWORDS = frozenset({"network", "variable", "probability", "type", "discrete", "property", "table", "default"})
-
-_ROW = re.compile(r'\s*+\(([^()"]{0,4096})\)([0-9eE+.,\s-]{1,16384});')
+_BIF = _Dialect(
+    FORM,
+    "variable",
+    "type discrete [ N ] { FIRST, SECOND };",
+    re.compile(r'\s*+\(([^()"]{0,4096})\)([0-9eE+.,\s-]{1,16384});'),
+    Finder,
+    Words.take,
+)
+_DSC = _Dialect(
+    "a DSC file has blocks 'node NAME { ... }' and 'probability ( CHILD | PARENT ) { ... }'",
+    "node",
+    'type: discrete[N] = { "FIRST", "SECOND" };',
+    re.compile(r'\s*+\(([^()"]{0,4096})\)\s*+:([0-9eE+.,\s-]{1,16384});'),
+    _Position,
+    Words.take_key,
+)
 
 
 def read_bif(source: Source) -> CategoricalNetwork:
     """Read a network, or raise `NetworkFileError`."""
-    words, labels = Words(source), Spans(source.text, plain)
+    return _read_blocks(source, _BIF)
+
+
+def read_dsc(source: Source) -> CategoricalNetwork:
+    """Read a network, or raise `NetworkFileError`."""
+    return renamed(_read_blocks(source, _DSC), source)
+
+
+def _read_blocks(source: Source, dialect: _Dialect) -> CategoricalNetwork:
+    words, labels = Words(source, dialect.form), Spans(source.text, plain)
     draft = Draft(source, labels)
     heads, ends = array("q"), array("q")  # of blocks probability, where they begin and where their last brace stands
     while kind := words.take():
         begin = words.place
-        if kind == "network":
+        if kind == "network" and dialect is _BIF:
             words.pass_until("{")
             words.pass_block(begin)
-        elif kind == "variable":
-            _read_variable(words, draft, labels)
+        elif kind == "belief" and dialect is _DSC:
+            words.expect("network")
+            words.take_name()
+        elif kind == dialect.variable:
+            _read_variable(words, draft, labels, dialect)
         elif kind == "probability":
             heads.append(begin)
             deque(words.take_family(), maxlen=0)  # names are looked up when all are declared
             words.pass_block(begin)
             ends.append(words.place)
         else:
-            words.refuse(f"{shown(kind)} begins no block; {FORM}")
+            words.refuse(f"{shown(kind)} begins no block; {dialect.form}")
     read_families(words, draft, heads)
     draft.check()
-    tables = _Tables(words, draft, labels)
+    tables = _Tables(words, draft, labels, dialect)
     for family, (begin, end) in enumerate(zip(heads, ends, strict=True)):
         tables.read(family, begin, end)
     return finish(tables.rows)
@@ -270,29 +139,29 @@ def read_families(words: Words, draft: Draft, heads: array[int]) -> None:
         heads[family] = words.position
 
 
-def _read_variable(words: Words, draft: Draft, labels: Spans) -> None:
+def _read_variable(words: Words, draft: Draft, labels: Spans, dialect: _Dialect) -> None:
     begin = words.place
     name = words.take_name()
     place = words.place
     words.expect("{")
     n_states: int | None = None
-    while (kind := words.take()) != "}":
-        if kind == "property":
-            words.pass_statement()
-        elif kind == "type" and n_states is None:
-            n_states = _read_states(words, draft, labels, name)
-        elif not kind:
+    while (kind := dialect.take_key(words)) != "}":
+        if not kind:
             words.refuse(CUT_OFF, begin)
+        elif kind == "type" and n_states is None:
+            n_states = _read_states(words, draft, labels, name, dialect)
+        elif kind == "property" or (dialect is _DSC and kind not in MARKS):
+            words.pass_statement()
         else:
-            words.refuse(f"{shown(kind)} stands where 'type discrete [ N ] {{ ... }};' or a property should")
+            words.refuse(f"{shown(kind)} stands where '{dialect.states}' or a property should")
     if n_states is None:
-        words.refuse(f"the variable {shown(name)} has no states; write 'type discrete [ N ] {{ ... }};'", place)
+        words.refuse(f"the variable {shown(name)} has no states; write '{dialect.states}'", place)
     draft.add_variable(name, n_states, place)
 
 
-def _read_states(words: Words, draft: Draft, labels: Spans, name: str) -> int:
+def _read_states(words: Words, draft: Draft, labels: Spans, name: str, dialect: _Dialect) -> int:
     most, before = draft.source.limits.max_states, len(labels)
-    n_states = words.take_type()
+    n_states = words.take_type(dialect.states)
     if n_states is None or n_states > most:
         number = "too many" if n_states is None else f"{n_states}"
         draft.source.refuse_too_many(f"{shown(name)} has {number} states", n_states or 2**40, "max_states", words.place)
@@ -310,13 +179,15 @@ def _read_states(words: Words, draft: Draft, labels: Spans, name: str) -> int:
 class _Tables:
     """Blocks ``probability``, when all states are known."""
 
-    def __init__(self, words: Words, draft: Draft, labels: Spans) -> None:
+    def __init__(self, words: Words, draft: Draft, labels: Spans, dialect: _Dialect) -> None:
         self.rows = Rows(draft)
-        self._words, self._draft, self._labels = words, draft, labels
-        self._large: dict[int, Finder] = {}  # of variables of many states: made once
+        self._words, self._draft, self._labels, self._dialect = words, draft, labels, dialect
+        self._large: dict[int, Finder | _Position] = {}  # of variables of many states: made once
         # of the block that is read:
         self._family = self._n_states = self._end = 0
-        self._weights: list[tuple[Finder, int]] = []  # of each parent: its labels, and how far they are apart
+        self._weights: list[
+            tuple[Finder | _Position, int]
+        ] = []  # of each parent: its labels, and how far they are apart
 
     def read(self, family: int, begin: int, end: int) -> None:
         """Read a block's rows, or its table, between two places."""
@@ -326,20 +197,25 @@ class _Tables:
         before, default, whole = len(rows.configurations), None, False
         while True:
             self._take_rows()
-            kind = words.take()
+            kind = self._dialect.take_key(words)
             if words.place == end:
                 break
             rowless = len(rows.configurations) == before
             if kind == "(" and not whole:
                 self._take_row()
-            elif kind == "table" and not whole and default is None and rowless:
+            elif kind == "table" and not whole and default is None and rowless and self._dialect is _BIF:
                 whole = True
                 self._take_numbers(rows.numbers, self._n_states * draft.n_configurations(family))
             elif kind == "default" and not whole and default is None:
+                if self._dialect is _DSC:
+                    words.take_colon()
                 default = len(rows.defaults)
                 self._take_numbers(rows.defaults, self._n_states)
             elif kind == "property":
                 words.pass_statement()
+            elif self._dialect is _DSC and not whole and default is None and rowless and not self._weights:
+                words.position, whole = words.place, True  # what has no parents has one row
+                self._take_numbers(rows.numbers, self._n_states)
             else:
                 words.refuse(f"{shown(kind)} stands where a row of the table of {self._child()} should")
         if whole:
@@ -347,11 +223,11 @@ class _Tables:
         else:
             rows.end_rows(default)
 
-    def _find_weights(self) -> list[tuple[Finder, int]]:
+    def _find_weights(self) -> list[tuple[Finder | _Position, int]]:
         made, stride = [], 1
         for parent in reversed(self._draft.parents(self._family)):
             n = self._draft.n_states[parent]
-            finder = self._large.get(parent) or Finder(self._labels, self._draft.first_label[parent], n)
+            finder = self._large.get(parent) or self._dialect.find_by(self._labels, self._draft.first_label[parent], n)
             if n > Finder.FEW:
                 self._large[parent] = finder
             made.append((finder, stride))
@@ -363,7 +239,8 @@ class _Tables:
         """Take rows of the common form, as long as they stand here."""
         text, words, n_states, end = self._draft.source.text, self._words, self._n_states, self._end
         numbers, configurations, weights = self.rows.numbers, self.rows.configurations, self._weights
-        while found := _ROW.match(text, words.position, end):
+        row = self._dialect.row
+        while found := row.match(text, words.position, end):
             labels = found[1].split(",")
             try:
                 configuration = sum(
@@ -389,6 +266,8 @@ class _Tables:
                 configuration += own.find(label) * stride
             except KeyError:
                 words.refuse(f"{shown(self._draft.name(parent))} has no state {shown(label)}", place)
+        if self._dialect is _DSC:
+            words.take_colon()
         self._take_numbers(self.rows.numbers, self._n_states)
         self.rows.configurations.append(configuration)
 
@@ -406,6 +285,7 @@ class _Tables:
         self._words.refuse(f"there are {n} numbers for {self._child()}, and there should be {n_expected}", place)
 
 
+_KEYWORDS = frozenset({"network", "variable", "probability", "type", "discrete", "property", "table", "default"})
 _PLAIN = re.compile(r"[A-Za-z0-9_.+-]++")
 
 
@@ -430,12 +310,30 @@ def bif_pieces(network: CategoricalNetwork) -> Iterator[str]:
         yield "}\n"
 
 
+def dsc_pieces(network: CategoricalNetwork) -> Iterator[str]:
+    """The text of a network in pieces; names that DSC cannot hold stand in comments, and others in their place."""
+    names = words_for(network.names)
+    states = [quotable(labels) for labels in network.states]
+    yield 'belief network "unknown"\n'
+    for name, labels in zip(names, states, strict=True):
+        quoted = ", ".join(f'"{label}"' for label in labels)
+        yield f"node {name}\n{{\n  type: discrete[{len(labels)}] = {{ {quoted} }};\n}}\n"
+    for node, (name, parents) in enumerate(zip(names, network.parents, strict=True)):
+        rows = network.tables[network.names[node]].reshape(-1, len(states[node])).tolist()
+        given = f" | {', '.join(names[p] for p in parents)}" if parents else ""
+        yield f"probability({name}{given})\n{{\n"
+        for positions, row in zip(product(*(range(network.n_states[p]) for p in parents)), rows, strict=True):
+            yield f"  ({', '.join(map(str, positions))}): {_listed(row)};\n" if parents else f"  {_listed(row)};\n"
+        yield "}\n"
+    yield from name_comments(network, names, states, "// ")
+
+
 def _listed(row: list[float]) -> str:
     return ", ".join(map(repr, row))
 
 
 def _quoted(name: str) -> str:
-    if _PLAIN.fullmatch(name) and name not in KEYWORDS:
+    if _PLAIN.fullmatch(name) and name not in _KEYWORDS:
         return name
     if any(mark in name for mark in '"\n\r'):
         raise ArgumentError(

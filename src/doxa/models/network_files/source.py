@@ -18,6 +18,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, overload
 
@@ -216,6 +217,20 @@ def _fill(path: Path, pieces: Iterable[str], *, packed: bool) -> None:
         stream = stack.enter_context(gzip.GzipFile("", "wb", 6, raw, mtime=0)) if packed else raw
         for piece in pieces:
             stream.write(piece.encode())
+
+
+def blanked(source: Source, comment: re.Pattern[str]) -> Source:
+    """The source with blanks in the place of comments; matches with a group are none."""
+    made, position = StringIO(), 0
+    for found in comment.finditer(source.text):
+        if found.lastindex is None:
+            made.write(source.text[position : found.start()])
+            made.write(" " * len(found[0]))
+            position = found.end()
+    if not position:
+        return source
+    made.write(source.text[position:])
+    return Source(source.what, source.path, made.getvalue(), source.limits)
 
 
 _CHUNK = 2**16

@@ -23,15 +23,12 @@ Evidence is how many variables are observed, then pairs of a variable and its st
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
 from itertools import chain, islice
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,20 +38,12 @@ from doxa.models.categorical import CategoricalNetwork
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.draft import Draft, check_sizes, repeated_number
-from doxa.models.network_files.source import Limits, Source, Spans, check_path, open_source, repeated, shown, write_text
+from doxa.models.network_files.names import Names, name_comments, read_names
+from doxa.models.network_files.source import Limits, Source, blanked, check_path, open_source, shown, write_text
 from doxa.models.network_files.tables import Numbers, Rows, finish
 
 _COMMENT = re.compile(r"#[^\n]*+|^c(?!\S)[^\n]*+", re.MULTILINE)
 _WORD = re.compile(r"\s*+(\S++|\Z)")
-_NAMES = re.compile(r"#[ \t]*+variable[ \t]++([0-9]{1,9}):([^\n]*+)")
-_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))++"'  # of JSON
-_STRINGS = re.compile(rf"[ \t\r]*+\[[ \t\r]*+{_STRING}(?:[ \t\r]*+,[ \t\r]*+{_STRING})*+[ \t\r]*+\][ \t\r]*+")
-_EACH = re.compile(_STRING)
-
-
-class _Names(NamedTuple):
-    names: Spans  # of the variables
-    labels: Spans  # of all their states, one variable after the other
 
 
 class Integers:
@@ -114,30 +103,17 @@ def default_name(variable: int) -> str:
 
 def read_uai(source: Source) -> CategoricalNetwork | MarkovNetwork:
     """Read a network, or raise `NetworkFileError`."""
-    original, source = source, without_comments(source)
+    original, source = source, blanked(source, _COMMENT)
     words = Integers(source)
     kind = words.take_word()
     if kind not in ("BAYES", "MARKOV"):
         source.refuse(f"{shown(kind)} is no kind of network; a UAI file begins with BAYES or MARKOV", words.place)
     n_states = _read_variables(source, words)
     scopes = _read_scopes(source, words, len(n_states))
-    given = _read_names(original, n_states) if "#" in original.text else None
+    given = read_names(original, n_states) if "#" in original.text else None
     if kind == "BAYES":
         return _read_bayes(source, words, n_states, scopes, given)
     return _read_markov(source, words, n_states, scopes, given)
-
-
-def without_comments(source: Source) -> Source:
-    """The text with blanks in the place of comments."""
-    if not _COMMENT.search(source.text):
-        return source
-    made, position = StringIO(), 0
-    for found in _COMMENT.finditer(source.text):
-        made.write(source.text[position : found.start()])
-        made.write(" " * len(found[0]))
-        position = found.end()
-    made.write(source.text[position:])
-    return Source(source.what, source.path, made.getvalue(), source.limits)
 
 
 def _read_variables(source: Source, words: Integers) -> array[int]:
@@ -173,48 +149,6 @@ def _read_scopes(source: Source, words: Integers, n_variables: int) -> _Scopes:
     return scopes
 
 
-def _read_names(source: Source, n_states: Sequence[int]) -> _Names | None:
-    """Names and labels, where comments give them."""
-    text, places = source.text, array("q", [-1]) * len(n_states)
-    for found in _NAMES.finditer(text):
-        i = int(found[1])
-        start, end = found.span(2)
-        n_names = 0
-        if i < len(n_states) and places[i] < 0 and _STRINGS.fullmatch(text, start, end):
-            n_names = sum(1 for _ in _EACH.finditer(text, start, end))
-        if n_names != (n_states[i] + 1 if n_names else -1):
-            source.refuse(f"this comment should give variable {i} its name and those of its states", found.start())
-        places[i] = found.start()
-    if max(places) < 0:
-        return None
-    missing = next((i for i, place in enumerate(places) if place < 0), None)
-    if missing is not None:
-        source.refuse(f"comments name variables, but not variable {missing}; name all of them or none")
-    return _take_names(source, places)
-
-
-def _take_names(source: Source, places: array[int]) -> _Names:
-    text = source.text
-    given = _Names(Spans(text, _unquoted), Spans(text, _unquoted))
-    for i, place in enumerate(places):
-        found = _NAMES.match(text, place)
-        assert found is not None  # as before
-        spans, before = given.names, len(given.labels)
-        for string in _EACH.finditer(text, *found.span(2)):
-            spans.add(*string.span())
-            spans = given.labels
-        if repeated(given.labels, before) is not None:
-            source.refuse(f"this comment gives two states of variable {i} one name", place)
-    if repeated(given.names) is not None:
-        source.refuse("comments give two variables one name")
-    return given
-
-
-def _unquoted(text: str) -> str:
-    """What a string of JSON stands for."""
-    return str(json.loads(text)) if "\\" in text else text[1:-1]
-
-
 def _read_numbers(source: Source, words: Integers, numbers: Numbers, k: int, n_expected: int) -> None:
     n = words.take(f"the number of entries of factor {k}")
     if n != n_expected:
@@ -232,7 +166,7 @@ def _expect_end(source: Source, words: Integers) -> None:
 
 
 def _read_bayes(
-    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: _Names | None
+    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: Names | None
 ) -> CategoricalNetwork:
     draft = Draft(source, given and given.labels)
     draft.add_numbered(n_states, given and given.names)
@@ -251,7 +185,7 @@ def _read_bayes(
 
 
 def _read_markov(
-    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: _Names | None
+    source: Source, words: Integers, n_states: Sequence[int], scopes: _Scopes, given: Names | None
 ) -> MarkovNetwork:
     shapes = ([n_states[i] for i in scopes[k]] for k in range(len(scopes)))
     sizes = check_sizes(source, ((f"factor {k}", shape, scopes.place(k)) for k, shape in enumerate(shapes)))
@@ -298,7 +232,9 @@ def uai_pieces(network: CategoricalNetwork | MarkovNetwork) -> Iterator[str]:
         yield f"\n{table.size}\n"
         for row in table.reshape(-1, table.shape[-1] if table.ndim else 1).tolist():
             yield f" {' '.join(map(_written, row))}\n"
-    yield from _names(network.names, network.states)
+    default = [default_name(i) for i in range(len(n_states))]
+    numbers = [[str(k) for k in range(n)] for n in n_states]
+    yield from name_comments(network, default, numbers, "# ")
 
 
 def linear_potential(network: MarkovNetwork, k: int) -> NDArray[np.float64]:
@@ -320,15 +256,6 @@ def linear_potential(network: MarkovNetwork, k: int) -> NDArray[np.float64]:
 def _written(value: float) -> str:
     text = repr(value)
     return np.format_float_positional(value, trim="-") if "e" in text else text
-
-
-def _names(names: Sequence[str], states: Sequence[Sequence[str]]) -> Iterator[str]:
-    default = [default_name(i) for i in range(len(names))]
-    if list(names) == default and all(list(labels) == list(map(str, range(len(labels)))) for labels in states):
-        return
-    yield "\n"
-    for i, (name, labels) in enumerate(zip(names, states, strict=True)):
-        yield f"# variable {i}: {json.dumps([name, *labels])}\n"
 
 
 def read_evidence_file(
@@ -364,7 +291,7 @@ def read_evidence_file(
     ...     read_evidence_file(f"{folder}/lawn.uai.evid", network)
     {'wet': 'yes'}
     """
-    source = without_comments(open_source(check_path(path), limits, "evidence"))
+    source = blanked(open_source(check_path(path), limits, "evidence"), _COMMENT)
     n_words = _count_words(source.text, 2 * len(network.names) + 4)
     words = Integers(source)
     n = words.take("the number of observed variables")

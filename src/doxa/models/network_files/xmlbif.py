@@ -31,10 +31,10 @@ from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.source import Source, repeated, shown
 from doxa.models.network_files.tables import Rows, finish
 
-__all__ = ["Mark", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]
+__all__ = ["ESCAPES", "ILLEGAL", "Mark", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]
 
-_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
+ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def xmlbif_pieces(network: CategoricalNetwork) -> Iterator[str]:
@@ -56,13 +56,13 @@ def xmlbif_pieces(network: CategoricalNetwork) -> Iterator[str]:
 
 
 def _escaped(name: str) -> str:
-    if _ILLEGAL.search(name):
+    if ILLEGAL.search(name):
         raise ArgumentError(
             f"the name {name!r} has a control character in it, which XML has no way to write; rename it"
         )
     if name != name.strip():
         raise ArgumentError(f"the name {name!r} has blanks at its ends, which do not count in XMLBIF; rename it")
-    return name.translate(_ESCAPES)
+    return name.translate(ESCAPES)
 
 
 _MAX_DEPTH = 16
@@ -94,7 +94,7 @@ def scan_marks(source: Source) -> Iterator[Mark]:
     """Go through a file nested as XML is, without entities; an element that closes itself has both marks."""
     text, position, begun = source.text, 0, False
     opened: list[str] = []
-    if illegal := _ILLEGAL.search(text):
+    if illegal := ILLEGAL.search(text):
         source.refuse(f"the character {shown(illegal[0])} does not belong in XML", illegal.start())
     while True:
         start = text.find("<", position)
@@ -182,7 +182,7 @@ def unescaped(source: Source, mark: Mark) -> str:
         if name:
             return _ENTITIES[name]
         code = int(decimal) if decimal else int(hexadecimal, 16) if hexadecimal else -1
-        if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000 or _ILLEGAL.match(chr(code)):
+        if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000 or ILLEGAL.match(chr(code)):
             source.refuse(f"{shown(found.string[found.start() :])} begins with no reference that XML knows", mark.start)
         return chr(code)
 

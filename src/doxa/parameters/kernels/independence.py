@@ -80,16 +80,18 @@ def accept_in_turn(
     uniforms = rng.random((n_steps, n))
     if (weights == first).all():  # draws from the target itself: every one is accepted
         return np.zeros((n_steps, n)), np.arange(n_steps * n, dtype=np.intp).reshape(n_steps, n)
-    log_uniforms = np.log1p(-uniforms)  # 1 - u is in (0, 1], so finite
-    ratios, source = np.empty((n_steps, n)), np.empty((n_steps, n), dtype=np.intp)
+    limits = weights - np.log1p(-uniforms)  # of the weight now: above it, stay.  1 - u is in (0, 1], so finite
+    source = np.empty((n_steps, n), dtype=np.intp)
     for k in range(n):
-        weight, at = float(first[k]), -1
-        passed, stood = [], []
-        for t, (new, limit) in enumerate(zip(weights[:, k].tolist(), log_uniforms[:, k].tolist(), strict=True)):
-            ratio = new - weight if new > -np.inf else -np.inf  # outside the support: stay
-            passed.append(ratio)
-            if limit < ratio:
-                weight, at = new, t * n + k
+        weight, at, stood = float(first[k]), -1, []
+        for t, (new, limit) in enumerate(zip(weights[:, k].tolist(), limits[:, k].tolist(), strict=True)):
+            if limit > weight:
+                weight, at = new, t
             stood.append(at)
-        ratios[:, k], source[:, k] = passed, stood
-    return ratios, source
+        source[:, k] = stood
+    walkers = np.arange(n)
+    stood_on = np.where(source < 0, first, weights[source, walkers])
+    before = np.concatenate([first[None], stood_on[:-1]])
+    with np.errstate(invalid="ignore"):
+        ratios = np.where(weights > -np.inf, weights - before, -np.inf)  # outside the support: stay
+    return ratios, np.where(source < 0, -1, source * n + walkers)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data import Table, read_table
-from doxa.data.table import group_rows
+from doxa.data.table import check_categories, group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_rows import binary_codes
 
@@ -104,6 +104,7 @@ def code_rows(
 
 
 def _table_codes(table: Table, coding: Coding | None) -> tuple[NDArray[np.int8], Coding]:
+    check_categories(table, "a latent trait model")
     if coding is None:
         for name, states in zip(table.names, table.states, strict=True):
             if len(states) > 2:

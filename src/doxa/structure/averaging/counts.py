@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
+from doxa.data.table import check_categories
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 from doxa.structure.families.tables import cell_index
@@ -46,6 +47,7 @@ def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -
     >>> parameter_prior(doxa.structure.BDeu(2.0), None, doxa.datasets.load("reinis"))
     BDeu(equivalent_sample_size=2.0)
     """
+    check_categories(table, "an average over parameters")
     made = score if prior is None else prior
     if not isinstance(made, FamilyKind) or (prior is not None and not made.is_probability):
         raise ArgumentTypeError(
@@ -57,7 +59,7 @@ def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -
             f"the graphs were learned with score={made.name!r}, which implies no prior of parameters; learn with "
             "'bdeu' or 'k2', or name one, as in prior=BDeu(1.0)"
         )
-    made.check_states(table.names, table.n_states)
+    made.check_columns(table.names, table.n_states, table.is_number)
     return made
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.data.coding import EmptyColumnsError
 from doxa.data.read import read_without_empty
+from doxa.data.table import check_categories
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
@@ -70,6 +71,7 @@ def read_rows(rows: Any, names: Sequence[str], states: Sequence[Sequence[str]], 
             raise ArgumentError(
                 f"rows has the column {name!r}, which the posterior does not know; {near(name, names)}; leave it out"
             )
+    check_categories(table, "a posterior of categories")
     codes = np.full((table.n_distinct, len(names)), -1, dtype=np.int64)
     for j, name in enumerate(table.names):
         column = names.index(name)

@@ -33,7 +33,7 @@ class ExactCost(NamedTuple):
         return f"{many(self.n_operations)} operations and {room}"
 
 
-def predicted_cost(n_nodes: int, max_parents: int | None = None, operations_per_family: int = 0) -> ExactCost:
+def predicted_cost(n_nodes: int, max_parents: int | None = None, scoring: int = 0) -> ExactCost:
     """Cost of `doxa.structure.exact.dag_sums.sum_over_dags`.
 
     Parameters
@@ -41,8 +41,8 @@ def predicted_cost(n_nodes: int, max_parents: int | None = None, operations_per_
     n_nodes : int
     max_parents : int, optional
         Cap of the number of parents; no cap when left out.
-    operations_per_family : int, default=0
-        What scoring a family costs, in the same operations; not included when left out.
+    scoring : int, default=0
+        What scoring the families costs, in the same operations; not included when left out.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def predicted_cost(n_nodes: int, max_parents: int | None = None, operations_per_
         raise ArgumentError(f"n_nodes is {n_nodes}; it must be 1 or more")
     n_sets, n_families = 2**n_nodes, family_count(n_nodes, max_parents)
     # every pair (R, T) is met once forward and once backward; every node's table is summed over subsets and supersets
-    n_operations = 2 * 3**n_nodes + n_nodes * (n_nodes - 1) * n_sets // 2 + n_families * operations_per_family
+    n_operations = 2 * 3**n_nodes + n_nodes * (n_nodes - 1) * n_sets // 2 + scoring
     # alpha: two doubles and 4 bytes a node; its derivative: a double and 4 bytes; A and F: four doubles each
     n_bytes = n_sets * (n_nodes * (20 + 12) + 2 * 32) + 2 * n_sets * 12 + n_families * _BYTES_PER_FAMILY
     return ExactCost(n_operations, n_bytes)

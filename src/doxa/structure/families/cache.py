@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
 from doxa.data import Table
+from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
@@ -120,6 +121,8 @@ class FamilyScores:
         Uniform over graphs when left out.
     max_bytes : int, default=512 MiB
         Bound of each cache; there is one for each chain that runs at the same time.
+    like : Scaled, optional
+        How numbers are scaled; by their means and standard deviations when left out.
 
     Raises
     ------
@@ -138,7 +141,9 @@ class FamilyScores:
     score: FamilyKind = field(default_factory=BDeu)
     prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     max_bytes: int = 512 * 2**20
+    like: Scaled | None = None
     data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    numbers: NDArray[np.float64] | None = field(init=False, repr=False)  # scaled, (n_nodes, n_rows)
     _pool: list[tuple[ScoreCache, CountingScratch]] = field(init=False, repr=False, default_factory=list)
     _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
     _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
@@ -150,7 +155,8 @@ class FamilyScores:
         if self.prior is None:
             self.prior = uniform_prior(len(self.table.names))
         self.data = self._rows()
-        self.score.check_states(self.names, self.data[2])
+        self.score.check_columns(self.names, self.data[2], self.table.is_number)
+        self.numbers = None if self.table.numbers is None else scaled(self.table, self.like).values
 
     def _rows(self) -> tuple[NDArray[Any], ...]:
         """Columns of codes, counts and numbers of states, as compiled loops take them."""
@@ -202,7 +208,7 @@ class FamilyScores:
     def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
-        cache.held = self.score.scorer(self.data)
+        cache.held = self.score.scorer(self.data, self.numbers, fixed=True)
         return cache, counting_scratch(len(self.data[1]), None if cache.held is None else cache.held.addresses)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:

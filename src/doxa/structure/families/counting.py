@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.structure.families.logistic.call import no_box
+from doxa.structure.families.call import no_box
 
 __all__ = [
     "BDEU_RULE",

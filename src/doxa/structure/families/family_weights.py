@@ -160,7 +160,9 @@ class FamilyWeights:
     def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """For nodes with many required parents."""
         weight = np.empty(len(free))
-        scorer = self.scores.score.scorer(self.scores.data)  # to be kept while it is in use
+        scorer = self.scores.score.scorer(
+            self.scores.data, self.scores.numbers, fixed=True
+        )  # to be kept while it is in use
         scratch = counting_scratch(len(self.scores.data[1]), None if scorer is None else scorer.addresses)
         scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
         score_families(node.child, self.words(node, free), scoring, weight)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.options import shown
 from doxa.errors import ArgumentError
 from doxa.models.bits import unpack_rows
 from doxa.structure.families.counting import CALLED_RULE, Rule
@@ -84,6 +85,9 @@ class FamilyKind:
         `cell_prior` in every cell.
     has_coefficients, is_mixture : bool, default=False
         Whether families may have coefficients (`doxa.Posterior.coefficients`); whether other families have none.
+    takes_categories : bool, default=True
+    takes_numbers : bool, default=False
+        Which columns a table may have.
     most_states, most_parents : int, optional
         Of every column, and of a node; any number when None.
     """
@@ -95,6 +99,8 @@ class FamilyKind:
     is_dirichlet: ClassVar[bool] = False
     has_coefficients: ClassVar[bool] = False
     is_mixture: ClassVar[bool] = False
+    takes_categories: ClassVar[bool] = True
+    takes_numbers: ClassVar[bool] = False
     most_states: ClassVar[int | None] = None
     most_parents: ClassVar[int | None] = None
 
@@ -123,11 +129,12 @@ class FamilyKind:
         Parameters
         ----------
         codes : ndarray of int, shape (n_cells, 1 + n_parents)
-            Distinct states of the node, first, and of its parents.
+            Distinct states of the node, first, and of its parents.  Where ``takes_numbers``, of float: columns of
+            numbers hold their values, centred and divided by their standard deviations.
         cases : ndarray of int, shape (n_cells,)
             How often each occurs.
         sizes : ndarray of int, shape (1 + n_parents,)
-            Numbers of states.
+            Numbers of states; 0 for a column of numbers.
         """
         raise NotImplementedError(f"{type(self).__name__} has no log_marginal_likelihood")
 
@@ -160,12 +167,13 @@ class FamilyKind:
         """What compiled loops are told of the kind."""
         return Rule(CALLED_RULE, 0.0, math.log(max(1, n_cases)))
 
-    def scorer(self, data: Data) -> Scorer | None:
+    def scorer(self, data: Data, numbers: Floats | None = None, *, fixed: bool = False) -> Scorer | None:  # noqa: ARG002
         """What compiled loops call for a score; None where ``is_counted``.
 
-        ``data`` may be written into afterwards: what then stands there counts.
+        ``numbers`` are scaled values, shape (n_nodes, n_rows), NaN in columns of categories; None where there are none.
+        Unless they are ``fixed``, both may be written into afterwards: what then stands there counts.
         """
-        return CalledScorer(self, data)
+        return CalledScorer(self, data, numbers)
 
     def cost(self, n_parents: int, n_rows: int) -> float:
         """Work of scoring a family in a table of ``n_rows`` distinct rows, about a microsecond: it bounds lists."""
@@ -175,8 +183,22 @@ class FamilyKind:
         """Configurations that the parents of a node have at most under the sparse prior; None for any number."""
         return n_rows
 
-    def check_states(self, names: Sequence[str], n_states: NDArray[np.int64]) -> None:
-        """Raise `ArgumentError` if a column has more states than the kind takes."""
+    def forbidden_edges(self, is_number: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Edges i -> j, at ``[i, j]``, that no graph can have, given which columns hold numbers; none by default."""
+        return np.zeros((len(is_number), len(is_number)), dtype=np.bool_)
+
+    def check_columns(self, names: Sequence[str], n_states: NDArray[np.int64], is_number: NDArray[np.bool_]) -> None:
+        """Raise `ArgumentError` if a column is of a type that the kind does not take, or has too many states."""
+        for wrong, what, way in (
+            (is_number & (not self.takes_numbers), "categories",
+             "cut numbers into bins (bins= of read_table), or leave score and family out"),
+            (~is_number & (not self.takes_categories), "numbers",
+             "take family='conditional_gaussian', or leave the columns out"),
+        ):  # fmt: skip
+            if wrong.any():
+                other = "numbers" if what == "categories" else "categories"
+                named = shown(name for name, one in zip(names, wrong.tolist(), strict=True) if one)
+                raise ArgumentError(f"the {self.name} score takes {what}, and {named} hold {other}; {way}")
         most = self.most_states
         if most is None:
             return
@@ -213,6 +235,8 @@ class CalledScorer:
     kind : FamilyKind
     data : tuple of ndarray
         Columns int (n_nodes, n_rows), cases of each row, numbers of states; not copied.
+    numbers : ndarray of float, shape (n_nodes, n_rows), optional
+        As `FamilyKind.scorer` has them; not copied.
 
     Attributes
     ----------
@@ -222,9 +246,10 @@ class CalledScorer:
         return.
     """
 
-    def __init__(self, kind: FamilyKind, data: Data) -> None:
+    def __init__(self, kind: FamilyKind, data: Data, numbers: Floats | None = None) -> None:
         self.error: Exception | None = None
-        self._kind, self._data = kind, data
+        self._kind, self._data, self._numbers = kind, data, numbers
+        self._is_number = None if numbers is None else np.asarray(~np.isnan(numbers).all(axis=1))
         self._called = _CALL(self._score)  # kept: its memory is what the address names
         self.addresses = np.array([ctypes.cast(self._called, ctypes.c_void_p).value], dtype=np.int64)
 
@@ -233,8 +258,14 @@ class CalledScorer:
         try:
             parents = unpack_rows(np.ctypeslib.as_array(words, (n_words,)), len(n_states))
             members = [child, *np.flatnonzero(parents).tolist()]
-            codes, counted = _distinct(columns[members], cases, n_states[members])
-            value = float(self._kind.log_marginal_likelihood(codes, counted, n_states[members]))
+            if self._numbers is None or self._is_number is None:
+                sizes = n_states[members]
+                codes, counted = _distinct(columns[members], cases, sizes)
+            else:
+                is_number = self._is_number[members]
+                sizes, counted = np.where(is_number, 0, n_states[members]), cases
+                codes = np.where(is_number, self._numbers[members].T, columns[members].T)
+            value = float(self._kind.log_marginal_likelihood(codes, counted, sizes))
         except Exception as error:  # nothing may cross compiled code
             self.error = self.error or error
             return -1e300  # not NaN, which score caches take for nothing

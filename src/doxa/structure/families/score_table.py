@@ -99,7 +99,7 @@ def build_score_table(
     max_size : int, optional
         All sets up to so many parents are computed.  A node with more required parents starts from these.  When left
         out, as many as some seconds allow, and at least 3: all families of 20 columns and 1000 rows, up to 4 parents of
-        37 columns.  Kinds that are not counted have 3.
+        37 columns.  Kinds that are not counted have as many as take a second or two.
     max_families : int, optional
         Where there are more families than this, sets with more parents than ``info.complete_size`` are made from
         candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is then
@@ -145,19 +145,21 @@ def build_score_table(
 
 def _usual_size(scores: FamilyScores, limits: Limits) -> int:
     """The largest number of parents up to which all families are computed in some seconds."""
-    if not scores.score.is_counted:
-        return _USUAL_SIZE
-    n, n_rows = scores.n_nodes, len(scores.data[1])
+    n, n_rows, score = scores.n_nodes, len(scores.data[1]), scores.score
     nodes = list_nodes(limits, n)
     largest = max(len(node.required) + node.most_free for node in nodes)
     size = min(_USUAL_SIZE, largest)
     families = sets = 0
+    work = 0.0
     for more in range(largest + 1):
-        for node in nodes:
-            free = more - len(node.required)
-            families += math.comb(len(node.free), free) if 0 <= free <= node.most_free else 0
-        sets += math.comb(n, more)
-        if families > _MOST_FAMILIES or (sets + math.comb(n, more + 1)) * max(n_rows, 100) > _MOST_VISITS:
+        free = [more - len(node.required) for node in nodes]
+        made = sum(
+            math.comb(len(node.free), f) for node, f in zip(nodes, free, strict=True) if 0 <= f <= node.most_free
+        )
+        families, sets = families + made, sets + math.comb(n, more)
+        work += made * score.cost(more, n_rows)
+        visits = (sets + math.comb(n, more + 1)) * max(n_rows, 100) if score.is_counted else 0
+        if families > _MOST_FAMILIES or visits > _MOST_VISITS or (work > _WORK / 8 and not score.is_counted):
             break
         size = max(size, more)
     return size

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
+from doxa.structure.families.call import call_scorer
 from doxa.structure.families.counting import (
     BDEU_RULE,
     BIC_RULE,
@@ -32,9 +33,8 @@ from doxa.structure.families.counting import (
     group_family,
 )
 from doxa.structure.families.kind import FamilyKind
-from doxa.structure.families.logistic.call import call_scorer
 
-__all__ = ["BIC", "K2", "SCORES", "BDeu", "CountedKind", "family_log_marginal", "log_bdeu", "log_ratio"]
+__all__ = ["BIC", "K2", "BDeu", "CountedKind", "check_weight", "family_log_marginal", "log_bdeu", "log_ratio"]
 
 
 class CountedKind(FamilyKind):
@@ -48,7 +48,7 @@ class CountedKind(FamilyKind):
         parents = pack_rows(np.arange(len(data[2])) > 0)
         return float(family_log_marginal(0, parents, data, self.rule(int(cases.sum())), counting_scratch(len(codes))))
 
-    def scorer(self, data: tuple[NDArray[Any], ...]) -> None:  # noqa: ARG002
+    def scorer(self, data: Any, numbers: Any = None, *, fixed: bool = False) -> None:  # noqa: ARG002
         """None: nothing is called."""
         return
 
@@ -79,7 +79,7 @@ class BDeu(CountedKind):
     is_score_equivalent: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        weight = _check_weight("equivalent_sample_size", self.equivalent_sample_size)
+        weight = check_weight("equivalent_sample_size", self.equivalent_sample_size)
         object.__setattr__(self, "equivalent_sample_size", weight)
 
     def rule(self, n_cases: int) -> Rule:
@@ -119,7 +119,7 @@ class K2(CountedKind):
     is_dirichlet: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior_count", _check_weight("prior_count", self.prior_count))
+        object.__setattr__(self, "prior_count", check_weight("prior_count", self.prior_count))
 
     def rule(self, n_cases: int) -> Rule:
         """The score as compiled loops take it."""
@@ -154,9 +154,6 @@ class BIC(CountedKind):
     def text(self) -> str:
         """In words."""
         return "BIC score"
-
-
-SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC)}  # the words of score=
 
 
 def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
@@ -196,14 +193,14 @@ def log_bdeu(counts: ArrayLike, equivalent_sample_size: float = 1.0) -> float:
         raise ArgumentError(f"counts has shape {table.shape}; it must be (n_parent_configurations, n_states)")
     if not np.isfinite(table).all() or (table < 0).any() or (table != np.rint(table)).any():
         raise ArgumentError("counts has an entry that is negative or not a whole number; entries are numbers of cases")
-    alpha = _check_weight("equivalent_sample_size", equivalent_sample_size)
+    alpha = check_weight("equivalent_sample_size", equivalent_sample_size)
     q, r = table.shape
     per_configuration = _sum_of_ratios(table.sum(axis=1), math.log(alpha) - math.log(max(q, 1)))
     per_cell = _sum_of_ratios(table.ravel(), math.log(alpha) - math.log(max(q, 1)) - math.log(r))
     return per_cell - per_configuration
 
 
-def _check_weight(name: str, value: float) -> float:
+def check_weight(name: str, value: float) -> float:
     """Return ``value`` as a float, or raise `ArgumentError` when it is not positive and finite."""
     form = f"{name} is {value!r}; it must be a number above 0"
     if isinstance(value, (str, bytes, bool)):

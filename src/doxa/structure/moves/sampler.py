@@ -118,7 +118,7 @@ class StructureState(NamedTuple):
     position: int  # steps done since the kernel's cycle began
     block: NDArray[np.uint64]  # (n_words,): the block of the visit under way, for moves that keep one
     memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
-    cells: NDArray[np.int16] = NO_CELLS  # (n_missing,): values of the missing cells, in the order of `MissingCells`
+    cells: NDArray[Any] = NO_CELLS  # (n_missing,): values of the missing cells, in the order of `MissingCells`
 
 
 AnyState = TypeVar("AnyState", bound=Any)
@@ -160,7 +160,7 @@ class GraphStarts:
         cells = self.any_cells(rng)
         return self.start_at(pack_rows(random_dag(rng, self.limits)), cells)
 
-    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[np.int16] = NO_CELLS) -> StructureState:
+    def start_at(self, rows: NDArray[np.uint64], cells: NDArray[Any] = NO_CELLS) -> StructureState:
         """The state of a chain that starts at a graph, given by its adjacency rows, and a completion."""
         return StructureState(
             rows, 0, np.zeros(n_words(len(rows)), dtype=np.uint64), np.zeros(1, dtype=np.int64), cells
@@ -170,7 +170,7 @@ class GraphStarts:
         """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
         return planted_in_half(states, rows=rows, cells=states[chain].cells)
 
-    def likely_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:  # noqa: ARG002
+    def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:  # noqa: ARG002
         """Values that the missing cells may well have; there are none here."""
         return NO_CELLS
 

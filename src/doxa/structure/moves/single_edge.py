@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -107,6 +108,7 @@ def advance_single_edge(
     return int(_advance(work, reversals, published, edges, log_proposals(n), first, n_steps, rng))
 
 
+@cache
 def log_proposals(n: int) -> NDArray[np.float64]:
     """Log q(add) and log q(delete), shape (2, n(n-1)/2 + 1), for every number of edges; -inf where impossible."""
     most = n * (n - 1) // 2

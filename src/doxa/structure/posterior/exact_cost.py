@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from doxa.structure.exact.dag_budget import ExactCost, fits, predicted_cost
+from doxa.structure.exact.dag_budget import ExactCost, family_count, fits, predicted_cost
 from doxa.structure.exact.dag_sums import MOST_NODES
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ __all__ = ["BUDGET", "PATIENCE", "affordable_sum", "exact_cost", "worth_it"]
 
 BUDGET = ExactCost(3_000_000_000, 2_000_000_000)  # half a minute: up to 19 columns
 PATIENCE = ExactCost(400_000_000_000, 16_000_000_000)  # about an hour: what a person may be told of
-_TABLE, _LOGISTIC_ROW = 200, 50  # operations to score a family: 2 microseconds a table, 0.5 a row of a regression
+_TABLE = 200  # operations to score a family that is counted, two microseconds
+_MICROSECOND = 100  # operations
 
 
 def exact_cost(options: RunOptions) -> ExactCost:
@@ -28,8 +29,13 @@ def exact_cost(options: RunOptions) -> ExactCost:
     most = int(options.limits.most_parents.max())
     if options.max_configurations is not None and options.score.is_counted:
         most = min(most, int(math.log(options.max_configurations, max(2, min(options.n_states, default=2))) + 1e-9))
-    rows = min(options.n_rows, 2 ** min(n, 40))  # distinct ones, where columns have two states
-    return predicted_cost(n, most, _TABLE if options.score.is_counted else _LOGISTIC_ROW * rows)
+    if options.score.is_counted:
+        return predicted_cost(n, most, family_count(n, most) * _TABLE)
+    rows = options.n_rows if options.numbers else min(options.n_rows, 2 ** min(n, 40))  # distinct ones, of two states
+    scoring = n * math.fsum(
+        math.comb(n - 1, size) * options.score.cost(size, rows) for size in range(min(most, n - 1) + 1)
+    )
+    return predicted_cost(n, most, int(scoring * _MICROSECOND))
 
 
 def worth_it(options: RunOptions) -> bool:

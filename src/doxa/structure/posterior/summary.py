@@ -5,6 +5,7 @@ Draws of graphs in the shapes that other tools read: an ArviZ DataTree, and a pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -196,11 +197,20 @@ def run_text(posterior: GraphSample) -> str:
         )
     return "\n".join(
         [
-            f"{options.n_rows} rows x {len(posterior.names)} columns; {options.score.text}; {prior_text(posterior)}; "
+            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options.numbers)}; "
+            f"{options.score.text}; {prior_text(posterior)}; "
             f"{cap_text(posterior)}",
             how,
         ]
     )
+
+
+def _numbers_text(numbers: Sequence[str]) -> str:
+    """Which columns hold numbers, in a few words; nothing where none does."""
+    if not numbers:
+        return ""
+    named = ", ".join(numbers[:6]) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    return f" ({named}: numbers)"
 
 
 def cache_text(posterior: GraphSample) -> str:

@@ -17,10 +17,11 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
+from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianBIC
 from doxa.structure.families.kind import KINDS, FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
-from doxa.structure.families.scores import SCORES, BDeu
-from doxa.structure.limits import Limits, make_limits
+from doxa.structure.families.scores import BIC, K2, BDeu
+from doxa.structure.limits import Limits, forbid_more, make_limits
 from doxa.structure.priors import StructurePrior, make_prior
 
 if TYPE_CHECKING:
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_family", "check_score"]
 
-FAMILIES = ("categorical", "logistic", "auto")
+FAMILIES = ("categorical", "logistic", "auto", "gaussian", "conditional_gaussian")
+SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC, BGe, GaussianBIC)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearnOptions:
     """What `doxa.learn` is asked for, beside the table and where to keep the run: its keywords, and their defaults."""
 
-    score: FamilyKind = dataclasses.field(default_factory=BDeu)  # what family=, score= and their numbers mean together
+    family: str | None = None
+    score: str | FamilyKind | None = None
+    equivalent_sample_size: float = 1.0
+    prior_scale: float | None = None
     prior: str = "sparse"
     edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None
     sampler: str | StructureMove = "auto"
@@ -55,6 +60,7 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "indicator", tuple(self.indicator))
+        self._kind(np.zeros(1, dtype=np.bool_))  # raises, before a table is read
         if self.exact is not None and not isinstance(self.exact, bool):
             raise ArgumentTypeError(f"exact is {self.exact!r}; it must be True, False, or left out")
 
@@ -63,21 +69,44 @@ class LearnOptions:
         """Whether something is asked that only a sampler can do."""
         return self.sampler != "auto" or any(x is not None for x in (self.draws, self.warmup, self.thin, self.until))
 
-    def most_configurations(self, n_rows: int) -> int | None:
-        """Of the parents of a node, under this prior and for this kind of family; None for any number."""
-        return self.score.most_configurations(n_rows) if self.prior == "sparse" else None
+    def kind(self, table: Table) -> FamilyKind:
+        """What ``family``, ``score`` and their numbers mean together, for the columns of a table."""
+        return self._kind(table.is_number)
 
-    def limits(self, names: tuple[str, ...], n_states: NDArray[np.int64], n_rows: int) -> Limits:
-        """The families that are possible in a table."""
-        return make_limits(
-            names,
+    def _kind(self, is_number: NDArray[np.bool_]) -> FamilyKind:
+        return check_family(self.family, self.score, self.equivalent_sample_size, self.prior_scale, is_number)
+
+    def most_configurations(self, table: Table) -> int | None:
+        """Of the parents of a node, under this prior and for this kind of family; None for any number."""
+        return self.kind(table).most_configurations(table.n_rows) if self.prior == "sparse" else None
+
+    def limits(self, table: Table) -> Limits:
+        """The families that are possible in a table.
+
+        Raises
+        ------
+        ArgumentError
+            If the kind of family does not take a column, or demands contradict each other.
+        """
+        kind = self.kind(table)
+        kind.check_columns(table.names, table.n_states, table.is_number)
+        limits = make_limits(
+            table.names,
             max_parents=self.max_parents,
             required=self.required,
             forbidden=self.forbidden,
             tiers=self.tiers,
-            n_states=n_states,
-            max_configurations=self.most_configurations(n_rows),
+            n_states=table.n_states,
+            max_configurations=self.most_configurations(table),
         )
+        banned = kind.forbidden_edges(table.is_number)
+        for i, j in np.argwhere(banned & limits.required_edges).tolist():
+            raise ArgumentError(
+                f"the edge {table.names[i]!r} -> {table.names[j]!r} is required, and the {kind.name} score has no "
+                "such families; take it out of required, or take another family"
+            )
+        pairs = [(table.names[i], table.names[j]) for i, j in np.argwhere(banned).tolist()]
+        return forbid_more(limits, table.names, pairs) if pairs else limits
 
 
 @dataclass(frozen=True)
@@ -98,6 +127,7 @@ class RunOptions:
     hidden: tuple[tuple[str, int], ...] = ()  # columns that nobody observed, with their numbers of states
     n_states: tuple[int, ...] = ()  # of each node; files of older versions do not say
     max_configurations: int | None = None  # of the parents of a node; None: any number
+    numbers: tuple[str, ...] = ()  # columns that hold numbers
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -111,7 +141,7 @@ class RunOptions:
             table.n_rows,
             table.digest,
             tuple(limits.max_parents.tolist()),
-            asked.score,
+            asked.kind(table),
             prior.kind,
             tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
@@ -120,7 +150,8 @@ class RunOptions:
             tuple(asked.indicator),
             tuple((asked.hidden or {}).items()),
             tuple(table.n_states.tolist()),
-            asked.most_configurations(table.n_rows),
+            asked.most_configurations(table),
+            tuple(name for name, number in zip(names, table.is_number.tolist(), strict=True) if number),
         )
 
     @property
@@ -157,6 +188,7 @@ class RunOptions:
             "hidden": [list(entry) for entry in self.hidden],
             "n_states": list(self.n_states),
             "max_configurations": self.max_configurations,
+            "numbers": list(self.numbers),
         }
 
     @classmethod
@@ -171,11 +203,12 @@ class RunOptions:
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
             "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
-            "max_configurations": (int, type(None)),
+            "max_configurations": (int, type(None)), "numbers": list,
         }  # fmt: skip
         # which older files do not have
         stored = {
-            "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, **stored
+            "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
+            **stored,
         }  # fmt: skip
         for name, form in forms.items():
             if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
@@ -206,6 +239,7 @@ class RunOptions:
                 tuple((str(name), check_whole("hidden", count, 2)) for name, count in stored["hidden"]),
                 tuple(check_whole("n_states", count, 1) for count in n_states),
                 None if most is None else check_whole("max_configurations", most, 1),
+                tuple(map(str, stored["numbers"])),
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -214,32 +248,46 @@ class RunOptions:
 
 
 def check_family(
-    family: str, score: str | FamilyKind, equivalent_sample_size: float, prior_scale: float | None
+    family: str | None,
+    score: str | FamilyKind | None,
+    equivalent_sample_size: float,
+    prior_scale: float | None,
+    is_number: NDArray[np.bool_],
 ) -> FamilyKind:
-    """The score that ``family=``, ``score=`` and their numbers mean together.
+    """The score that ``family=``, ``score=`` and their numbers mean together, given which columns hold numbers.
 
     Raises
     ------
     ArgumentError
         If the family is unknown, or a score or a number is given that it does not have.
     """
-    if family not in FAMILIES:
+    if family is not None and family not in FAMILIES:
         raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
-    if family == "categorical":
-        if prior_scale is not None:
-            raise ArgumentError(
-                f"prior_scale is {prior_scale!r}, which belongs to logistic families; leave it out, or say "
-                "family='logistic' or family='auto'"
-            )
-        return check_score(score, equivalent_sample_size)
-    if score != BDeu.name:
+    if family not in ("logistic", "auto") and prior_scale is not None:
+        raise ArgumentError(
+            f"prior_scale is {prior_scale!r}, which belongs to logistic families; leave it out, or say "
+            "family='logistic' or family='auto'"
+        )
+    if family is None and score is None:
+        usual = BGe if is_number.all() else ConditionalGaussian if is_number.any() else BDeu
+        family = {BGe: "gaussian", ConditionalGaussian: "conditional_gaussian", BDeu: "categorical"}[usual]
+    if family is None or family == "categorical":
+        return check_score(BDeu.name if score is None else score, equivalent_sample_size)
+    if family == "gaussian" and score in (BGe.name, GaussianBIC.name, "bic"):
+        return check_score(BGe.name if score == BGe.name else GaussianBIC.name, equivalent_sample_size)
+    if score is not None:
         raise ArgumentError(f"score is {score!r}, and family={family!r} has a score of its own; leave score out")
     if family == "auto":
         return FamilyMixture(equivalent_sample_size, *(() if prior_scale is None else (prior_scale,)))
+    if family == "conditional_gaussian":
+        return ConditionalGaussian(equivalent_sample_size)
     if equivalent_sample_size != 1.0:
+        way = "give alpha_mu, as in score=BGe(alpha_mu=2)" if family == "gaussian" else "give prior_scale"
         raise ArgumentError(
-            f"equivalent_sample_size is {equivalent_sample_size!r}, and logistic families have none; give prior_scale"
+            f"equivalent_sample_size is {equivalent_sample_size!r}, and {family} families have none; {way}"
         )
+    if family == "gaussian":
+        return BGe()
     return Logistic() if prior_scale is None else Logistic(prior_scale)
 
 

@@ -55,7 +55,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     move = check_move(asked.sampler)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
-    asked.score.check_parents(table.names, limits)
+    asked.kind(table).check_parents(table.names, limits)
     usual = _usual_thin(len(table.names), table.n_missing > 0)
     return RunPlan(
         table,
@@ -101,6 +101,10 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
     if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
         return data
     if exact:
+        if data.missing_cells.is_number.any():
+            raise ArgumentError(
+                "exact is True, but cells of columns of numbers are missing, which no sum is over; leave exact out"
+            )
         number = n_completions(data.missing_cells)
         many = str(number) if number < 10**6 else f"10^{math.log10(number):.0f}"
         raise ArgumentError(

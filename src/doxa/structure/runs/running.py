@@ -328,7 +328,7 @@ def _audit_completions(plan: RunPlan, trace: Trace) -> Missed | None:
     options, n_words = plan.options, trace["rows"].shape[-1]
     data = _incomplete(plan)
     graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
-    completions = [data.completed(cells.astype(np.int16)) for cells in trace["cells"][:, -1]]
+    completions = [data.completed(cells) for cells in trace["cells"][:, -1]]
     steps = trace["n_edges"].size * plan.thin
     return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], steps)
 

@@ -47,10 +47,17 @@ _BEFORE = 2  # completions that are not used
 _ROW_VISITS = 34_000_000_000  # as `build_score_table` has it, for all completions together
 
 
-def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDArray[np.int16]:
+def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDArray[Any]:
     """Random values of the missing cells, each from the values that its column has elsewhere; hidden ones uniform."""
-    cells = np.empty(missing_cells.n_missing, dtype=np.int16)
+    is_number, numbers = missing_cells.is_number, missing_cells.numbers
+    cells = np.empty(missing_cells.n_missing, dtype=np.float64 if is_number.any() else np.int16)
     for column in np.unique(missing_cells.column).tolist():
+        where = missing_cells.column == column
+        if numbers is not None and is_number[where].any():
+            seen = ~np.isnan(numbers.values[column])
+            share = missing_cells.weights[seen] / missing_cells.weights[seen].sum()
+            cells[where] = rng.choice(numbers.values[column, seen], size=int(where.sum()), p=share)
+            continue
         states = missing_cells.base[column]
         known = states >= 0
         cases = np.bincount(
@@ -58,7 +65,6 @@ def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDA
         ).astype(float)
         if not cases.any():
             cases[:] = 1.0
-        where = missing_cells.column == column
         cells[where] = rng.choice(len(cases), size=int(where.sum()), p=cases / cases.sum())
     return cells
 
@@ -140,20 +146,29 @@ class CellsSampler(GraphStarts):
         """Structure steps between kept draws."""
         return self.steps * self.sweeps
 
-    def likely_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:
+    def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
         """Each from the values that its column has elsewhere."""
         return observed_cells(self.data.missing_cells, rng)
 
-    def any_cells(self, rng: np.random.Generator) -> NDArray[np.int16]:
-        """Any values, each as likely."""
+    def any_cells(self, rng: np.random.Generator) -> NDArray[Any]:
+        """Any values, each as likely; of numbers any from the least to the greatest."""
         missing_cells = self.data.missing_cells
-        return (rng.random(missing_cells.n_missing) * missing_cells.n_states[missing_cells.column]).astype(np.int16)
+        share = rng.random(missing_cells.n_missing)
+        cells = (share * missing_cells.n_states[missing_cells.column]).astype(np.int16)
+        is_number, numbers = missing_cells.is_number, missing_cells.numbers
+        if numbers is None or not is_number.any():
+            return cells
+        low, high = np.zeros(len(numbers.scale)), np.zeros(len(numbers.scale))
+        for column in np.unique(missing_cells.column[is_number]).tolist():
+            low[column], high[column] = np.nanmin(numbers.values[column]), np.nanmax(numbers.values[column])
+        between = (low + share[:, None] * (high - low))[np.arange(len(share)), missing_cells.column]
+        return np.where(is_number, between, cells)
 
-    def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:
+    def searched(self, cells: NDArray[Any]) -> NDArray[np.uint64]:
         """A greedy optimum."""
         return greedy_graph(self.ascended(cells), self.limits)
 
-    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:
+    def ascended(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores on which the greedy start ascends: those of its completion."""
         return self.data.completed(cells)
 
@@ -166,7 +181,7 @@ def usual_steps(n_nodes: int) -> int:
     return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
 
 
-def no_draws(kept: int, state: StructureState, dtype: type[np.signedinteger[Any]]) -> Draws:
+def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:
     """Room for ``kept`` draws, the cells of which have the given type."""
     return {
         "rows": np.empty((kept, *state.rows.shape), dtype=np.uint64),
@@ -177,7 +192,7 @@ def no_draws(kept: int, state: StructureState, dtype: type[np.signedinteger[Any]
 
 
 def keep_draw(
-    draws: Draws, place: int, rows: NDArray[np.uint64], local: NDArray[np.float64], cells: NDArray[np.integer[Any]]
+    draws: Draws, place: int, rows: NDArray[np.uint64], local: NDArray[np.float64], cells: NDArray[Any]
 ) -> None:
     """Write down a graph, the scores of its families, and a completion."""
     draws["rows"][place] = rows

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
@@ -38,6 +39,7 @@ __all__ = [
     "completion_of",
     "find_missing_cells",
     "put_cells",
+    "read_cells",
 ]
 
 
@@ -54,6 +56,7 @@ class MissingCells(NamedTuple):
     n_states: NDArray[np.int64]  # (n_nodes,)
     missing_in: NDArray[np.uint64]  # (n_nodes, n_words): the incomplete rows without this column, as bit sets
     hidden: NDArray[np.int64]  # columns without a single value, declared as hidden
+    numbers: Scaled | None = None  # of the same rows, NaN where missing; None where no column holds numbers
 
     @property
     def n_missing(self) -> int:
@@ -61,8 +64,17 @@ class MissingCells(NamedTuple):
         return len(self.column)
 
     @property
-    def dtype(self) -> type[np.int8] | type[np.int16]:
-        """The integers that drawn cells are kept in."""
+    def is_number(self) -> NDArray[np.bool_]:
+        """Which of the missing cells are numbers, shape (n_missing,)."""
+        if self.numbers is None:
+            return np.zeros(self.n_missing, dtype=np.bool_)
+        return np.asarray(~np.isnan(self.numbers.scale[self.column]))
+
+    @property
+    def dtype(self) -> type[np.int8] | type[np.int16] | type[np.float64]:
+        """What drawn cells are kept in: integers, or floats where some are numbers."""
+        if self.is_number.any():
+            return np.float64
         return np.int8 if int(self.n_states.max()) <= np.iinfo(np.int8).max else np.int16
 
 
@@ -76,6 +88,7 @@ class Completion(NamedTuple):
     n_complete: int
     first: NDArray[np.int64]  # as `MissingCells.first`
     column: NDArray[np.int64]  # as `MissingCells.column`
+    numbers: NDArray[np.float64]  # (n_nodes, n_complete + n_incomplete): scaled; of no columns where none holds numbers
 
 
 def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells:
@@ -114,10 +127,15 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     first = np.concatenate([[0], np.cumsum((rows < 0).sum(axis=1))]).astype(np.int64)
     base = np.array(np.concatenate([codes[complete], rows]).T, order="C")
     weights = np.concatenate([counts[complete], np.ones(len(expanded), dtype=np.int64)])
+    scaling = None
+    if table.numbers is not None:
+        whole = scaled(table)
+        taken = np.concatenate([complete, expanded])
+        scaling = whole._replace(values=np.ascontiguousarray(whole.values[:, taken]))
     declared = np.array([table.names.index(name) for name in hidden], dtype=np.int64)
     return MissingCells(
         first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
-        pack_rows((rows < 0).T), np.sort(declared),
+        pack_rows((rows < 0).T), np.sort(declared), scaling,
     )  # fmt: skip
 
 
@@ -145,34 +163,60 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
             )
 
 
-def completion_of(missing_cells: MissingCells, cells: NDArray[np.integer]) -> Completion:
+def completion_of(missing_cells: MissingCells, cells: NDArray[Any]) -> Completion:
     """The completed table with these values of the missing cells; a copy.
 
     Parameters
     ----------
     missing_cells : MissingCells
-    cells : array of int, shape (n_missing,)
-        States, in the order of the missing cells.
+    cells : array of int or float, shape (n_missing,)
+        States and scaled numbers, in the order of the missing cells.
     """
+    numbers = missing_cells.numbers
     columns = missing_cells.base.copy()
     made = Completion(
         columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights,
         missing_cells.n_states, missing_cells.n_complete, missing_cells.first, missing_cells.column,
+        np.zeros((0, 0)) if numbers is None else numbers.values.copy(),
     )  # fmt: skip
     put_cells(made, missing_cells, cells)
     return made
 
 
-def put_cells(completion: Completion, missing_cells: MissingCells, cells: NDArray[np.integer]) -> None:
+def put_cells(completion: Completion, missing_cells: MissingCells, cells: NDArray[Any]) -> None:
     """Write values of the missing cells into a completion, in place."""
-    completion.columns[missing_cells.column, missing_cells.n_complete + missing_cells.row] = cells
-    completion.rows[missing_cells.row, missing_cells.column] = cells
+    is_number, place = missing_cells.is_number, missing_cells.n_complete + missing_cells.row
+    codes = np.where(is_number, 0, cells).astype(np.int16)
+    completion.columns[missing_cells.column, place] = codes
+    completion.rows[missing_cells.row, missing_cells.column] = codes
+    if is_number.any():
+        completion.numbers[missing_cells.column[is_number], place[is_number]] = cells[is_number]
 
 
-def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[np.integer]) -> Table:
+def read_cells(completion: Completion, missing_cells: MissingCells) -> NDArray[Any]:
+    """Values of the missing cells in a completion, in their order; undoes `put_cells`."""
+    codes: NDArray[np.int16] = completion.rows[missing_cells.row, missing_cells.column]
+    is_number = missing_cells.is_number
+    if not is_number.any():
+        return codes
+    cells = codes.astype(np.float64)
+    place = missing_cells.n_complete + missing_cells.row[is_number]
+    cells[is_number] = completion.numbers[missing_cells.column[is_number], place]
+    return cells
+
+
+def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[Any]) -> Table:
     """The table with its missing cells filled in; rows in another order."""
-    completion = completion_of(missing_cells, cells)
-    return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights)
+    completion, scaling = completion_of(missing_cells, cells), missing_cells.numbers
+    if scaling is None or table.numbers is None:
+        return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights)
+    incomplete = (table.codes < 0).any(axis=1)
+    order = np.concatenate(
+        [np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), table.counts[incomplete])]
+    )
+    drawn = (completion.numbers * scaling.scale[:, None] + scaling.centre[:, None]).T
+    numbers = np.where(np.isnan(table.numbers[order]), drawn, table.numbers[order])  # what was seen stays as it was
+    return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, numbers)
 
 
 @dataclass(eq=False)
@@ -225,7 +269,7 @@ class IncompleteData:
                 "every column; take family='categorical' for hidden columns"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
-        self.score.check_states(self.table.names, self.missing_cells.n_states)
+        self.score.check_columns(self.table.names, self.missing_cells.n_states, self.table.is_number)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)
 
@@ -242,13 +286,14 @@ class IncompleteData:
     def scoring(self, completion: Completion) -> tuple[tuple[Any, ...], Scorer | None]:
         """What counts and scores families in a completion, and what it calls for that, to be kept as long."""
         data = (completion.columns, completion.weights, completion.n_states)
-        scorer = self.score.scorer(data)
+        scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
         scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
         return (data, self.rule, self.prior.arrays, scratch), scorer
 
-    def completed(self, cells: NDArray[np.integer[Any]]) -> FamilyScores:
+    def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""
-        return FamilyScores(completed_table(self.table, self.missing_cells, cells), self.score, self.prior)
+        table = completed_table(self.table, self.missing_cells, cells)
+        return FamilyScores(table, self.score, self.prior, like=self.missing_cells.numbers)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for these limits: made once a process, by the first chain that asks."""

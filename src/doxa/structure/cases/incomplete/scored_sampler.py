@@ -40,22 +40,43 @@ from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureMove, StructureState
+from doxa.structure.moves.single_edge import SingleEdge
+from doxa.structure.moves.starts import greedy_graph
 
 __all__ = ["ScoredCellsSampler", "reference_scores"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
 _LEAST_STEPS, _FRESH_A_NODE = 100, 4
+_SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
 
 def reference_scores(data: IncompleteData, limits: Limits) -> FamilyScores:
     """Stale scores: those of a completion that a short chain on tables drew, the same in every process."""
 
     def make() -> FamilyScores:
+        if data.table.numbers is not None:
+            return _after_sweeps(data, limits)
         of_tables = IncompleteData(data.table, BDeu(), data.prior)
         return data.completed(reference_completions(of_tables, limits, 1, _KEEP)[0][0])
 
     made: FamilyScores = data.remember("stale scores", limits, make)
     return made
+
+
+def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
+    """Scores of the completion that a few sweeps lead to, each from a greedy graph on the completion before."""
+    from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
+
+    rng = np.random.default_rng(_SEED)
+    sampler = ScoredCellsSampler(data, limits, SingleEdge())
+    cells = sampler.likely_cells(rng)
+    scores = data.completed(cells)
+    for _ in range(_SWEEPS):
+        chain = ScoredChain(sampler, sampler.start_at(greedy_graph(scores, limits), cells), scores)
+        chain.redraw_cells(rng)
+        cells = chain.cells
+        scores = data.completed(cells)
+    return scores
 
 
 @dataclass(frozen=True)
@@ -111,7 +132,7 @@ class ScoredCellsSampler(CellsSampler):
                 "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
             )
 
-    def ascended(self, cells: NDArray[np.int16]) -> FamilyScores:  # noqa: ARG002
+    def ascended(self, cells: NDArray[Any]) -> FamilyScores:  # noqa: ARG002
         """The stale scores, which are made in any case."""
         return reference_scores(self.data, self.limits)
 

@@ -30,10 +30,19 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.structure.cases.incomplete.blocks import set_cell
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, read_cells
+from doxa.structure.cases.incomplete.regressions import (
+    Regressions,
+    fit_regression,
+    log_density,
+    offer_number,
+    regressions,
+)
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
-from doxa.structure.families.cache import ScoreCache, local_weights
+from doxa.structure.families.cache import FamilyScores, ScoreCache, local_weights
 from doxa.structure.families.family_weights import score_families
+from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
+from doxa.structure.families.gaussian.kinds import GaussianKind
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
@@ -56,9 +65,10 @@ __all__ = [
     "weigh_rows",
 ]
 
-_NOTHING, _LOGISTIC, _TABLE = 0, 1, 2
+_NOTHING, _LOGISTIC, _TABLE, _REGRESSION = 0, 1, 2, 3
 _MOST_COUNTS = 4096  # cells of a family that is fitted as a table; larger ones say nothing
 _CASE = 0.5  # prior weight of a cell of such a table, in cases
+_PRIOR = GaussianRule(BGE_RULE, 1.0, 2.0, 0.5, 1.0, 0.0)  # of regressions, where the score has none
 _EVEN = 0.02  # share of the offers that is spread evenly: what they are accepted by is bounded
 
 
@@ -83,11 +93,23 @@ class CellWork(NamedTuple):
     log_offer: NDArray[np.float64]  # (most rows without a column, most states): log k
     before: NDArray[np.int64]  # (most rows without a column,)
     fresh: NDArray[np.float64]  # (n_nodes,): scores
+    numbers: Regressions
+    old: NDArray[np.float64]  # (most rows without a column,): numbers
 
 
-def cell_work(missing_cells: MissingCells, scale: float = 2.0, block: int = 16, beta: float = 1.0) -> CellWork:
-    """Fresh work space."""
+def cell_work(
+    missing_cells: MissingCells,
+    scale: float = 2.0,
+    block: int = 16,
+    beta: float = 1.0,
+    values: NDArray[np.float64] | None = None,
+    rule: GaussianRule | None = None,
+) -> CellWork:
+    """Fresh work space; ``values`` are the numbers of the completion, ``rule`` what their families have for a prior."""
     n, n_rows = missing_cells.base.shape
+    scaling = missing_cells.numbers
+    is_number = np.zeros(0, dtype=np.bool_) if scaling is None else np.asarray(~np.isnan(scaling.scale))
+    values = np.zeros((0, 0)) if values is None else values
     order = np.lexsort((missing_cells.row, missing_cells.column))
     first = np.searchsorted(missing_cells.column[order], np.arange(n + 1)).astype(np.int64)
     longest = int(np.diff(first).max(initial=0))
@@ -99,6 +121,7 @@ def cell_work(missing_cells: MissingCells, scale: float = 2.0, block: int = 16, 
         np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros((n, most + 1)), np.zeros((n, _MOST_COUNTS)),
         np.zeros((longest, int(missing_cells.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
+        regressions(values, is_number, _PRIOR if rule is None else rule, _MOST_COUNTS), np.zeros(longest),
     )  # fmt: skip
 
 
@@ -116,14 +139,25 @@ def sweep_columns(parents: Any, completion: Any, scoring: Any, work: Any, rng: n
     ``parents`` are bit sets, ``work.local`` the scores of their families.
     """
     for column in range(completion.n_states.size):
-        if completion.n_states[column] < 2 or work.first[column] == work.first[column + 1]:
+        if work.first[column] == work.first[column + 1] or not (
+            _is_number(column, work) or completion.n_states[column] > 1
+        ):
             continue
         for place in range(work.first[column], work.first[column + 1]):
             work.row[place] = work.listed[place]  # the order before says nothing: a run in parts is the unbroken one
         for place in range(work.first[column + 1] - 1, work.first[column], -1):
             other = work.first[column] + int(rng.random() * (place - work.first[column] + 1))
             work.row[place], work.row[other] = work.row[other], work.row[place]
-        redraw_column(column, parents, completion, scoring, work, rng)
+        if _is_number(column, work):
+            redraw_numbers(column, parents, completion, scoring, work, rng)
+        else:
+            redraw_column(column, parents, completion, scoring, work, rng)
+
+
+@hot
+def _is_number(column: int, work: Any) -> bool:
+    is_number = work.numbers.gaussian.is_number
+    return bool(is_number.size > 0 and is_number[column] != 0)
 
 
 @hot
@@ -131,7 +165,7 @@ def redraw_column(
     column: int, parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator
 ) -> None:
     """Offer the column's missing cells new values, ``work.block`` rows at a time, in the order of ``work.row``."""
-    local, block, info = work.local, work.block, work.done
+    block = work.block
     fit_column(column, parents, completion, work)
     weigh_rows(column, parents, completion, work)
     first, end = work.first[column], work.first[column + 1]
@@ -147,21 +181,52 @@ def redraw_column(
                 changed = True
                 log_ratio += work.log_offer[k, old] - work.log_offer[k, new]
                 set_cell(i, column, new, completion)
-        if not changed:
-            continue
-        info[0] += 1
-        for node in range(local.size):
-            if node == column or has_bit(parents, node, column):
-                work.fresh[node] = score_family(node, parents[node], scoring)
-                log_ratio += work.beta * (work.fresh[node] - local[node])
-        if accepts(rng, log_ratio):
-            info[1] += 1
-            for node in range(local.size):
-                if node == column or has_bit(parents, node, column):
-                    local[node] = work.fresh[node]
-        else:
+        if changed and not _accepted(column, log_ratio, parents, scoring, work, rng):
             for place in range(begin, last):
                 set_cell(work.row[place], column, work.before[place - first], completion)
+
+
+@hot
+def redraw_numbers(
+    column: int, parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator
+) -> None:
+    """As `redraw_column`, for a column of numbers."""
+    fit_column(column, parents, completion, work)
+    first, end = work.first[column], work.first[column + 1]
+    freedom = min(100.0, max(4.0, work.numbers.cases[0]))
+    for begin in range(first, end, work.block):
+        last = min(begin + work.block, end)
+        log_ratio = 0.0
+        for place in range(begin, last):
+            i = work.row[place]
+            centre, scale = offer_number(column, i, parents, work.kind, completion, work.numbers)
+            old = completion.numbers[column, completion.n_complete + i]
+            new = centre + scale * rng.standard_t(freedom)
+            was, now = (old - centre) / scale, (new - centre) / scale
+            log_ratio += 0.5 * (freedom + 1.0) * (math.log1p(now * now / freedom) - math.log1p(was * was / freedom))
+            work.old[place - first] = old
+            completion.numbers[column, completion.n_complete + i] = new
+        if not _accepted(column, log_ratio, parents, scoring, work, rng):
+            for place in range(begin, last):
+                completion.numbers[column, completion.n_complete + work.row[place]] = work.old[place - first]
+
+
+@hot
+def _accepted(column: int, log_ratio: float, parents: Any, scoring: Any, work: Any, rng: np.random.Generator) -> bool:
+    """Whether new cells of a column are taken, given the log ratio of their offers; if so with their scores."""
+    local = work.local
+    work.done[0] += 1
+    for node in range(local.size):
+        if node == column or has_bit(parents, node, column):
+            work.fresh[node] = score_family(node, parents[node], scoring)
+            log_ratio += work.beta * (work.fresh[node] - local[node])
+    if not accepts(rng, log_ratio):
+        return False
+    work.done[1] += 1
+    for node in range(local.size):
+        if node == column or has_bit(parents, node, column):
+            local[node] = work.fresh[node]
+    return True
 
 
 @hot
@@ -184,6 +249,10 @@ def fit_column(column: int, parents: Any, completion: Any, work: Any) -> None:
         work.weights[completion.n_complete + work.row[place]] = 0
     for node in range(n):
         if node != column and not has_bit(parents, node, column):
+            continue
+        if _is_number(node, work):
+            fitted = fit_regression(node, parents[node], completion, work.weights, work.numbers)
+            work.kind[node] = _REGRESSION if fitted else _NOTHING
             continue
         binary, size, n_parents = completion.n_states[node] == 2, completion.n_states[node], 0
         for w in range(parents.shape[1]):
@@ -240,13 +309,12 @@ def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
     first, r = work.first[column], completion.n_states[column]
     for place in range(first, work.first[column + 1]):
         i, k = work.row[place], place - first
-        codes = completion.rows[i]
         most = -np.inf
         for state in range(r):
             total = 0.0
             for node in range(completion.n_states.size):
                 if node == column or has_bit(parents, node, column):
-                    total += _log_fitted(node, column, state, codes, completion.n_states, work)
+                    total += _log_fitted(node, column, state, i, completion, work)
             work.log_offer[k, state] = total
             most = max(most, total)
         total = 0.0
@@ -258,8 +326,11 @@ def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
 
 
 @hot
-def _log_fitted(node: int, column: int, state: int, codes: Any, n_states: Any, work: Any) -> float:
-    """Log probability of the node's own cell under the fit, with this state in the column."""
+def _log_fitted(node: int, column: int, state: int, i: int, completion: Any, work: Any) -> float:
+    """Log probability of the node's own cell in incomplete row i under the fit, with this state in the column."""
+    codes, n_states = completion.rows[i], completion.n_states
+    if work.kind[node] == _REGRESSION:
+        return log_density(node, i, column, state, completion, work.numbers)
     own = state if node == column else np.int64(codes[node])
     if work.kind[node] == _LOGISTIC:
         h = work.theta[node, 0]
@@ -292,18 +363,23 @@ class ScoredChain:
     sampler : ScoredCellsSampler
     state : StructureState
         Where the chain stands.
+    stale : FamilyScores, optional
+        Scores that joint proposals are made by; `reference_scores` when left out.
     """
 
-    def __init__(self, sampler: ScoredCellsSampler, state: StructureState) -> None:
+    def __init__(self, sampler: ScoredCellsSampler, state: StructureState, stale: FamilyScores | None = None) -> None:
         data = sampler.data
         self.data, self.limits, self.move, self.rows = data, sampler.limits, sampler.move, state.rows
         self.joint_proposal, self.beta = sampler.joint_proposal, sampler.beta
         self.completion = completion_of(data.missing_cells, state.cells)
         self.scoring, self.scorer = data.scoring(self.completion)
         scale = float(getattr(data.score, "prior_scale", _SCALE))
-        self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta)
+        rule, numbers = None, data.missing_cells.numbers
+        if numbers is not None and isinstance(data.score, GaussianKind):
+            rule = data.score.gaussian_rule(int((~np.isnan(numbers.scale)).sum()), data.table.n_rows)
+        self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
-        self.stale = reference_scores(data, sampler.limits)
+        self.stale = reference_scores(data, sampler.limits) if stale is None else stale
         self.stale_score = self._stale_score()
         self.parents = working_graph(state.rows)[0]
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
@@ -311,11 +387,9 @@ class ScoredChain:
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
-    def cells(self) -> NDArray[np.int16]:
+    def cells(self) -> NDArray[Any]:
         """The completion, in the order of the missing cells."""
-        missing_cells = self.data.missing_cells
-        found: NDArray[np.int16] = self.completion.rows[missing_cells.row, missing_cells.column]
-        return found
+        return read_cells(self.completion, self.data.missing_cells)
 
     def redraw_cells(self, rng: np.random.Generator) -> None:
         """Offer every missing cell a new value."""
@@ -326,23 +400,28 @@ class ScoredChain:
         n, words = self.rows.shape
         table = parent_sets(self.stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.stale.borrow() as (cache, scoring):
+            graph, local = working_graph(self.rows), np.empty(n)
+            local_scores(graph, cache.arrays, scoring, local)
+            work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
+            work = work._replace(thin=steps + 1)
+            before = (*(part.copy() for part in graph), local.copy())
             for done in range(0, steps, self.joint_proposal):
-                size = min(self.joint_proposal, steps - done)
-                graph, local = working_graph(self.rows), np.empty(n)
-                local_scores(graph, cache.arrays, scoring, local)
-                work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
-                run_steps(self.move, work._replace(thin=size + 1), size, cache, rng)
-                changed = np.flatnonzero((graph[0] != self.parents).any(axis=1))
+                run_steps(self.move, work, min(self.joint_proposal, steps - done), cache, rng)
+                changed = np.flatnonzero((graph[0] != before[0]).any(axis=1))
                 if not len(changed):
                     continue
                 self.graphs_done[0] += 1
                 fresh = self.local.copy()
                 self._score(changed, graph[0], fresh)
                 stale_score = sum(local.tolist(), 0.0)
-                if accepts(rng, self.log_ratio(fresh, changed, stale_score)):
+                taken = accepts(rng, self.log_ratio(fresh, changed, stale_score))
+                if taken:
                     self.graphs_done[1] += 1
-                    self.rows, self.parents, self.stale_score = graph[1], graph[0], stale_score
+                    self.stale_score = stale_score
                     self.local[:] = fresh
+                for now, then in zip((*graph, local), before, strict=True):
+                    np.copyto(*((then, now) if taken else (now, then)))
+            self.rows, self.parents = graph[1], graph[0]
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""

@@ -45,6 +45,8 @@ def n_completions(missing_cells: MissingCells) -> int:
 def completion_sums_fit(missing_cells: MissingCells, most_parents: int) -> bool:
     """Whether summing over graphs and completions is worth its cost, by counted operations and bytes."""
     (n, n_rows), number = missing_cells.base.shape, n_completions(missing_cells)
+    if missing_cells.is_number.any():
+        return False  # of numbers there is no end
     if number > _MOST_COMPLETIONS or n > _MOST_NODES:
         return False
     visits = number * n * 2 ** (n - 1) * n_rows

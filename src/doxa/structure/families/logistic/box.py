@@ -3,7 +3,7 @@ r"""A scorer of logistic families behind one address, so that samplers' loops ca
 The compiler puts a callee's code into every kernel that reaches it.  The scorer is large: within each sampler's loop it
 takes minutes to compile where the loop alone takes half a minute, paid by everyone.  So it is compiled once, as a C
 function, when this module is imported; a loop finds its address, and those of its arrays, in a `Box`, and calls it
-through `doxa.structure.families.logistic.call`.
+through `doxa.structure.families.call`.
 
 Scores of families as compiled loops ask for them: logistic alone, or summed with the table's.
 
@@ -30,13 +30,11 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, cfunc, types
-from numba.extending import intrinsic
+from numba import carray, cfunc
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
-from doxa.structure.families.logistic.call import call_scorer
+from doxa.structure.families.call import SCORER, at, score_sets
 from doxa.structure.families.logistic.evidence import log_evidence
 from doxa.structure.families.logistic.mode import factorise, find_mode, signs, solve, solve_transposed
 from doxa.structure.families.logistic.score import (
@@ -291,9 +289,6 @@ def log_mixture(of_table: float, of_logistic: float, rule: Any) -> float:
     return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))  # type: ignore[no-any-return]
 
 
-_WORDS, _ADDRESSES = types.CPointer(types.uint64), types.CPointer(types.int64)
-_SIGNATURE = types.float64(types.int64, _WORDS, types.int64, _ADDRESSES, types.float64)
-
 # Which arrays `_scorer` finds at which address: by name, so that the order of the tuples' fields means nothing.
 _NODES = ("value", "bend", "levels")
 _WORK = (
@@ -336,7 +331,7 @@ class Box:
 
     def score(self, child: int, sets: NDArray[np.uint64], weights: NDArray[np.float64]) -> None:
         """Score the child with each of the parent sets; ``weights`` holds its scores as tables and gets the sums."""
-        _score_sets(self.addresses, child, sets, weights)
+        score_sets(self.addresses, child, sets, weights)
 
     @property
     def report(self) -> NDArray[np.float64]:
@@ -344,70 +339,56 @@ class Box:
         return self._work.report
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _at(_typing: Any, address: Any) -> Any:  # noqa: ARG001
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-
-    return types.voidptr(types.int64), generate
-
-
-@cfunc(_SIGNATURE, cache=True)  # type: ignore[untyped-decorator]
+@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
 def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> float:
     a = carray(box, 64)
     n_nodes, n_rows, n_keys, n_labels, d = a[1], a[2], a[3], a[4], a[5]
     most, n_axes, n_points, n_levels = a[6], a[7], a[8], a[9]
     parents = carray(words, n_words)
     data = (
-        carray(_at(a[10]), (n_nodes, n_rows), np.int16),
-        carray(_at(a[11]), n_rows, np.int64),
-        carray(_at(a[12]), n_nodes, np.int64),
+        carray(at(a[10]), (n_nodes, n_rows), np.int16),
+        carray(at(a[11]), n_rows, np.int64),
+        carray(at(a[12]), n_nodes, np.int64),
     )
-    numbers = carray(_at(a[13]), 7, np.float64)
+    numbers = carray(at(a[13]), 7, np.float64)
     rule = LogisticRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
     if rule.kind == MIXTURE_RULE and not type_matters(child, parents, data[2]):
         return of_table
     nodes = Nodes(
-        value=carray(_at(a[14]), (n_axes, n_points), np.float64),
-        bend=carray(_at(a[15]), (n_axes, n_points), np.float64),
-        levels=carray(_at(a[16]), n_levels, np.int64),
+        value=carray(at(a[14]), (n_axes, n_points), np.float64),
+        bend=carray(at(a[15]), (n_axes, n_points), np.float64),
+        levels=carray(at(a[16]), n_levels, np.int64),
     )
     work = LogisticWork(
         nodes=nodes,
-        labels=carray(_at(a[17]), n_rows, np.int64),
-        keys=carray(_at(a[18]), n_keys, np.int64),
-        names=carray(_at(a[19]), n_keys, np.int64),
-        parents=carray(_at(a[20]), most, np.int64),
-        row=carray(_at(a[21]), n_labels, np.int64),
-        successes=carray(_at(a[22]), n_labels, np.float64),
-        cases=carray(_at(a[23]), n_labels, np.float64),
-        logit=carray(_at(a[24]), n_labels, np.float64),
-        skewness=carray(_at(a[25]), n_labels, np.float64),
-        left=carray(_at(a[26]), n_labels, np.float64),
-        along=carray(_at(a[27]), n_labels, np.float64),
-        mean=carray(_at(a[28]), d, np.float64),
-        trial=carray(_at(a[29]), d, np.float64),
-        step=carray(_at(a[30]), d, np.float64),
-        precision=carray(_at(a[31]), (d, d), np.float64),
-        axes=carray(_at(a[32]), (d, d), np.float64),
-        frame=carray(_at(a[33]), (d, d), np.float64),
-        centre=carray(_at(a[34]), d, np.float64),
-        tilt=carray(_at(a[35]), d, np.float64),
-        moved=carray(_at(a[36]), (d, 128), np.float64),
-        growth=carray(_at(a[37]), (d, 128), np.float64),
-        product=carray(_at(a[38]), 128, np.float64),
-        weighted=carray(_at(a[39]), 128, np.float64),
-        logits=carray(_at(a[40]), 128, np.float64),
-        exponents=carray(_at(a[41]), 128, np.float64),
-        weights=carray(_at(a[42]), 128, np.float64),
-        sums=carray(_at(a[43]), 16, np.float64),
-        report=carray(_at(a[44]), 6, np.float64),
+        labels=carray(at(a[17]), n_rows, np.int64),
+        keys=carray(at(a[18]), n_keys, np.int64),
+        names=carray(at(a[19]), n_keys, np.int64),
+        parents=carray(at(a[20]), most, np.int64),
+        row=carray(at(a[21]), n_labels, np.int64),
+        successes=carray(at(a[22]), n_labels, np.float64),
+        cases=carray(at(a[23]), n_labels, np.float64),
+        logit=carray(at(a[24]), n_labels, np.float64),
+        skewness=carray(at(a[25]), n_labels, np.float64),
+        left=carray(at(a[26]), n_labels, np.float64),
+        along=carray(at(a[27]), n_labels, np.float64),
+        mean=carray(at(a[28]), d, np.float64),
+        trial=carray(at(a[29]), d, np.float64),
+        step=carray(at(a[30]), d, np.float64),
+        precision=carray(at(a[31]), (d, d), np.float64),
+        axes=carray(at(a[32]), (d, d), np.float64),
+        frame=carray(at(a[33]), (d, d), np.float64),
+        centre=carray(at(a[34]), d, np.float64),
+        tilt=carray(at(a[35]), d, np.float64),
+        moved=carray(at(a[36]), (d, 128), np.float64),
+        growth=carray(at(a[37]), (d, 128), np.float64),
+        product=carray(at(a[38]), 128, np.float64),
+        weighted=carray(at(a[39]), 128, np.float64),
+        logits=carray(at(a[40]), 128, np.float64),
+        exponents=carray(at(a[41]), 128, np.float64),
+        weights=carray(at(a[42]), 128, np.float64),
+        sums=carray(at(a[43]), 16, np.float64),
+        report=carray(at(a[44]), 6, np.float64),
     )
     value = logistic_log_marginal(child, parents, data, rule, work)
     return log_mixture(of_table, value, rule) if rule.kind == MIXTURE_RULE else value
-
-
-@hot
-def _score_sets(addresses: Any, child: int, sets: Any, weights: Any) -> None:
-    for row in range(sets.shape[0]):
-        weights[row] = call_scorer(addresses, child, sets[row], weights[row])

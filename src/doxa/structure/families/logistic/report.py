@@ -67,7 +67,7 @@ def family_evidence(
     """
     score = Logistic() if score is None else score
     data = _data(table, child, parents)
-    score.check_states((child, *parents), data[2])
+    score.check_columns((child, *parents), data[2], np.zeros(len(data[2]), dtype=np.bool_))
     if len(parents) > MOST_PARENTS:
         raise ArgumentError(f"parents has {len(parents)} names; a logistic family has at most {MOST_PARENTS}")
     value, error, n_nodes = _score(score, data)

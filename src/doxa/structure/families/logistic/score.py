@@ -104,7 +104,7 @@ class LogisticKind(FamilyKind):
 
         return LogisticFamily(self, codes, cases, sizes, stream)
 
-    def scorer(self, data: tuple[NDArray[Any], ...]) -> Box:
+    def scorer(self, data: Any, numbers: Any = None, *, fixed: bool = False) -> Box:  # noqa: ARG002
         """A compiled scorer."""
         from doxa.structure.families.logistic.box import Box  # compiled on import
 

@@ -1,4 +1,7 @@
-"""How compiled loops call the scorer of logistic families: by the address that a `Box` holds."""
+"""How compiled loops call a scorer that is not compiled into them: by the address that its box holds.
+
+A box is an array of addresses: first that of a C function, then what the function finds its arrays by.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-__all__ = ["call_scorer", "no_box"]
+from doxa._jit import hot
+
+__all__ = ["SCORER", "at", "call_scorer", "no_box", "score_sets"]
+
+# Of a scorer: child, words of the parents' bit set and their number, the box, the family's score as a table.
+SCORER = types.float64(
+    types.int64, types.CPointer(types.uint64), types.int64, types.CPointer(types.int64), types.float64
+)
 
 
 def no_box() -> NDArray[np.int64]:
@@ -38,3 +48,20 @@ def call_scorer(_typing: Any, addresses: Any, child: Any, parents: Any, of_table
         return builder.call(function, [arguments[1], words.data, n_words, box.data, arguments[3]])
 
     return types.float64(addresses, types.int64, parents, types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def at(_typing: Any, address: Any) -> Any:  # noqa: ARG001
+    """An address, an int64, as the pointer that ``numba.carray`` takes.  Compiled code only."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+@hot
+def score_sets(addresses: Any, child: int, sets: Any, weights: Any) -> None:
+    """Score the child with each set of parents; ``weights`` holds its scores as tables, and gets the scores."""
+    for row in range(sets.shape[0]):
+        weights[row] = call_scorer(addresses, child, sets[row], weights[row])

@@ -1,0 +1,276 @@
+"""Missing numbers, drawn with graphs and missing categories, held against sums over graphs and quadrature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student
+
+import doxa
+from doxa.data import Table
+from doxa.errors import ArgumentError
+from doxa.estimates.real import diagnose_real
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.sampling.driver import Schedule, sample
+from doxa.structure import BGe, ConditionalGaussian, SingleEdge, Tempered
+from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completed_table, completion_of, put_cells
+from doxa.structure.cases.incomplete.regressions import offer_number
+from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler
+from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain, fit_column, redraw_numbers
+from doxa.structure.exact.enumeration import all_dags
+from doxa.structure.families.family_weights import score_families
+from doxa.structure.limits import forbid_more, make_limits
+from support.checks import z_limit
+
+NAN = np.nan
+
+
+def both(n_rows=14, seed=5):
+    """A category g and numbers x and y, with a missing cell in each."""
+    rng = np.random.default_rng(seed)
+    g = rng.integers(0, 2, n_rows)
+    x = rng.normal(size=n_rows) + 0.9 * g
+    y = rng.normal(size=n_rows) + 0.8 * x
+    codes = np.column_stack([g, 0 * g, 0 * g])
+    codes[2, 0] = -1
+    x[0], y[1] = NAN, NAN
+    return Table.from_codes(["g", "x", "y"], [("n", "y"), (), ()], codes, numbers=np.column_stack([g * NAN, x, y]))
+
+
+def numbers(n_rows=10, seed=6):
+    """Three numbers; two of them are missing in one row."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_rows, 3))
+    values[:, 1] += 0.7 * values[:, 0]
+    values[:, 2] += 0.6 * values[:, 1]
+    values[3, :2] = NAN
+    return Table.from_codes(["x", "y", "z"], [(), (), ()], np.zeros((n_rows, 3), int), numbers=values)
+
+
+@dataclass
+class Exact:
+    edges: np.ndarray
+    mean: np.ndarray  # of the missing cells, scaled; of states their codes
+    square: np.ndarray
+
+
+def limits_of(table, kind):
+    pairs = np.argwhere(kind.forbidden_edges(table.is_number))
+    return forbid_more(make_limits(table.names), table.names, [(table.names[i], table.names[j]) for i, j in pairs])
+
+
+def exact(table, kind, n_points=61):
+    """Sum over graphs, states and a grid of the missing numbers, whose points are equally likely under Student's t."""
+    data, limits = IncompleteData(table, kind), limits_of(table, kind)
+    missing, n = data.missing_cells, len(table.names)
+    points = student(4).ppf((np.arange(n_points) + 0.5) / n_points) * 1.5
+    log_weight = -student(4).logpdf(points / 1.5)
+    grids, logs = [], []
+    for cell, is_number in enumerate(missing.is_number):
+        r = int(missing.n_states[missing.column[cell]])
+        grids.append(points if is_number else np.arange(r))
+        logs.append(log_weight if is_number else np.zeros(r))
+    cells = np.stack([grid.ravel() for grid in np.meshgrid(*grids, indexing="ij")], axis=1).astype(float)
+    weights = sum(grid.ravel() for grid in np.meshgrid(*logs, indexing="ij"))
+    completion = completion_of(missing, cells[0])
+    scoring, scorer = data.scoring(completion)
+    graphs = unpack_rows(all_dags(n), n)
+    parents = pack_rows(graphs.swapaxes(1, 2))
+    allowed = limits.allowed_edges
+    scores = np.zeros((len(cells), n, 2**n))
+    sets = [np.array([[mask] for mask in range(2**n) if not mask >> child & 1], dtype=np.uint64) for child in range(n)]
+    for k, one in enumerate(cells):
+        put_cells(completion, missing, one)
+        for child in range(n):
+            found = np.empty(len(sets[child]))
+            score_families(child, sets[child], scoring, found)
+            scores[k, child, sets[child][:, 0].astype(int)] = found
+    assert scorer is not None
+    keep = [graph for graph in range(len(graphs)) if not (graphs[graph] & ~allowed).any()]
+    joint = np.stack([scores[:, np.arange(n), parents[g, :, 0].astype(int)].sum(axis=1) for g in keep]) + weights
+    share = np.exp(joint - joint.max())
+    share /= share.sum()
+    return Exact(
+        np.tensordot(share.sum(axis=1), graphs[keep].astype(float), 1),
+        share.sum(axis=0) @ cells,
+        share.sum(axis=0) @ cells**2,
+    )
+
+
+CASES = {
+    "both": (both, ConditionalGaussian(2.0)),
+    "numbers": (numbers, BGe()),
+}
+
+
+@cache
+def exact_of(case):
+    make, kind = CASES[case]
+    return exact(make(), kind)
+
+
+def drawn(table, kind, move, seed, draws=4000, **options):
+    data = IncompleteData(table, kind)
+    sampler = sampler_with_cells(data, limits_of(table, kind), move, steps=40, **options)
+    return sample(sampler, Schedule(4, draws, 200), seed=seed, workers=1)
+
+
+def z_scores(trace, right):
+    n = trace["rows"].shape[2]
+    edges = unpack_rows(trace["rows"], n).astype(float)
+    free = (right.edges > 1e-3) & (right.edges < 1 - 1e-3)
+    parts = [(edges[..., free], right.edges[free]), (trace["cells"], right.mean), (trace["cells"] ** 2, right.square)]
+    found = []
+    for values, wanted in parts:
+        for k, value in enumerate(wanted):
+            estimate = diagnose_real(values[..., k]).estimate
+            found.append((estimate.value - value) / estimate.mcse)
+    return np.abs(found)
+
+
+@pytest.mark.parametrize(
+    "move", [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))], ids=lambda m: m.name
+)
+@pytest.mark.parametrize("case", CASES)
+def test_graphs_and_cells_are_drawn_from_their_joint_posterior(case, move):
+    make, kind = CASES[case]
+    table = make()
+    draws = 1500 if isinstance(move, Tempered) else 4000
+    found = z_scores(drawn(table, kind, move, seed=3, draws=draws), exact_of(case))
+    assert found.max() < z_limit(len(found))
+
+
+def test_another_prior_fails_the_same_check():
+    table = both()
+    trace = drawn(table, ConditionalGaussian(2.0), SingleEdge(), seed=3)
+    found = z_scores(trace, exact(table, ConditionalGaussian(2.0, alpha_mu=0.1)))
+    assert found.max() > z_limit(len(found))
+
+
+def chain_of(table, kind, graph):
+    data = IncompleteData(table, kind)
+    sampler = ScoredCellsSampler(data, limits_of(table, kind), SingleEdge(), block=1)
+    cells = sampler.likely_cells(np.random.default_rng(1))
+    return ScoredChain(sampler, sampler.start_at(pack_rows(np.array(graph, dtype=bool)), cells))
+
+
+GRAPH = [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+
+
+def law_of_a_cell(chain, column, row, points):
+    """Weights of values of one missing number given everything else."""
+    place = chain.completion.n_complete + row
+    logs = np.empty(len(points))
+    local = np.zeros(len(chain.local))
+    for k, value in enumerate(points):
+        chain.completion.numbers[column, place] = value
+        chain._score(range(len(local)), chain.parents, local)
+        logs[k] = local.sum()
+    share = np.exp(logs - logs.max())
+    return share / share.sum()
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+def test_offers_of_numbers_are_accepted_by_the_right_ratio(corrected):
+    """On one graph: the twin forgets by what the offers were drawn."""
+    chain = chain_of(both(), ConditionalGaussian(2.0), GRAPH)
+    column, row = 1, int(chain.data.missing_cells.row[chain.data.missing_cells.column == 1][0])
+    points = np.linspace(-8, 8, 2001)
+    law = law_of_a_cell(chain, column, row, points)
+    place = chain.completion.n_complete + row
+    chain.completion.numbers[column, place] = 0.0
+    chain._score(range(3), chain.parents, chain.local)
+    rng = np.random.default_rng(7)
+    found = np.empty((4, 5000))
+    fit_column(column, chain.parents, chain.completion, chain.work)
+    for k in range(found.size):
+        if corrected:
+            redraw_numbers(column, chain.parents, chain.completion, chain.scoring, chain.work, rng)
+        else:
+            by_scores_alone(chain, column, row, rng)
+        found.flat[k] = chain.completion.numbers[column, place]
+    z = []
+    for power in (1, 2):
+        estimate = diagnose_real(found**power).estimate
+        z.append(abs(estimate.value - law @ points**power) / estimate.mcse)
+    assert (max(z) < z_limit(2)) == corrected
+
+
+def by_scores_alone(chain, column, row, rng):
+    numbers, place = chain.completion.numbers, chain.completion.n_complete + row
+    centre, scale = offer_number(column, row, chain.parents, chain.work.kind, chain.completion, chain.work.numbers)
+    before, fresh = numbers[column, place], np.empty(len(chain.local))
+    numbers[column, place] = centre + scale * rng.standard_t(14)
+    chain._score(range(len(fresh)), chain.parents, fresh)
+    if np.log(rng.random()) < fresh.sum() - chain.local.sum():
+        chain.local[:] = fresh
+    else:
+        numbers[column, place] = before
+
+
+def test_offers_are_the_product_of_the_fitted_densities():
+    """The centre and scale of an offer, from densities of the fits on a grid."""
+    chain = chain_of(both(), ConditionalGaussian(2.0), GRAPH)
+    column, row = 1, int(chain.data.missing_cells.row[chain.data.missing_cells.column == 1][0])
+    completion, fits = chain.completion, chain.work.numbers
+    fit_column(column, chain.parents, completion, chain.work)
+    centre, scale = offer_number(column, row, chain.parents, chain.work.kind, completion, fits)
+    place = completion.n_complete + row
+    g, y = completion.columns[0, place], completion.numbers[2, place]
+    points = np.linspace(-9, 9, 4001)
+    own, child = fits.fits[1][2 * g :], fits.fits[2][3 * g :]
+    logs = -0.5 * (points - own[0]) ** 2 / own[1] - 0.5 * (y - child[0] - child[1] * points) ** 2 / child[2]
+    share = np.exp(logs - logs.max())
+    share /= share.sum()
+    assert centre == pytest.approx(share @ points, abs=1e-6)
+    assert scale == pytest.approx(np.sqrt(share @ points**2 - (share @ points) ** 2), rel=1e-5)
+
+
+def test_completed_tables_keep_what_was_seen():
+    table = both()
+    data = IncompleteData(table, ConditionalGaussian())
+    cells = np.array([1.0, 0.5, -1.25])[data.missing_cells.column]
+    completed = completed_table(table, data.missing_cells, cells)
+    assert completed.n_missing == 0
+    seen = table.numbers[~np.isnan(table.numbers)]
+    assert np.isin(seen, completed.numbers).all()
+    scale, centre = data.missing_cells.numbers.scale[1:], data.missing_cells.numbers.centre[1:]
+    drawn_x = completed.numbers[:, 1][~np.isin(completed.numbers[:, 1], table.numbers[:, 1])]
+    assert drawn_x == pytest.approx(cells[data.missing_cells.column == 1] * scale[0] + centre[0])
+
+
+def test_one_seed_means_one_answer_whatever_the_workers_and_interruptions(tmp_path):
+    frame = pd.DataFrame({"x": [0.1, 1.2, NAN, 2.2, 0.4, 1.9] * 4, "g": list("aabbab") * 4})
+    frame["y"] = frame["x"].fillna(1.0) + np.arange(24) % 5 / 3
+    frame.loc[5, "y"] = NAN
+    options = {"warmup": 10, "seed": 4}
+    whole = doxa.learn(frame, draws=40, workers=1, **options)
+    again = doxa.learn(frame, draws=40, workers=2, **options)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    doxa.learn(tmp_path / "t.csv", draws=15, store=tmp_path / "run.doxa", **options)
+    resumed = doxa.resume(tmp_path / "run.doxa", draws=40)
+    for other in (again, resumed):
+        assert np.array_equal(other.trace["cells"], whole.trace["cells"])
+        assert np.array_equal(other.trace["rows"], whole.trace["rows"])
+
+
+def test_exact_answers_sum_over_missing_categories_beside_numbers():
+    table = both()
+    values = table.numbers.copy()
+    values[np.isnan(values)] = 0.3
+    some = Table.from_codes(table.names, table.states, table.codes, numbers=values)
+    assert some.missing_by_column == {"g": 1}
+    posterior = doxa.learn(some, prior="uniform", equivalent_sample_size=2.0, seed=1)
+    assert posterior.verdict.startswith("Exact")
+    right = exact(some, ConditionalGaussian(2.0))
+    assert np.allclose(posterior.edge_diagnostics.probability, right.edges, atol=1e-10)
+
+
+def test_no_sum_is_over_missing_numbers():
+    with pytest.raises(ArgumentError, match=r"^exact is True, but cells of columns of numbers"):
+        doxa.learn(both(), exact=True)
