@@ -1,0 +1,110 @@
+"""Structure posteriors of numbers: families a second, and what default runs on known networks cost.
+
+    python benchmarks/gaussian.py [rate | mixed | ecoli70 | magic-niab | magic-irri | arth150] ...
+
+``rate``    families a CPU second on one core, 1000 rows, three parents, compiled beforehand: Gaussian from sums of
+            products (the goal is 2 million), conditional Gaussian from rows (50,000).
+a network   one of the Gaussian networks that pgmpy ships (the extra ``interop``), 500 rows: a default run of
+            `doxa.learn` on one core; CPU seconds, the verdict, and how far a chain is from the mean of all on any edge.
+``mixed``   the same for a random mixed network of 20 columns, with a tenth of the cells missing and without.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import doxa
+from doxa import Until
+from doxa.data import Table
+from doxa.models.bits import pack_rows, unpack_rows
+from doxa.structure import BGe, ConditionalGaussian
+from doxa.structure.families.cache import FamilyScores
+
+NETWORKS = ("ecoli70", "magic-niab", "magic-irri", "arth150")
+
+
+def numbers_of(names: list[str], values: Any) -> Table:
+    return Table.from_codes(names, [()] * len(names), np.zeros(values.shape, dtype=int), numbers=values)
+
+
+def records(name: str, n_rows: int, seed: int) -> Table:
+    """Rows of a linear Gaussian network of pgmpy's."""
+    import pgmpy
+
+    folder = Path(pgmpy.__file__).parent / "utils" / "example_models"
+    network = json.loads((folder / f"{name}.json").read_text())
+    rng, values, left = np.random.default_rng(seed), {}, list(network["nodes"])
+    while left:
+        node = next(node for node in left if all(p in values for p in network["cpds"][node]["parents"]))
+        family = network["cpds"][node]
+        mean = np.full(n_rows, family["coefficients"]["(Intercept)"][0])
+        for parent in family["parents"]:
+            mean += family["coefficients"][parent][0] * values[parent]
+        values[node] = mean + rng.normal(size=n_rows) * np.sqrt(family["variance"][0])
+        left.remove(node)
+    return numbers_of(network["nodes"], np.column_stack([values[node] for node in network["nodes"]]))
+
+
+def mixed_records(n: int, n_rows: int, missing: float, seed: int) -> Table:
+    """Rows of a random network: every other column a category of two or three states, two parents at most."""
+    rng = np.random.default_rng(seed)
+    codes, values = np.zeros((n_rows, n), dtype=int), np.full((n_rows, n), np.nan)
+    for j in range(n):
+        parents = rng.choice(j, size=min(j, int(rng.integers(0, 3))), replace=False)
+        cause = sum((codes[:, p] - 0.5 if p % 2 else np.nan_to_num(values[:, p]) for p in parents), np.zeros(n_rows))
+        if j % 2:
+            causes = [p for p in parents if p % 2]
+            cause = sum((codes[:, p] - 0.5 for p in causes), np.zeros(n_rows))
+            codes[:, j] = (rng.random(n_rows) < 1 / (1 + np.exp(-2 * cause))).astype(int) + (rng.random(n_rows) < 0.2)
+        else:
+            values[:, j] = 0.8 * cause + rng.normal(size=n_rows)
+    gone = rng.random((n_rows, n)) < missing
+    states = [("0", "1", "2") if j % 2 else () for j in range(n)]
+    names = [f"x{j}" for j in range(n)]
+    return Table.from_codes(names, states, np.where(gone, -1, codes), numbers=np.where(gone, np.nan, values))
+
+
+def rate() -> None:
+    rng = np.random.default_rng(1)
+    table = numbers_of([f"x{j}" for j in range(40)], rng.normal(size=(1000, 40)))
+    mixed = mixed_records(40, 1000, 0.0, 1)
+    for kind, data, n_families in ((BGe(), table, 400_000), (ConditionalGaussian(), mixed, 20_000)):
+        scores = FamilyScores(data, kind)
+        members = np.zeros((n_families, 40), dtype=bool)
+        for family in members:
+            family[1 + rng.choice(39, 3, replace=False)] = True
+        sets, found = pack_rows(members), np.zeros(n_families)
+        scorer: Any = kind.scorer(scores.data, scores.numbers, fixed=True)
+        scorer.score(0, sets[:10], found[:10])
+        begin = time.process_time()
+        scorer.score(0, sets, found)
+        print(f"{kind.name:22s} {n_families / (time.process_time() - begin):12,.0f} families a CPU second")
+
+
+def run(what: str, table: Table) -> None:
+    begin = time.process_time()
+    posterior = doxa.learn(table, seed=1, workers=1, until=Until(max_seconds=600))
+    seconds = time.process_time() - begin
+    shares = unpack_rows(posterior.trace["rows"], table.n_columns).mean(axis=1)
+    apart = float(np.abs(shares - shares.mean(axis=0)).max())
+    print(f"{what:22s} {seconds:6.0f} CPU s; {posterior.verdict.split(':')[0]}; a chain is {apart:.3f} from the mean")
+
+
+def main(wanted: list[str]) -> None:
+    if "rate" in wanted:
+        rate()
+    for missing in (0.0, 0.1) if "mixed" in wanted else ():
+        run(f"mixed, {missing:.0%} missing", mixed_records(20, 500, missing, 3))
+    for name in NETWORKS:
+        if name in wanted:
+            run(name, records(name, 500, 1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["rate", "mixed", "ecoli70", "magic-niab"])
