@@ -34,3 +34,15 @@ def test_the_frame_is_a_frame_of_pandas(tmp_path):
     frame.to_csv(tmp_path / "frame.csv", index=False)
     assert (tmp_path / "frame.csv").read_text().split()[1] == "0.123456789"
     pd.testing.assert_frame_equal(pd.DataFrame(frame), pd.DataFrame({"p": [0.123456789, float("nan")]}))
+
+
+def test_filled_cells_and_predictions_are_shown_rounded():
+    table = doxa.datasets.load("house_votes").select(["party", "crime", "physician_fee_freeze"])
+    posterior = doxa.learn(table, draws=60, warmup=30, seed=1)
+    rows = pd.DataFrame({"crime": ["y", "n"]})
+    network = doxa.LogisticNetwork({"crime": ["party"]})
+    fit = doxa.fit(network, table, draws=60, seed=1)
+    for frame in (posterior.impute(), posterior.predict(rows, "party"), fit.predict(rows)):
+        assert isinstance(frame, ReadFrame)
+        assert len(str(frame["probability"][0])) > 8  # as it is
+        assert f"{frame['probability'][0]:.4f}".rstrip("0") in repr(frame)

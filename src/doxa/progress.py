@@ -59,15 +59,16 @@ class Status:
     def tell(self, text: str) -> None:
         """Say what begins now."""
         self._phase, self._text = "", text
-        self._show(text)
+        if not self.quiet or self._is_time():
+            self._show(text)
 
     def draws(self, phase: str, done: int, of: float | None = None, held_back: str = "") -> None:
         """Say how far a phase has come: draws of each chain, of how many (if that is known), and what is missing."""
         now = time.monotonic()
         if phase != self._phase:
             self._phase, self._from, self._since = phase, done, now
-            self._shown_at = -float("inf")
-        if now - self._shown_at < (_OFTEN if self.rewrites else max(_SELDOM, (now - self._begin) / 10)):
+            self._shown_at = self._shown_at if self.quiet else -float("inf")
+        if not self._is_time():
             return
         text = f"{phase}: {done} draws of each chain"
         if of is not None and of > done > self._from:
@@ -96,6 +97,11 @@ class Status:
             self.stream.write(f"\r{' ' * self._width}\r")
             self.stream.flush()
             self._width = 0
+
+    def _is_time(self) -> bool:
+        """Whether the last line has stood long enough."""
+        now = time.monotonic()
+        return now - self._shown_at >= (_OFTEN if self.rewrites else max(_SELDOM, (now - self._begin) / 10))
 
     def _show(self, text: str) -> bool:
         """Show a line, and say whether it was shown."""

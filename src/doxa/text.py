@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["duration", "many", "memory", "printable"]
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
-_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+_BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def printable(text: str) -> str:
@@ -40,9 +40,9 @@ def memory(n_bytes: float) -> str:
     Examples
     --------
     >>> memory(999), memory(12_345_678), memory(750_000_000), memory(4_000_000_000)
-    ('less than 1 MB', '12 MB', '750 MB', '4 GB')
+    ('999 bytes', '12 MB', '750 MB', '4 GB')
     """
-    return "less than 1 MB" if n_bytes < 10**6 else _scaled(n_bytes, _BYTES)
+    return f"{n_bytes:.0f} bytes" if n_bytes < 10**3 else _scaled(n_bytes, _BYTES)
 
 
 def duration(seconds: float) -> str:

@@ -77,7 +77,7 @@ def test_log_z_of_a_grid_is_found_by_another_order():
 def test_too_wide_networks_are_refused_quickly():
     for n_states, scopes in (grid(64), ((3,) * 300, [(i, j) for i in range(300) for j in range(i)])):
         with pytest.raises(
-            BudgetError, match=r"one step of log Z of this network.* operations and .* [MGT]B; the budget"
+            BudgetError, match=r"one step of log Z of this network.* operations and .*(B|bytes); the budget"
         ):
             plan_contraction(n_states, scopes)
 
@@ -103,7 +103,7 @@ def test_a_budget_is_checked_for_every_answer():
 
 
 def test_costs_are_exact_integers_in_words():
-    assert str(Cost(10**30 + 1, 999)) == "10^30 operations and less than 1 MB"
+    assert str(Cost(10**30 + 1, 999)) == "10^30 operations and 999 bytes"
     assert str(Cost(99_999, 12_345_678)) == "100 thousand operations and 12 MB"
     assert Budget(10, 10).admits(Cost(10, 10))
     assert not Budget(10, 10).admits(Cost(11, 1))

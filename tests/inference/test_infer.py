@@ -302,3 +302,14 @@ def test_refuses_what_is_no_network():
         doxa.infer({"a": 1}, "a")
     with pytest.raises(ArgumentError, match="method is 'importance', which needs a directed network"):
         doxa.infer(doxa.ising_grid(2, 2, coupling=0.1), method="importance")
+
+
+def test_nothing_observed_has_a_log_evidence_of_0_and_not_of_rounding():
+    chain = [(f"x{k}", f"x{k + 1}") for k in range(9)]
+    states = {f"x{k}": ["a", "b", "c"] for k in range(10)}
+    rng = np.random.default_rng(1)
+    tables = {"x0": rng.dirichlet(np.ones(3))} | {child: rng.dirichlet(np.ones(3), 3) for _, child in chain}
+    network = doxa.CategoricalNetwork(doxa.Dag.from_edges(chain), tables, states)
+    assert str(doxa.infer(network, "x9").log_evidence) == "0 (exact)"
+    seen = doxa.infer(network, "x0", given={"x9": "a"}).log_evidence
+    assert seen.value == pytest.approx(np.log(doxa.infer(network, "x9")["x9"]["a"].value), rel=1e-12)

@@ -147,7 +147,8 @@ def fit(
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
     progress : bool, optional
-        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
+        Say on one line of standard error what goes on.  When left out: on a terminal and in a notebook, and elsewhere
+        in a few lines where it takes long.
     keep : "draws" or Averages, default="draws"
         ``doxa.parameters.Averages(every=100)`` keeps averages of so many draws in their place, for runs too long to be
         held: moments, quantiles and probabilities with the same errors.  ``draws``, ``warmup`` and ``until`` then count

@@ -180,7 +180,7 @@ class FittedParameters(ABC):
         >>> network = doxa.LogisticNetwork({"systol": ["smoke"]}, roots={"smoke": 0.5})
         >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
         >>> round(fit.odds_ratio(fit.coefficient("systol", "smoke").value), 2)
-        0.72
+        0.73
         """
         return float(np.exp((2.0 if self.network.coding == "pm1" else 1.0) * coefficient))
 

@@ -145,7 +145,8 @@ def run_chains(
     block : int, optional
         Draws of each chain between two looks at the progress.
     progress : bool, optional
-        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
+        Say on one line of standard error what goes on.  When left out: on a terminal and in a notebook, and elsewhere
+        in a few lines where it takes long.
 
     Returns
     -------

@@ -149,7 +149,8 @@ def learn(
         Chains that run at the same time: when left out, what an active ``joblib.parallel_config`` says, else one for
         each core.
     progress : bool, optional
-        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
+        Say on one line of standard error what goes on.  When left out: on a terminal and in a notebook, and elsewhere
+        in a few lines where it takes long.
 
     Returns
     -------

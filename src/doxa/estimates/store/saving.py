@@ -204,7 +204,7 @@ def check_can_go_on(path: str | os.PathLike[str], header: RunHeader, call: str) 
     if "sums" in header.options:
         raise RunFileError(
             f"'{path}' holds an exact answer, a sum over all graphs: there is nothing to go on with; read it with "
-            "doxa.load"
+            "doxa.load, or doxa show"
         )
     if "saved" in header.options:
         seed = "" if header.entropy is None else f"seed={header.entropy}, "

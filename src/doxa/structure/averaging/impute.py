@@ -69,6 +69,8 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
     """`impute` by networks that are drawn already."""
     import pandas as pd
 
+    from doxa.frames import ReadFrame
+
     completed = draws.completed
     parts = []
     for j, name in enumerate(draws.names):
@@ -80,7 +82,7 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
             probabilities = cell_state_probabilities(draws, j, chosen)
             means = mean_over_draws(probabilities.reshape(*draws.shape, -1), draws.reference_ess)
             parts.append(
-                pd.DataFrame(
+                ReadFrame(
                     {
                         "row": np.repeat(completed.source_row[chosen], r),
                         "position": j,
@@ -93,7 +95,7 @@ def impute_of(draws: NetworkDraws) -> pd.DataFrame:
             )
     columns = ["row", "column", "state", "probability", "mcse"]
     if not parts:
-        return pd.DataFrame({name: [] for name in columns})
+        return ReadFrame({name: [] for name in columns})
     found = pd.concat(parts).sort_values(["row", "position"], kind="stable", ignore_index=True)
     return found[columns]
 

@@ -195,7 +195,7 @@ def predict_of(
     exact_budget: Budget | int | None = None,
 ) -> pd.DataFrame:
     """`predict` by networks that are drawn already."""
-    import pandas as pd
+    from doxa.frames import ReadFrame
 
     asked = None if target is None else column_of("target", target, draws.names)
     new = read_rows(rows, draws.names, draws.states, unseen)
@@ -216,7 +216,7 @@ def predict_of(
         errors = means.errors
         found[i] = [(*label, float(means.value[k]), float(errors[k])) for k, label in enumerate(labels)]
     cells = [(row, *cell) for row, i in enumerate(new.row_index.tolist()) for cell in found[i]]
-    return pd.DataFrame(cells, columns=["row", "column", "state", "probability", "mcse"])
+    return ReadFrame(cells, columns=["row", "column", "state", "probability", "mcse"])
 
 
 def log_score(
@@ -261,7 +261,7 @@ def log_score_of(
     draws: NetworkDraws, rows: Any, unseen: str = "error", exact_budget: Budget | int | None = None
 ) -> LogScore:
     """`log_score` by networks that are drawn already."""
-    import pandas as pd
+    from doxa.frames import ReadFrame
 
     new = read_rows(rows, draws.names, draws.states, unseen)
     times = np.bincount(new.row_index, minlength=len(new.codes))
@@ -277,7 +277,7 @@ def log_score_of(
         errors[i] = 0.0 if np.isnan(moved) else moved
     total = float(logs @ times)
     spread = diagnose_real(relative).estimate
-    frame = pd.DataFrame(
+    frame = ReadFrame(
         {
             "row": np.arange(len(new.row_index)),
             "log_probability": logs[new.row_index],

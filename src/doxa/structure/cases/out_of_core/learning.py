@@ -26,6 +26,7 @@ from doxa.structure.cases.out_of_core.scores import (
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.limits import Limits
 from doxa.structure.runs.options import RunOptions
+from doxa.text import many
 
 if TYPE_CHECKING:
     from doxa.structure.runs.plan import RunPlan
@@ -51,24 +52,24 @@ def count_table(source: OutOfCoreSource, limits: Limits) -> OutOfCoreTable:
 
 def check_counts(source: OutOfCoreSource, limits: Limits, score: FamilyKind | None = None) -> None:
     """Refuse what cannot be counted, before the first pass; errors as `count_table`."""
-    many = f"the table has {source.n_rows} rows, more of them distinct than are held in memory"
+    large = f"the table has {source.n_rows} rows, more of them distinct than are held in memory"
     if score is not None and not score.is_counted:
         raise ArgumentError(
-            f"{many}, and families of the kind {score.name!r} are scored from rows; leave out family=, read fewer "
+            f"{large}, and families of the kind {score.name!r} are scored from rows; leave out family=, read fewer "
             "columns (columns=...), or give fewer rows"
         )
     if source.n_missing:
         listed = ", ".join(f"{name!r} ({count})" for name, count in source.missing_by_column.items())
         raise TableError(
-            f"{many}, and missing cells, in the columns {listed}; missing cells are drawn row by row, which takes the "
+            f"{large}, and missing cells, in the columns {listed}; missing cells are drawn row by row, which takes the "
             "rows: leave these columns out, fill the cells or remove the rows in the source, or give fewer rows (some "
             "million drawn at random)"
         )
     cost = predicted_cost(limits, source.n_states, source.n_rows)
     if not fits(cost):
         raise ArgumentError(
-            f"max_parents allows up to {cost.most_parents} parents, {cost}; {many}, so each of these families has to "
-            f"be counted where the data live, and at most {MOST_FAMILIES:.0e} families, {MOST_CELLS:.1e} cells and "
+            f"max_parents allows up to {cost.most_parents} parents, {cost}; {large}, so each of these families has to "
+            f"be counted where the data live, and at most {many(MOST_FAMILIES)} families, {many(MOST_CELLS)} cells and "
             f"{MOST_PARENTS} parents are; {_way_out(limits, source.n_states, source.n_rows)}"
         )
 

@@ -65,7 +65,7 @@ def predicted_cost(limits: Limits, n_states: NDArray[np.int64], n_rows: int) -> 
     --------
     >>> from doxa.structure.limits import capped
     >>> print(predicted_cost(capped([2] * 40), np.full(40, 3), 10**8))
-    31240 families with 814440 cells
+    31 thousand families with 814 thousand cells
     """
     n_families, n_cells, most = 0, 0.0, 0
     for node in list_nodes(limits, len(n_states)):
