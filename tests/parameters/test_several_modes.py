@@ -18,7 +18,7 @@ from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels import blocks as blocks_room
 from doxa.parameters.kernels.kernel import Walkers, join, start_at
 from doxa.parameters.methods import METHODS, components_of
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.hidden import hidden_posterior
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import z_limit
@@ -270,5 +270,5 @@ def test_the_bound_is_that_of_the_best_climb(monkeypatch, seed):
 def test_long_climbs_are_made_once(monkeypatch):
     network, table, _, grid = case(0)
     best = hidden_forms.joint_bound(network, table)
-    monkeypatch.setattr(hidden_forms, "_LONG_CLIMB", 1)
+    monkeypatch.setattr(hidden_forms, "_LONG_ASCENT", 1)
     assert hidden_forms.joint_bound(network, table) < best < grid.log_mass

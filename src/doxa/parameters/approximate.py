@@ -20,21 +20,21 @@ from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.augmentation import AugmentationSampler
 from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
-from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.modes import Mode, curvature_at, find_modes
+from doxa.parameters.joint_target import JointTarget, Symmetry, apart, find_symmetries, images_of
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.pilot import run_pilot
-from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
-from doxa.parameters.regression_target import RegressionTarget
-from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.population import Mode, curvature_at, find_modes, fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.scaled_target import InCoordinates, ScaledCoordinates, ScaledProposal, ScaledTarget
-from doxa.parameters.symmetry import Symmetry, apart, find_symmetries, images_of
+from doxa.parameters.targets import RegressionTarget, RootPosterior
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.case_order import Order, order_cases
 from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import (
+    Order,
+    order_cases,
+    sequential_posterior,
+    spiegelhalter_lauritzen_posterior,
+)
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
 from doxa.sampling.importance_proposals import Mixture
 
@@ -56,14 +56,14 @@ APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterio
 
 ONE_PASS = ("sequential", "spiegelhalter_lauritzen")  # which take case after case, and must not be given collapsed rows
 
-_FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
+_FEWEST_ASCENTS, _MOST_ASCENTS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all ascents may take at a time: seconds
 FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
 _DF = 5.0
 _POINTS = 8  # at which a symmetry must hold
 _CENTRINGS, _JUDGED = (0.0, 0.5, 1.0), 4000  # coordinates of learned scales, and draws that judge each
 _GOOD_GAUSSIAN = 0.3  # efficiency of independent proposals that will do
-_WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
+_WIDE_DRAWS, _MORE_ASCENTS = 4000, 6
 _WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every ascent begins on a plateau
 
 
@@ -89,29 +89,7 @@ def approximate(
     augment: bool = False,
     order: Order = "auto",
 ) -> Approximated:
-    """Approximate one part of the posterior.
-
-    Parameters
-    ----------
-    network : LogisticNetwork
-    part : Part
-    table : Table
-    name : str, optional
-        A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.  One of `HIDDEN_FORMS`
-        for parts with hidden values; complete families then have Jaakkola & Jordan's.  Or one of `PASSES`, with their
-        sequential one.
-    rng : numpy.random.Generator
-        Advanced: starts of ascents, draws by which mixtures are fitted, and orders of cases.
-    augment : bool, default=False
-        Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
-    order : {"auto", "table", "random"}, default="auto"
-        Of the cases, for what takes them one after another; see `doxa.parameters.variational.case_order`.
-
-    Raises
-    ------
-    ArgumentError
-        If ``name`` is unknown, or hidden values are too many to sum out.
-    """
+    """Approximate one part of the posterior."""
     check_approximation(name)
     if not set(network.scales).isdisjoint(part.nodes):
         if augment or name is not None:
@@ -247,22 +225,22 @@ def _wide(target: Any) -> Student:
 
 
 def _modes(target: Any, starts: Floats, rng: np.random.Generator) -> list[Mode]:
-    """Modes by climbs from the starts; with few parameters also from wide draws that those account for least."""
+    """Modes by ascents from the starts; with few parameters also from wide draws that those account for least."""
     modes = find_modes(target, starts)
     if target.n_dimensions > FEW:
         return modes
     wide = _wide(target)
     thetas = wide.sample(_WIDE_DRAWS, rng)
     seen = np.logaddexp(mixture_at(modes).log_density(thetas), wide.log_density(thetas))
-    heaviest = np.argsort(target.log_density(thetas) - seen)[-_MORE_CLIMBS:]
+    heaviest = np.argsort(target.log_density(thetas) - seen)[-_MORE_ASCENTS:]
     return find_modes(target, np.concatenate([[mode.mean for mode in modes], thetas[heaviest]]))
 
 
 def _starts(target: JointTarget, rng: np.random.Generator) -> Floats:
     """Draws from the prior, made narrower where it is wide; half of them narrow, near its mean."""
     work = max(1, target.likelihood.n_configurations) * target.n_dimensions
-    n_climbs = max(_FEWEST_CLIMBS, min(_MOST_CLIMBS, _WORK // work))
-    starts = rng.standard_normal((n_climbs, target.n_dimensions))
+    n_ascents = max(_FEWEST_ASCENTS, min(_MOST_ASCENTS, _WORK // work))
+    starts = rng.standard_normal((n_ascents, target.n_dimensions))
     starts[::2] *= 0.3
     for node, place in target.packing.place.items():
         if node not in target.packing.roots:

@@ -18,7 +18,7 @@ from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.trace import Trace
-from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.targets import RootPosterior
 
 __all__ = ["chains_of", "check_quantities", "has_settled", "missing", "worst_columns"]
 

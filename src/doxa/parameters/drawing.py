@@ -17,10 +17,9 @@ from doxa.parameters.approximate import Approximated
 from doxa.parameters.cascade import Rung
 from doxa.parameters.diagnosis import chains_of, check_quantities, has_settled, missing
 from doxa.parameters.keeping import Levels
-from doxa.parameters.kernels.chain_sampler import ChainSampler
-from doxa.parameters.kernels.targets import values_at
-from doxa.parameters.parts_sampler import TURN, PartsSampler
-from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.kernels.kernel import values_at
+from doxa.parameters.samplers import TURN, ChainSampler, PartsSampler
+from doxa.parameters.targets import RootPosterior
 from doxa.sampling.driver import Run, Sampler, Schedule, run_chains
 
 if TYPE_CHECKING:

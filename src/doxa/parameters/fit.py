@@ -35,12 +35,11 @@ from doxa.parameters.method_options import Method, check_blocks
 from doxa.parameters.methods import choose
 from doxa.parameters.options import FitOptions, FitPlan
 from doxa.parameters.posterior import ParameterPosterior
-from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.report import FitReport, PartReport
-from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.runs import go_on, report_as_json
-from doxa.parameters.variational.case_order import Order
+from doxa.parameters.targets import RegressionTarget, RootPosterior
 from doxa.parameters.variational.optimal import elbo
+from doxa.parameters.variational.sequential import Order
 from doxa.progress import following, tell
 from doxa.sampling.driver import check_one_end
 from doxa.sampling.gaussian import GaussianPosterior
@@ -70,15 +69,7 @@ def log_beta(found: Approximated, rung: Rung) -> float:
 
 
 def max_log_likelihood(problem: LogisticRegressionProblem) -> float:
-    """Log likelihood (nats) where each distinct row has a probability of its own: no less than any.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_regression import make_problem
-    >>> problem = make_problem([[1.0], [1.0]], [1, -1], counts=[3, 1])
-    >>> round(max_log_likelihood(problem), 4)  # 3 log(3 / 4) + log(1 / 4)
-    -2.2493
-    """
+    """Log likelihood (nats) where each distinct row has a probability of its own: no less than any."""
     rows = np.column_stack([problem.design, problem.offset])
     _, place = np.unique(rows, axis=0, return_inverse=True)
     place = place.reshape(-1)

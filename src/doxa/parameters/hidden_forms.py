@@ -12,9 +12,8 @@ from scipy.special import digamma, polygamma
 from doxa.errors import ArgumentError
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, root_counts
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.root_posterior import RootPosterior
-from doxa.parameters.variational.case_order import Order
+from doxa.parameters.kernels.gaussians import Student
+from doxa.parameters.targets import RootPosterior
 from doxa.parameters.variational.hidden import (
     HiddenPosterior,
     SequentialHiddenPosterior,
@@ -23,6 +22,7 @@ from doxa.parameters.variational.hidden import (
     mixture_weights,
     sequential_hidden_posteriors,
 )
+from doxa.parameters.variational.sequential import Order
 from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture, Proposal
 
@@ -50,18 +50,12 @@ class NamedGaussian(Gaussian):
     method: str = ""
 
 
-_LONG_CLIMB = 2**16  # numbers of q times iterations: a tenth of a second
-_CLIMBS, _TOLERANCE = 6, 1e-6  # besides the first, and where they end: thousandths of a nat below the top, at most
+_LONG_ASCENT = 2**16  # numbers of q times iterations: a tenth of a second
+_ASCENTS, _TOLERANCE = 6, 1e-6  # besides the first, and where they end: thousandths of a nat below the top, at most
 
 
 def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.random.Generator) -> Proposal:
-    """The optima that several starts find, as a mixture of Gaussians; a single one as a Gaussian.
-
-    Raises
-    ------
-    ArgumentError
-        If the form needs too many configurations; the message names a way out.
-    """
+    """The optima that several starts find, as a mixture of Gaussians; a single one as a Gaussian."""
     seed = int(rng.integers(2**31))
     found = hidden_posteriors(target.network, table, form=form, seed=seed)  # type: ignore[arg-type]
     components = [_component(target, result) for result in found]
@@ -73,24 +67,7 @@ def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.ra
 def approximate_by_pass(
     target: JointTarget, table: Table, name: str, rng: np.random.Generator, order: Order = "auto"
 ) -> Proposal:
-    """What several passes over the cases find, as a mixture of Gaussians; a single one as a Gaussian.
-
-    Parameters
-    ----------
-    target : JointTarget
-    table : Table
-    name : str
-        A key of `PASSES`.
-    rng : numpy.random.Generator
-        Advanced.
-    order : {"auto", "table", "random"}, default="auto"
-        Of the cases; the proposal's ``method`` says if it was drawn.
-
-    Raises
-    ------
-    ArgumentError
-        If the form needs too many configurations; the message names a way out.
-    """
+    """What several passes over the cases find, as a mixture of Gaussians; a single one as a Gaussian."""
     form, seed = PASSES[name], int(rng.integers(2**31))
     found = sequential_hidden_posteriors(target.network, table, form=form, seed=seed, order=order)  # type: ignore[arg-type]
     components = [_component(target, result) for result in found]
@@ -126,9 +103,9 @@ def _bounded(network: LogisticNetwork, table: Table) -> HiddenPosterior | None:
             first = hidden_posterior(network, table, **options)  # type: ignore[arg-type]
         except ArgumentError:
             continue  # too many configurations for this form
-        if first.q.size * first.n_iterations > _LONG_CLIMB:
+        if first.q.size * first.n_iterations > _LONG_ASCENT:
             return first
-        others = hidden_posteriors(network, table, starts=_CLIMBS, seed=0, tolerance=_TOLERANCE, **options)  # type: ignore[arg-type]
+        others = hidden_posteriors(network, table, starts=_ASCENTS, seed=0, tolerance=_TOLERANCE, **options)  # type: ignore[arg-type]
         return max([first, *others], key=lambda result: result.log_evidence)
     return None
 

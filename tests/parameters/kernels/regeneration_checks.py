@@ -12,9 +12,9 @@ from scipy.special import log_expit
 
 from doxa.estimates.regenerative import Tours, cut_tours
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.parameters.kernels.normal import Normal
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function
 from doxa.parameters.kernels.splitting import Atom, log_nu
-from doxa.parameters.kernels.targets import Function
 from doxa.sampling.importance_proposals import Proposal
 
 Floats = NDArray[np.float64]

@@ -30,7 +30,8 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.regenerative import regenerative_estimate
 from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import regeneration
-from doxa.parameters.kernels.normal import Normal
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function, TargetError
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.regeneration import RegenerativeSampler, advance
 from doxa.parameters.kernels.splitting import (
@@ -42,7 +43,6 @@ from doxa.parameters.kernels.splitting import (
     regeneration_probability,
     regeneration_rate,
 )
-from doxa.parameters.kernels.targets import Function, TargetError
 from doxa.sampling.driver import Schedule, run_chains, sample
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit

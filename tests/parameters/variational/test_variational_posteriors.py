@@ -13,8 +13,7 @@ from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
 from doxa.parameters.variational.optimal import elbo, optimal_posterior
 from doxa.parameters.variational.predictive import row_bound
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import sequential_posterior, spiegelhalter_lauritzen_posterior
 from doxa.parameters.variational.whitened import whiten
 from doxa.sampling.gaussian import Gaussian
 from support.checks import SEED

@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.gaussians import GaussianProposal
-from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at
-from doxa.parameters.kernels.normal import Normal, Normals, guarded, normals_like
+from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, Normals, guarded, normals_like
+from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, start_at
 from doxa.parameters.kernels.pilot import choose_proposal, pilot_log_c
 from doxa.parameters.kernels.regeneration import (
     Steps,
@@ -40,7 +39,6 @@ from doxa.parameters.kernels.regeneration import (
     join_steps,
 )
 from doxa.parameters.kernels.splitting import Atom
-from doxa.parameters.kernels.targets import Target, TargetError
 from doxa.parameters.kernels.tour_moments import (
     LEAST_TOURS,
     TourMoments,
@@ -98,7 +96,7 @@ class _Now(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveSampler:
-    r"""Independence Metropolis-Hastings whose proposal, Gaussians, learns at regenerations, for `doxa.sampling.driver`.
+    """Independence Metropolis-Hastings whose proposal, Gaussians, learns at regenerations, for `doxa.sampling.driver`.
 
     Parameters
     ----------
@@ -151,7 +149,7 @@ class AdaptiveSampler:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> def skewed(x):
     ...     return -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * (x[:, 1] - np.tanh(x[:, 0] - 3)) ** 2 / 0.3
     >>> sampler = AdaptiveSampler(Function(skewed, 2), Normal(np.zeros(2), 2 * np.eye(2)))

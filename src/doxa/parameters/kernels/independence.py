@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.targets import Target, values_at
+from doxa.parameters.kernels.kernel import Path, Target, Walkers, values_at
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Independence", "accept_in_turn"]
@@ -36,7 +35,7 @@ class Independence:
     Examples
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> class Cauchy:
     ...     def sample(self, n, rng):
     ...         return rng.standard_cauchy((n, 1))

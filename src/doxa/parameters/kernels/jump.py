@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, check_dimensions, decide, join, run_lockstep
-from doxa.parameters.kernels.targets import Target
+from doxa.parameters.kernels.kernel import Kernel, Path, Target, Walkers, check_dimensions, decide, join, run_lockstep
 
 __all__ = ["Exchanging", "Jump"]
 
@@ -60,7 +59,7 @@ class Exchanging:
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
     >>> from doxa.parameters.kernels.random_walk import RandomWalk
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> two = Function(lambda x: np.logaddexp(-0.5 * (x[:, 0] - 9) ** 2, -0.5 * (x[:, 0] + 9) ** 2), 1)
     >>> kernel = Exchanging(RandomWalk(2.0), [-np.eye(1)])
     >>> _, path = kernel.run(two, start_at(two, np.full((4, 1), 9.0)), 1000, np.random.default_rng(1))
@@ -126,8 +125,8 @@ class Jump:
     --------
     >>> from doxa.parameters.kernels import RandomWalk, cycle
     >>> from doxa.parameters.kernels.kernel import start_at
-    >>> from doxa.parameters.kernels.normal import Normal
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.gaussians import Normal
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> left, right = Normal(np.array([-9.0]), np.eye(1)), Normal(np.array([9.0]), 2 * np.eye(1))
     >>> two = Function(lambda x: np.logaddexp(left.log_density(x) + np.log(0.3), right.log_density(x) + np.log(0.7)), 1)
     >>> kernel = cycle(Jump([left, right]), RandomWalk(2.0))

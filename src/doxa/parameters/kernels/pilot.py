@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.parameters.kernels.kernel import Target, TargetError, values_at
 from doxa.parameters.kernels.splitting import best_log_c
-from doxa.parameters.kernels.targets import Target, TargetError, values_at
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Choice", "choose_proposal", "pilot_log_c"]
@@ -54,8 +54,8 @@ def choose_proposal(target: Target, candidates: Sequence[Proposal], n: int, rng:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.normal import Normal
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.gaussians import Normal
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> q = Normal(np.zeros(1), np.eye(1))
     >>> choice = choose_proposal(Function(q.log_density, 1), [q.widened(0.5), q], 200, np.random.default_rng(1))
     >>> choice.number, choice.acceptance.round(2), round(choice.log_c, 12)

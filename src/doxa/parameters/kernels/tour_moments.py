@@ -67,13 +67,6 @@ def add_draws(
     """Add draws (n, d); those that begin a tour close the one before.
 
     With ``weights`` (n,), positive, each draw counts so much: the length of a tour is then the sum of its weights.
-
-    Examples
-    --------
-    >>> moments = add_draws(no_tours(1), np.array([[1.0], [2.0], [5.0]]), np.array([True, False, True]))
-    >>> moments.n_tours, moments.total
-    (1, array([[2., 3.],
-           [3., 5.]]))
     """
     points = np.concatenate([np.ones((len(draws), 1)), draws], axis=1)
     if weights is not None:
@@ -132,15 +125,7 @@ def sample_moments(moments: TourMoments) -> tuple[Floats, Floats]:
 
 
 def correction(moments: TourMoments) -> Correction:
-    """The change of the standard normal that complete tours speak for; none if they, or their draws, are below eight.
-
-    Examples
-    --------
-    >>> draws = np.random.default_rng(1).normal(3.0, 1.0, (400, 2))
-    >>> moments = add_draws(no_tours(2), draws, np.ones(400, dtype=bool))
-    >>> correction(moments).mean.round(1), correction(moments).shares.round(2)
-    (array([2.9, 3. ]), array([1., 0., 0.]))
-    """
+    """The change of the standard normal that complete tours speak for; none if these are below eight."""
     d = len(moments.total) - 1
     if min(moments.n_tours, moments.total[0, 0]) < LEAST_TOURS:
         return Correction(np.zeros(d), np.eye(d), np.zeros(3))

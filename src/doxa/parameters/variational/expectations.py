@@ -32,23 +32,7 @@ class LogisticExpectations(NamedTuple):
 
 
 def expected_log_logistic(mean: _Floats, sd: _Floats) -> LogisticExpectations:
-    """Expectations of log g(h), g(-h) and g(h) g(-h) for h ~ N(mean, sd^2), elementwise.
-
-    Parameters
-    ----------
-    mean, sd : ndarray of float, shape (rows,)
-        ``sd`` is not negative.
-
-    Returns
-    -------
-    LogisticExpectations
-        Absolute errors below 1e-9 in value and slope, 1e-8 in curvature, which is never negative.
-
-    Examples
-    --------
-    >>> expected_log_logistic(np.array([0.0, 0.0]), np.array([0.0, 100.0])).value.round(4)
-    array([ -0.6931, -39.9008])
-    """
+    """Expectations of log g(h), g(-h) and g(h) g(-h) for h ~ N(mean, sd^2), elementwise."""
     out = np.empty((3, mean.size))
     least = -1.0
     for most, n_nodes in _TIERS:

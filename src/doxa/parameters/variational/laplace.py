@@ -2,7 +2,7 @@ r"""Laplace's approximation: the posterior's mode, and the inverse of the negati
 
 The log posterior is strictly concave thanks to the Gaussian prior, so it has one mode, separable data or not, and
 Newton's method with backtracking reaches it from anywhere.  The update that expands row by row is
-`doxa.parameters.variational.spiegelhalter_lauritzen`; the Gaussian that is best rather than local is
+`doxa.parameters.variational.sequential`; the Gaussian that is best rather than local is
 `doxa.parameters.variational.optimal`.
 """
 

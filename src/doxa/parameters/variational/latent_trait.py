@@ -19,8 +19,8 @@ loadings are large, which pulls loadings towards 0, the more so the fewer column
 loadings in two dimensions (3000 rows, medians of five draws) it found 60% with 8 columns, 72% with 20, 89% with 50 and
 96% with 150; the likelihood by quadrature, which is the default in one and two dimensions, found 103% with 8 and 99%
 with 20.  The algorithms are in `doxa.parameters.variational.latent_em` and
-`doxa.parameters.variational.latent_quadrature`, what a fitted model can be asked in
-`doxa.parameters.variational.latent_model`, and the map of the positions is `doxa.parameters.variational.latent_map`'s.
+`doxa.parameters.variational.latent_quadrature`, which also says what a fitted model can be asked; the map of the
+positions is `doxa.parameters.variational.latent_map`'s.
 """
 
 from __future__ import annotations
@@ -33,9 +33,23 @@ from scipy.linalg import solve_triangular
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.variational.latent_em import PRIOR, Climb, Learned, TraitParameters, climb, cost, settle, whitened
-from doxa.parameters.variational.latent_model import LatentPosterior, LatentTrait
-from doxa.parameters.variational.latent_quadrature import climb_on_grids, grid, grid_moments
+from doxa.parameters.variational.latent_em import (
+    PRIOR,
+    EMResult,
+    Learned,
+    TraitParameters,
+    cost,
+    run_em,
+    settle,
+    whitened,
+)
+from doxa.parameters.variational.latent_quadrature import (
+    LatentPosterior,
+    LatentTrait,
+    ascend_on_grids,
+    grid,
+    grid_moments,
+)
 from doxa.parameters.variational.latent_rows import BinaryRows, Coding, code_rows
 
 __all__ = ["LatentPosterior", "LatentTrait", "fit_latent_prior", "fit_latent_trait"]
@@ -157,11 +171,11 @@ def fit_latent_trait(
         start = start._replace(spread=np.tile(min(0.1, 1 / ridge) * free_ones, (p, 1, 1)))
     learn = Learned(True, biases, free and not biases, free, posterior)
     search: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations, "memory": memory}
-    found = climb(rows, start, learn, ridge=ridge, **search)
+    found = run_em(rows, start, learn, ridge=ridge, **search)
     best = _principal(found.state.parameters, unit_loadings=free)
     spacing = None
     if offered and (likelihood == "quadrature" or (likelihood == "auto" and p <= _MOST_COLUMNS)):
-        onward, spacing = climb_on_grids(rows, best, learn, ridge, **search)
+        onward, spacing = ascend_on_grids(rows, best, learn, ridge, **search)
         if spacing is not None:
             found, best = onward, _principal(onward.state.parameters, unit_loadings=False)
         elif likelihood == "quadrature":
@@ -226,7 +240,7 @@ def fit_latent_prior(
     _check_search(tolerance, max_iterations, memory)
     k = weights.shape[1]
     start = TraitParameters(weights, np.broadcast_to(shifts, (p,)).copy(), np.zeros(k), np.eye(k))
-    found = climb(
+    found = run_em(
         rows, start, PRIOR, ridge=0.0, tolerance=tolerance, max_iterations=max_iterations, memory=memory
     )  # fmt: skip
     return _result(rows, found, found.state.parameters, coding, 0.0)
@@ -234,7 +248,7 @@ def fit_latent_prior(
 
 def _result(
     rows: BinaryRows,
-    found: Climb,
+    found: EMResult,
     parameters: TraitParameters,
     coding: Coding,
     ridge: float,

@@ -3,7 +3,7 @@ r"""Maximum likelihood by the monotone algorithm of Jaakkola & Jordan (2000, app
 Each step maximises the bound of `doxa.parameters.variational.bound` that touches the likelihood at the present
 coefficients: :math:`\theta' = A^{-1} b`, :math:`A = \sum_t 2 n_t \lambda(\xi_t) x_t x_t^T`, :math:`b = \sum_t n_t (S_t
 - 1/2) x_t`, :math:`\xi_t = |h_t|`.  (Eq. 68 prints H for x.)  The likelihood cannot fall, where Newton's method may
-overshoot. Steps are extrapolated from the last few (`doxa.parameters.variational.anderson`) unless that lowers the
+overshoot. Steps are extrapolated from the last few (`doxa.parameters.variational.whitened`) unless that lowers the
 likelihood.
 
 Where a hyperplane separates the outcomes there is no maximum: coefficients grow without end.  Whether one does is a
@@ -20,8 +20,8 @@ from scipy.linalg import eigh
 
 from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.variational.anderson import extrapolate
 from doxa.parameters.variational.bound import lambda_of, log_logistic
+from doxa.parameters.variational.whitened import extrapolate
 
 __all__ = ["MaximumLikelihood", "find_separation", "maximum_likelihood"]
 
@@ -144,12 +144,6 @@ def find_separation(problem: LogisticRegressionProblem) -> _Floats | None:
 
     It exists exactly where the likelihood has no maximum (Albert & Anderson 1984: complete or quasi-complete
     separation).  Margins below 1e-5 of a row's largest value count as 0.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_regression import make_problem
-    >>> find_separation(make_problem([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [1, 1, -1]))  # quasi-complete
-    array([0., 1.])
     """
     from scipy.optimize import linprog
 

@@ -22,14 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.data import Table
 from doxa.errors import ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
-from doxa.parameters.variational.hidden.ascent import AscentFit, climb
-from doxa.parameters.variational.hidden.cells import block_marginals, predict_rest
+from doxa.parameters.variational.hidden.ascent import AscentFit, ascend
 from doxa.parameters.variational.hidden.problem import Form, HiddenProblem, Xi, hidden_problem
-from doxa.parameters.variational.hidden.starts import begin_at, begin_from
+from doxa.parameters.variational.hidden.starts import begin_at, begin_from, block_marginals, predict_rest
 from doxa.parameters.variational.whitened import to_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 
-__all__ = ["HiddenPosterior", "climb_from", "hidden_posterior", "same_optimum"]
+__all__ = ["HiddenPosterior", "ascend_from", "hidden_posterior", "same_optimum"]
 
 _SAME = 0.1  # standard deviations: nearer Gaussians are one
 
@@ -186,12 +185,12 @@ def hidden_posterior(
         raise ArgumentTypeError(
             f"start is of type {type(start).__name__}; give a HiddenPosterior or a mapping of nodes to coefficients"
         )
-    return climb_from(problem, fit, tolerance, max_iterations)
+    return ascend_from(problem, fit, tolerance, max_iterations)
 
 
-def climb_from(problem: HiddenProblem, fit: AscentFit, tolerance: float, max_iterations: int) -> HiddenPosterior:
-    """Climb from ``fit`` and put everything together."""
-    top = climb(problem.ascent, fit, tolerance=tolerance, max_iterations=max_iterations)
+def ascend_from(problem: HiddenProblem, fit: AscentFit, tolerance: float, max_iterations: int) -> HiddenPosterior:
+    """Ascend from ``fit`` and put everything together."""
+    top = ascend(problem.ascent, fit, tolerance=tolerance, max_iterations=max_iterations)
     found = dict(problem.settled)
     for family, complete, best in zip(problem.ascent.families, problem.complete, top.fit.families, strict=True):
         found[family.node] = to_posterior(

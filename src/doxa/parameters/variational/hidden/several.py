@@ -17,7 +17,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
-from doxa.parameters.variational.hidden.posterior import HiddenPosterior, climb_from, same_optimum
+from doxa.parameters.variational.hidden.posterior import HiddenPosterior, ascend_from, same_optimum
 from doxa.parameters.variational.hidden.problem import Form, Xi, hidden_problem
 from doxa.parameters.variational.hidden.starts import begin_at, draw_coefficients, hidden_nodes, relabelled
 from doxa.sampling.gaussian import Gaussian
@@ -79,7 +79,7 @@ def hidden_posteriors(
         drawn = draw_coefficients(problem, rng)
         exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
         coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
-        new = climb_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
+        new = ascend_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
         same = next((j for j, old in enumerate(found) if same_optimum(old.gaussians, new.gaussians)), None)
         if same is None:
             found.append(new)

@@ -4,22 +4,29 @@ With c the cases of a row and h its signed logit, the log likelihood is :math:`-
 are 1, the logarithms of a hundred rows are one logarithm of a product.  Points lie along the last axis, so that
 products run over whole lines of the cache.  A product overflows where rows are as improbable as :math:`e^{-5}` each:
 there, far from any posterior, the sum is found term by term.
+
+`RootPosterior`: the exact posterior of a learned root that hides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.special import betaln
 
+from doxa.estimates.trace import Trace
+from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.kernels.targets import ValueAndGradient
+from doxa.parameters.kernels.kernel import ValueAndGradient
 
-__all__ = ["RegressionTarget"]
+__all__ = ["RegressionTarget", "RootPosterior"]
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -28,24 +35,7 @@ _ROWS, _POINTS = 1024, 64  # worked on at once: half a megabyte, which stays in 
 
 
 class RegressionTarget:
-    """Log posterior density of the coefficients of one logistic regression, normalised but for the evidence.
-
-    Parameters
-    ----------
-    problem : LogisticRegressionProblem
-
-    Attributes
-    ----------
-    prior_spread : tuple of ndarray
-        Mean (d,) and lower Cholesky factor (d, d) of the covariance of the prior, which is Gaussian.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_regression import make_problem
-    >>> target = RegressionTarget(make_problem([[1.0]], [1], prior_covariance=1.0))
-    >>> target.log_density(np.array([[0.0]])).round(4)  # log g(0) and the standard normal's peak
-    array([-1.6121])
-    """
+    """Log posterior density of the coefficients of one logistic regression, normalised but for the evidence."""
 
     has_gaussian_prior: ClassVar[bool] = True
 
@@ -117,3 +107,47 @@ class RegressionTarget:
 
 def _pieces(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+@dataclass(frozen=True)
+class RootPosterior:
+    """Posterior of a root observed in every row that tells of it: Beta(1 + ones, 1 + zeros), as a law of the logit.
+
+    Examples
+    --------
+    >>> root = RootPosterior(3, 1)
+    >>> root.sample(4, np.random.default_rng(1)).shape, round(root.log_evidence, 4)  # 1 / 20
+    ((4, 1), -2.9957)
+    """
+
+    ones: int
+    zeros: int
+    n_dimensions: int = 1
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability (nats) of the observed cells."""
+        return float(betaln(1 + self.ones, 1 + self.zeros))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Floats:
+        """``n`` independent logits, shape (n, 1)."""
+        one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
+        tiny = np.finfo(np.float64).tiny
+        return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
+
+    def chains(self, trace: Trace, k: int) -> Floats:
+        """Independent logits, (chain, draw, 1), beside other parts of a run, this one being part k of them.
+
+        No chain need draw them, so they are made when they are asked for; more draws begin with those of fewer.
+        """
+        theta = next(trace[name] for name in trace.names if name.endswith(".theta"))
+        n_chains, n_draws = theta.shape[0] * theta.shape[2], theta.shape[1]
+        rng = np.random.default_rng(np.random.SeedSequence(trace.entropy, spawn_key=(k, 3)))
+        shapes = np.broadcast_to([1.0 + self.ones, 1.0 + self.zeros], (n_draws, n_chains, 2))
+        logs = np.log(np.maximum(rng.standard_gamma(shapes), np.finfo(np.float64).tiny))
+        return np.asarray((logs[..., 0] - logs[..., 1]).T[..., None])
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Normalised log density (nats) of logits (n, 1)."""
+        logits = thetas[:, 0]
+        return (1 + self.ones) * log_logistic(logits) + (1 + self.zeros) * log_logistic(-logits) - self.log_evidence
