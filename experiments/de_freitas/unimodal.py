@@ -22,7 +22,7 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.parameters.kernels import BlockIndependence, Independence, Kernel, RandomWalk, start_at
 from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
+from doxa.parameters.variational.laplace import maximum_likelihood
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
 from logistic_papers.script import progress

@@ -41,8 +41,7 @@ from doxa.parameters.kernels.defensive import Defensive
 from doxa.parameters.kernels.flip import Flip, draw_pairs
 from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.kernels.hamiltonian import warmed_up
-from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.jump import Exchanging, Jump
+from doxa.parameters.kernels.independence import Exchanging, Independence, Jump
 from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at, values_at
 from doxa.parameters.kernels.random_walk import RandomWalk, calibrated
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler

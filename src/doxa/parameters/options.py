@@ -18,8 +18,7 @@ from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunHeader
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_to_json
-from doxa.parameters.approximate import ONE_PASS, check_approximation
-from doxa.parameters.hidden_forms import PASSES
+from doxa.parameters.approximate import ONE_PASS, PASSES, check_approximation
 from doxa.parameters.keeping import Averages, Keep, check_keep
 from doxa.parameters.method_options import Method, check_method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS

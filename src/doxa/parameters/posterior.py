@@ -21,7 +21,7 @@ from doxa.errors import MissingExtraError, TableError
 from doxa.estimates.batches import batch_means_error
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.diagnosis import chains_of
+from doxa.parameters.drawing import chains_of
 from doxa.parameters.fitted import FittedParameters
 from doxa.parameters.targets import RootPosterior
 

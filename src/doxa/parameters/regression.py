@@ -19,8 +19,7 @@ from doxa.estimates.trace import Trace
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.approximate import APPROXIMATIONS, ONE_PASS, Approximated, in_order
-from doxa.parameters.diagnosis import chains_of
-from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
+from doxa.parameters.drawing import PlannedPart, chains_of, draw, log_evidence, plan_parts
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
 from doxa.parameters.targets import RegressionTarget

@@ -1,6 +1,6 @@
 """Fits on disk: what a run file says of a fit, how one is gone on with, and how one is saved.
 
-The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.parameters.loading`'s.
+The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.parameters.fit`'s.
 """
 
 from __future__ import annotations

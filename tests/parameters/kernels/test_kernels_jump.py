@@ -7,7 +7,7 @@ import pytest
 
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels import Jump, RandomWalk, cycle
-from doxa.parameters.kernels import jump as room
+from doxa.parameters.kernels import independence as room
 from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.kernels.kernel import Function, start_at
 from doxa.sampling.importance_proposals import Mixture

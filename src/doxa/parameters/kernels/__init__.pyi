@@ -8,9 +8,9 @@ from doxa.parameters.kernels.flip import Flip as Flip
 from doxa.parameters.kernels.flip import flip_weights as flip_weights
 from doxa.parameters.kernels.hamiltonian import Hamiltonian as Hamiltonian
 from doxa.parameters.kernels.hamiltonian import warmed_up as warmed_up
+from doxa.parameters.kernels.independence import Exchanging as Exchanging
 from doxa.parameters.kernels.independence import Independence as Independence
-from doxa.parameters.kernels.jump import Exchanging as Exchanging
-from doxa.parameters.kernels.jump import Jump as Jump
+from doxa.parameters.kernels.independence import Jump as Jump
 from doxa.parameters.kernels.kernel import Kernel as Kernel
 from doxa.parameters.kernels.kernel import Path as Path
 from doxa.parameters.kernels.kernel import Walkers as Walkers

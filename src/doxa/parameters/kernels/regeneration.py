@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, values_at
-from doxa.parameters.kernels.pilot import pilot_log_c
 from doxa.parameters.kernels.splitting import Atom
+from doxa.parameters.kernels.tour_moments import pilot_log_c
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = [

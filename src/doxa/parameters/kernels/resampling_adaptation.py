@@ -11,8 +11,8 @@ by side, each with its own kernel: the same Gaussian proposal, wider or narrower
 - kernels are drawn anew in proportion to their acceptance, and changed a little: those that do well multiply.
 
 Chains that depend on one another and on their past have no claim to the target, so nothing of this phase is kept but a
-proposal; a pilot compares it with the one at the start (`doxa.parameters.kernels.pilot`), and the better one is frozen.
-One draw in twenty is still made from the start, so that a tail which no chain has seen is not cut off.
+proposal; a pilot compares it with the one at the start (`doxa.parameters.kernels.tour_moments`), and the better one is
+frozen.  One draw in twenty is still made from the start, so that a tail which no chain has seen is not cut off.
 """
 
 from __future__ import annotations
@@ -26,9 +26,15 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, guarded, normal_like
 from doxa.parameters.kernels.kernel import Target, TargetError, Walkers, decide, start_at
-from doxa.parameters.kernels.pilot import choose_proposal
 from doxa.parameters.kernels.regeneration import RegenerativeSampler, RegenerativeState, check_share, chunk_of
-from doxa.parameters.kernels.tour_moments import TourMoments, add_draws, close_tour, correction, no_tours
+from doxa.parameters.kernels.tour_moments import (
+    TourMoments,
+    add_draws,
+    choose_proposal,
+    close_tour,
+    correction,
+    no_tours,
+)
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Resampled", "ResamplingSampler", "ResamplingState", "adapt_by_resampling"]

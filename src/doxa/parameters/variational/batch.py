@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.variational.bound import expected_log_bound, lambda_of
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_bound, expected_log_logistic, lambda_of
 from doxa.parameters.variational.whitened import (
     Whitened,
     covariance_factor,

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.parameters.variational.bound import lambda_of, log_logistic
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_logistic, lambda_of, log_logistic
 from doxa.parameters.variational.latent_em import (
     EMResult,
     Learned,

@@ -36,8 +36,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.variational.bound import lambda_of
-from doxa.parameters.variational.predictive import best_xi, row_bound_at
+from doxa.parameters.variational.bound import best_xi, lambda_of, row_bound_at
 from doxa.parameters.variational.whitened import covariance_factor, to_posterior, whiten
 from doxa.sampling.gaussian import GaussianPosterior
 

@@ -24,7 +24,7 @@ from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import distinct_rows
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_logistic
 from doxa.parameters.variational.hidden.ascent import AscentFit, logarithms
 from doxa.parameters.variational.hidden.blocks import Bits, Component, Layout, all_configurations
 from doxa.parameters.variational.hidden.families import FamilyFit, RootFit
