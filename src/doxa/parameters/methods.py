@@ -261,11 +261,6 @@ def _with_jumps(found: Approximated, method: str, kernel: Any, rng: np.random.Ge
     return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), why=why)
 
 
-def _locally(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
-    """For kernels that find the tails by themselves: the proposals serve the evidence alone."""
-    return _independence(found, rng)._replace(method=method, start=found.proposal, doubt="")
-
-
 def _flip(found: Approximated, rng: np.random.Generator) -> Rung:
     """Flips of the Gaussian with tails; with more of them where the posterior goes on beyond it."""
     if not isinstance(found.proposal, Gaussian):

@@ -31,7 +31,7 @@ __all__ = ["RegressionTarget", "RootPosterior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _DOUBLINGS = 7  # rows of a product: 128, as it may reach e^709
-_ROWS, _POINTS = 1024, 64  # worked on at once: half a megabyte, which stays in the second cache
+_ROWS, _AT_ONCE = 1024, 2**16  # rows, and logits: half a megabyte, which stays in the second cache
 
 
 class RegressionTarget:
@@ -73,9 +73,10 @@ class RegressionTarget:
         """Log likelihoods of points (n, d), shape (n,); adds to ``gradient`` (n, d) how it differs from all odds 0."""
         n_rows, n = len(self._negative), len(thetas)
         columns, value = np.vstack([thetas.T, np.ones(n)]), np.zeros(n)
-        work = np.empty(min(n_rows, _ROWS) * min(n, _POINTS))
+        at_once = min(n, _AT_ONCE // max(1, min(n_rows, _ROWS)))
+        work = np.empty(min(n_rows, _ROWS) * at_once)
         with np.errstate(over="ignore", divide="ignore"):
-            for points, rows in product(_pieces(n, _POINTS), _pieces(n_rows, _ROWS)):
+            for points, rows in product(_pieces(n, at_once), _pieces(n_rows, _ROWS)):
                 shape = rows.stop - rows.start, points.stop - points.start
                 odds = work[: shape[0] * shape[1]].reshape(shape)
                 np.exp(np.matmul(self._negative[rows], columns[:, points], out=odds), out=odds)
@@ -95,18 +96,19 @@ class RegressionTarget:
     def _log_sums(self, factors: Floats, rows: slice) -> Floats:
         """Sums of c log(factor), shape (n,), over the factors (rows, n) of some rows, which are overwritten."""
         if self._counts is not None:
-            return np.asarray(self._counts[rows] @ np.log(factors))
+            return np.asarray(self._counts[rows] @ np.log(factors, out=factors))
         for _ in range(_DOUBLINGS):  # whole halves at a time: quick for few points, too
-            half = len(factors) // 2
+            half, odd = divmod(len(factors), 2)
             if half:
-                last = factors[2 * half :]
+                last = factors[-1]
                 factors = np.multiply(factors[:half], factors[half : 2 * half], out=factors[:half])
-                factors[: len(last)] *= last
+                if odd:
+                    factors[0] *= last
         return np.asarray(np.log(factors).sum(axis=0))
 
 
 def _pieces(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+    return (slice(start, min(start + size, n)) for start in range(0, n, max(1, size)))
 
 
 @dataclass(frozen=True)

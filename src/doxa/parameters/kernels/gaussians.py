@@ -23,6 +23,7 @@ from scipy.special import gammaln
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Target
+from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture, Proposal
 
 __all__ = [
@@ -184,32 +185,14 @@ def _lower_factor(root: Floats) -> Floats:
     return np.asarray(lower * np.where(np.diag(lower) < 0, -1.0, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Normal:
-    """A Gaussian with mean ``mean`` and covariance L L'.
-
-    Parameters
-    ----------
-    mean : ndarray of float, shape (d,)
-    cholesky : ndarray of float, shape (d, d)
-        Lower triangular L with a positive diagonal.  Neither is checked: it comes from code that made it so.
+class Normal(Gaussian):
+    """A Gaussian for kernels that refit theirs; mean and factor come from code that made them so.
 
     Examples
     --------
     >>> Normal(np.zeros(1), 2 * np.eye(1)).log_density(np.array([[0.0], [2.0]])).round(4)
     array([-1.6121, -2.1121])
     """
-
-    mean: Floats
-    cholesky: Floats
-
-    def sample(self, n: int, rng: np.random.Generator) -> Floats:
-        """``n`` independent draws, shape (n, d)."""
-        return np.asarray(self.mean + rng.standard_normal((n, self.mean.size)) @ self.cholesky.T)
-
-    def log_density(self, thetas: Floats) -> Floats:
-        """Normalised log density (nats) at each row of ``thetas``, shape (n, d)."""
-        return np.asarray(self._log_peak - 0.5 * (self.whiten(thetas) ** 2).sum(axis=1))
 
     def whiten(self, thetas: Floats) -> Floats:
         """Coordinates (n, d) in which this Gaussian is the standard one."""
@@ -222,10 +205,6 @@ class Normal:
     def widened(self, factor: float) -> Normal:
         """The same with all standard deviations ``factor`` times as large."""
         return Normal(self.mean, factor * self.cholesky)
-
-    @cached_property
-    def _log_peak(self) -> float:
-        return float(-np.log(np.diag(self.cholesky)).sum() - 0.5 * self.mean.size * np.log(2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
