@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.parameters.kernels import RandomWalk, calibrated, start_at
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.kernel import Function
 from doxa.plots import Look, panels, plot_curves
 from doxa.plots.style import BLUE, GREY, ORANGE
 from logistic_papers.claims import Claim, holds_if

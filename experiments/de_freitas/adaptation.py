@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from de_freitas.records import draw_records
 from doxa.parameters.kernels import Independence, start_at
 from doxa.parameters.kernels.adaptation import AdaptiveSampler
-from doxa.parameters.kernels.targets import TargetError
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.kernels.kernel import TargetError
+from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.parameters.variational.sequential import sequential_posterior

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from de_freitas.records import BIAS, N_RECORDS, draw_records, log_likelihood
 from doxa.parameters.variational.bound import log_logistic
-from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
+from doxa.parameters.variational.laplace import maximum_likelihood
 from doxa.plots import LOOKS, panels, plot_curves
 from doxa.plots.style import BLACK
 from logistic_papers.claims import Claim, holds_if

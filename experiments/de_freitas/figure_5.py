@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.parameters.kernels import Path, RandomWalk, calibrated, start_at
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.kernel import Function
 from doxa.plots import panels, plot_marginals, plot_traces
 from logistic_papers.claims import Claim, holds_if
 from logistic_papers.script import Outcome, progress

@@ -16,8 +16,7 @@ from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.kernels import BlockIndependence, Kernel, RandomWalk, block, mixture
 from doxa.parameters.kernels.gaussians import GaussianProposal
 from doxa.parameters.variational.bound import lambda_of
-from doxa.parameters.variational.one_pass import one_pass
-from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.parameters.variational.sequential import one_pass, sequential_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["BLOCK", "SHARE", "WALK_SD", "mixed", "printed_pass", "sequential_posterior", "variational", "walk"]

@@ -20,9 +20,9 @@ from de_freitas.published import BLOCK, WALK_SD, mixed, printed_pass, sequential
 from de_freitas.records import DIMENSIONS, PRIOR_SD, Records, draw_records, log_likelihood
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.parameters.kernels import BlockIndependence, Independence, Kernel, RandomWalk, start_at
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
+from doxa.parameters.variational.laplace import maximum_likelihood
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
 from logistic_papers.script import progress

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.parameters.variational.bound import log_logistic, log_logistic_bound
+from doxa.parameters.variational.bound import log_logistic, log_logistic_bound, row_bound
 from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.variational.predictive import row_bound
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import sequential_posterior, spiegelhalter_lauritzen_posterior
 from doxa.plots import Look, legend_below, panels, plot_curves
 from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED
 from doxa.sampling.gaussian import GaussianPosterior

@@ -54,7 +54,7 @@ def load(
     True
     """
     if _kind(path) == "parameters":
-        from doxa.parameters.loading import load as load_fit
+        from doxa.parameters.fit import load as load_fit
 
         return load_fit(path, table)
     from doxa.structure.learn import load as load_graphs

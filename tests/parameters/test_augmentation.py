@@ -24,7 +24,7 @@ from doxa.models.logistic_factors import expit
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import augmentation
 from doxa.parameters.augmentation import AugmentationSampler, AugmentationState
-from doxa.parameters.cell_blocks import block_weights
+from doxa.parameters.hidden_cells import block_weights
 from doxa.parameters.joint_target import JointTarget
 from support.checks import SEED
 

@@ -12,7 +12,7 @@ from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_parts import Part, independent_parts
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.parts_sampler import PartsSampler
+from doxa.parameters.samplers import PartsSampler
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED
 

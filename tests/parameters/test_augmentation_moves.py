@@ -12,10 +12,10 @@ from scipy.special import logsumexp
 
 from doxa import LogisticNetwork, Table
 from doxa.models.logistic_parts import Part
-from doxa.parameters import completed_factors, completed_moves
+from doxa.parameters import completed_factors
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.cell_blocks import block_weights, flip
-from doxa.parameters.completed_moves import Moved, find_centre, hamiltonian, try_ends
+from doxa.parameters.completed_factors import Moved, find_centre, hamiltonian, try_ends
+from doxa.parameters.hidden_cells import block_weights, flip
 from doxa.parameters.joint_target import JointTarget
 from support.checks import SEED
 
@@ -176,7 +176,7 @@ def refitted_from_here(family, completed, start, theta, rng):
     slope = family.slope(completed, theta)
     root = completed.design * np.sqrt(slope.curvature)[:, None]
     factor = np.linalg.cholesky(root.T @ root + family.precision)
-    centre = completed_moves.Centre(theta + np.linalg.solve(factor @ factor.T, slope.gradient), factor)
+    centre = completed_factors.Centre(theta + np.linalg.solve(factor @ factor.T, slope.gradient), factor)
     return try_ends(family, completed, centre, theta, 3, rng)
 
 
@@ -195,7 +195,7 @@ def test_a_broken_move_is_found_out(move):
 
 
 def test_leapfrogs_judged_without_their_energy_are_found_out(monkeypatch):
-    monkeypatch.setattr(completed_moves, "_energy", lambda velocity: 0.0)
+    monkeypatch.setattr(completed_factors, "_energy", lambda velocity: 0.0)
     z, limit = moved_draws(leapfrogs)
     assert z > limit
 

@@ -7,11 +7,11 @@ import pytest
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.parameters.averaged import Averaged
+from doxa.parameters.keeping import Averaged
 from doxa.parameters.kernels import RandomWalk
-from doxa.parameters.kernels.chain_sampler import ChainSampler
-from doxa.parameters.kernels.normal import Normal
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function
+from doxa.parameters.samplers import ChainSampler
 from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED
 

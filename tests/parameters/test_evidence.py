@@ -10,10 +10,9 @@ from doxa.errors import ArgumentError
 from doxa.estimates.bridge import bridge
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.modes import curvature_at, find_modes
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.pilot import judge_pilot, run_pilot, tail_shape
-from doxa.parameters.population import fit_mixture, mixture_at
+from doxa.parameters.population import curvature_at, find_modes, fit_mixture, mixture_at
 from support.checks import z_limit
 
 

@@ -14,13 +14,12 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
-from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels import jump as exchange_room
-from doxa.parameters.kernels.jump import Exchanging
+from doxa.parameters.joint_target import JointTarget, Symmetry, images_of
+from doxa.parameters.kernels import independence as exchange_room
+from doxa.parameters.kernels.gaussians import Student
+from doxa.parameters.kernels.independence import Exchanging
 from doxa.parameters.kernels.kernel import start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.symmetry import Symmetry, images_of
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import z_limit
 

@@ -16,12 +16,12 @@ from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError, TableError
 from doxa.models.logistic_parts import fixed_log_likelihood, independent_parts, part_regression
 from doxa.parameters import methods
 from doxa.parameters.approximate import approximate
+from doxa.parameters.cascade import Reach
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels.kernel import start_at
 from doxa.parameters.methods import METHODS
 from doxa.parameters.pilot import run_pilot
-from doxa.parameters.reach import Reach
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 from support.checks import z_limit
 
 EXACT_METHODS = [name for name in METHODS if name not in ("variational", "augmentation")]

@@ -17,8 +17,8 @@ from doxa.estimates.store import RunFileError
 from doxa.models.logistic_parts import independent_parts, part_regression
 from doxa.parameters import Averages, ParameterAverages
 from doxa.parameters.averages import NoDrawsError
-from doxa.parameters.diagnosis import chains_of
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.drawing import chains_of
+from doxa.parameters.targets import RegressionTarget
 from doxa.plots.columns import read_column
 from support.checks import SEED, z_limit
 

@@ -16,11 +16,9 @@ from doxa.models.logistic_regression import make_problem
 from doxa.parameters import approximate
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.regression import sample_regression
-from doxa.parameters.variational.case_order import order_cases
 from doxa.parameters.variational.hidden import sequential_hidden_posteriors
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import order_cases, sequential_posterior, spiegelhalter_lauritzen_posterior
 from support.checks import z_limit
 
 ONE_PASS = {"sequential": sequential_posterior, "spiegelhalter_lauritzen": spiegelhalter_lauritzen_posterior}

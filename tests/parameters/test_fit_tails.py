@@ -13,14 +13,13 @@ import doxa
 from doxa import LogisticNetwork
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters import cascade, methods
+from doxa.parameters.cascade import LONG, Reach, bounded, line_tails, prior_of
 from doxa.parameters.fit import max_log_likelihood
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.pilot import run_pilot
-from doxa.parameters.reach import LONG, Reach, bounded, line_tails, prior_of
-from doxa.parameters.regression_target import RegressionTarget
-from doxa.parameters.report import PartReport
+from doxa.parameters.report import PartReport, judge
+from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.verdict import judge
 from support.logistic_posteriors import frame, one_parent
 
 EMPTY_CELL = frame([((0, 0), 20), ((1, 1), 30), ((1, 0), 25)])

@@ -7,7 +7,7 @@ from parameter_cases import two_parents
 
 import doxa
 from doxa import LogisticNetwork
-from doxa.parameters.verdict import judge
+from doxa.parameters.report import judge
 
 
 def parts_of(fit):

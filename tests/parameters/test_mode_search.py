@@ -15,9 +15,9 @@ from doxa.models import LearnedScale
 from doxa.models.logistic_parts import independent_parts
 from doxa.models.logistic_rows import LogisticLikelihood
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.mode_search import _distances, _Search, _Surface, search_modes
-from doxa.parameters.modes import find_modes
+from doxa.parameters.population import find_modes
 from doxa.parameters.scaled_target import ScaledTarget
 
 

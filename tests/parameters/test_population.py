@@ -8,11 +8,10 @@ from parameter_cases import bimodal
 from doxa.models.logistic_parts import independent_parts
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.kernels.targets import Function
-from doxa.parameters.modes import Mode
+from doxa.parameters.kernels.gaussians import Student
+from doxa.parameters.kernels.kernel import Function
 from doxa.parameters.pilot import run_pilot
-from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
+from doxa.parameters.population import Mode, fit_mixture, grow_mixture, mixture_at
 
 WIDE = Student(np.zeros(2), 5.0 * np.eye(2), 5.0)
 

@@ -12,13 +12,14 @@ import doxa
 from doxa import LogisticNetwork
 from doxa.estimates import IndicatorCounts, diagnose_indicators
 from doxa.models.logistic_parts import independent_parts
-from doxa.parameters import drawing, hidden_forms, methods
+from doxa.parameters import approximate as approximate_room
+from doxa.parameters import drawing, methods
 from doxa.parameters.approximate import approximate
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels import blocks as blocks_room
 from doxa.parameters.kernels.kernel import Walkers, join, start_at
 from doxa.parameters.methods import METHODS, components_of
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.hidden import hidden_posterior
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import z_limit
@@ -261,14 +262,14 @@ def test_the_bound_is_that_of_the_best_climb(monkeypatch, seed):
     network, table, _, grid = case(seed)
     fit = doxa.fit(network, table, draws=20, seed=1)
     best = fit.log_marginal_likelihood_bound - fit.report.fixed
-    assert best == hidden_forms.joint_bound(network, table)
-    monkeypatch.setattr(hidden_forms, "hidden_posteriors", one_climb)
-    alone = hidden_forms.joint_bound(network, table)  # the broken twin
+    assert best == approximate_room.joint_bound(network, table)
+    monkeypatch.setattr(approximate_room, "hidden_posteriors", one_climb)
+    alone = approximate_room.joint_bound(network, table)  # the broken twin
     assert alone + 0.05 < best < grid.log_mass
 
 
 def test_long_climbs_are_made_once(monkeypatch):
     network, table, _, grid = case(0)
-    best = hidden_forms.joint_bound(network, table)
-    monkeypatch.setattr(hidden_forms, "_LONG_CLIMB", 1)
-    assert hidden_forms.joint_bound(network, table) < best < grid.log_mass
+    best = approximate_room.joint_bound(network, table)
+    monkeypatch.setattr(approximate_room, "_LONG_ASCENT", 1)
+    assert approximate_room.joint_bound(network, table) < best < grid.log_mass

@@ -11,7 +11,7 @@ from doxa import LogisticNetwork, Table
 from doxa.models.logistic_parts import independent_parts, part_regression, root_counts
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters.joint_target import JointTarget, Packing
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 
 
 def problem_of(rng, rows, d, counts, offset):

@@ -8,7 +8,7 @@ from matplotlib.collections import EllipseCollection, PathCollection
 
 import doxa
 from doxa.errors import ArgumentError, MissingExtraError
-from doxa.parameters.variational.latent_map import latent_map
+from doxa.parameters.variational.latent_trait import latent_map
 from doxa.plots.latent_map import plot_latent_map
 
 

@@ -8,7 +8,7 @@ from matplotlib.contour import QuadContourSet
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Student
 from doxa.plots import DensityGrid, plot_bivariate, plot_marginals
 from doxa.plots.laws import ellipse, laws_of, region_levels
 from doxa.sampling.gaussian import Gaussian

@@ -10,7 +10,7 @@ from page_cases import WRITTEN
 from scipy.special import expit
 
 import doxa
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Student
 from doxa.report import page_text
 from doxa.report.fit_method import fit_method, log_weights
 from doxa.report.numbers import packed, unpacked

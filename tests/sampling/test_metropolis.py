@@ -10,7 +10,7 @@ import pytest
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store import RunFileError
-from doxa.parameters.kernels.targets import TargetError
+from doxa.parameters.kernels.kernel import TargetError
 from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.metropolis import MetropolisHastings, MetropolisState
 from doxa.sampling.metropolis_run import metropolis_hastings

@@ -199,7 +199,7 @@ class TestProblem:
 
 
 def test_extrapolation_solves_linear_iterations():
-    from doxa.parameters.variational.anderson import extrapolate
+    from doxa.parameters.variational.whitened import extrapolate
 
     rng = np.random.default_rng(SEED)
     turn = 0.3 * rng.standard_normal((4, 4))

@@ -248,7 +248,7 @@ def fit(
     from doxa.parameters.fit import make_plan, run_plan
     from doxa.parameters.keeping import Averages
     from doxa.parameters.options import FitOptions
-    from doxa.parameters.predict import recode
+    from doxa.parameters.posterior import recode
 
     given = typed(context)
     if resume is not None and data is None:

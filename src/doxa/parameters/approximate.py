@@ -3,46 +3,163 @@
 A complete family has a Gaussian; a complete root its exact Beta, in the logit of its probability; parts with hidden
 values a mixture of t distributions around the modes that were found.  Families that share a learned scale have such
 mixtures too, in the coordinates that suit them best.
+
+Variational approximations of parts with hidden values: what they propose, and their bound on the evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
+from scipy.special import digamma, polygamma
 
 from doxa.errors import ArgumentError
-from doxa.models.logistic_parts import Part, part_regression, root_counts
+from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import binary_codes
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.hidden_forms import HIDDEN_FORMS, PASSES, approximate_by_form, approximate_by_pass
-from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.modes import Mode, curvature_at, find_modes
+from doxa.parameters.joint_target import JointTarget, Symmetry, apart, find_symmetries, images_of
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.pilot import run_pilot
-from doxa.parameters.population import fit_mixture, grow_mixture, mixture_at
-from doxa.parameters.regression_target import RegressionTarget
-from doxa.parameters.root_posterior import RootPosterior
+from doxa.parameters.population import Mode, curvature_at, find_modes, fit_mixture, grow_mixture, mixture_at
 from doxa.parameters.scaled_target import InCoordinates, ScaledCoordinates, ScaledProposal, ScaledTarget
-from doxa.parameters.symmetry import Symmetry, apart, find_symmetries, images_of
+from doxa.parameters.targets import RegressionTarget, RootPosterior
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.case_order import Order, order_cases
+from doxa.parameters.variational.hidden import (
+    HiddenPosterior,
+    SequentialHiddenPosterior,
+    hidden_posterior,
+    hidden_posteriors,
+    mixture_weights,
+    sequential_hidden_posteriors,
+)
 from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import (
+    Order,
+    order_cases,
+    sequential_posterior,
+    spiegelhalter_lauritzen_posterior,
+)
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
-from doxa.sampling.importance_proposals import Mixture
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.models import LogisticNetwork
 
-__all__ = ["APPROXIMATIONS", "FEW", "ONE_PASS", "Approximated", "approximate", "check_approximation", "in_order"]
+__all__ = [
+    "APPROXIMATIONS",
+    "FEW",
+    "HIDDEN_FORMS",
+    "ONE_PASS",
+    "PASSES",
+    "Approximated",
+    "approximate",
+    "approximate_by_form",
+    "approximate_by_pass",
+    "check_approximation",
+    "in_order",
+    "joint_bound",
+]
+
+
+HIDDEN_FORMS = ("unconstrained", "structured", "mean_field")
+PASSES = {f"sequential_{form}": form for form in HIDDEN_FORMS}  # one pass over the cases
+
+
+@dataclass(frozen=True)
+class NamedMixture(Mixture):
+    """A mixture that says how it was made."""
+
+    method: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedGaussian(Gaussian):
+    """A Gaussian that says how it was made."""
+
+    method: str = ""
+
+
+_LONG_ASCENT = 2**16  # numbers of q times iterations: a tenth of a second
+_ASCENTS, _TOLERANCE = 6, 1e-6  # besides the first, and where they end: thousandths of a nat below the top, at most
+
+
+def approximate_by_form(target: JointTarget, table: Table, form: str, rng: np.random.Generator) -> Proposal:
+    """The optima that several starts find, as a mixture of Gaussians; a single one as a Gaussian."""
+    seed = int(rng.integers(2**31))
+    found = hidden_posteriors(target.network, table, form=form, seed=seed)  # type: ignore[arg-type]
+    components = [_component(target, result) for result in found]
+    if len(components) == 1:
+        return Gaussian(components[0].mean, components[0].cholesky)
+    return Mixture(components, mixture_weights(found))
+
+
+def approximate_by_pass(
+    target: JointTarget, table: Table, name: str, rng: np.random.Generator, order: Order = "auto"
+) -> Proposal:
+    """What several passes over the cases find, as a mixture of Gaussians; a single one as a Gaussian."""
+    form, seed = PASSES[name], int(rng.integers(2**31))
+    found = sequential_hidden_posteriors(target.network, table, form=form, seed=seed, order=order)  # type: ignore[arg-type]
+    components = [_component(target, result) for result in found]
+    method = f"hidden variational in one pass ({form} q)" + (", cases in random order" if found[0].order.drawn else "")
+    if len(components) == 1:
+        return NamedGaussian(components[0].mean, components[0].cholesky, method)
+    return NamedMixture(components, mixture_weights(found), method)
+
+
+def joint_bound(network: LogisticNetwork, table: Table) -> float:
+    """Lower bound (nats) of the log evidence of all parts that are not complete; nan if it costs too much.
+
+    An ascent ends at one optimum of several; every one of them is a bound, and the highest of those found is returned.
+    """
+    result = None if network.scales else _bounded(network, table)
+    if result is None:
+        return np.nan
+    bound = result.log_evidence - fixed_log_likelihood(network, table)
+    for part in independent_parts(network, table):
+        if part.complete:
+            (node,) = part.nodes
+            if node in network.roots:
+                bound -= RootPosterior(*root_counts(network, node, table)).log_evidence
+            else:
+                bound -= result.gaussians[node].log_evidence
+    return float(bound)
+
+
+def _bounded(network: LogisticNetwork, table: Table) -> HiddenPosterior | None:
+    """The best of several ascents in the first form that is not too large; of one where each takes long."""
+    for options in ({"form": "unconstrained"}, {"form": "structured"}, {"form": "mean_field", "xi": "row"}):
+        try:
+            first = hidden_posterior(network, table, **options)  # type: ignore[arg-type]
+        except ArgumentError:
+            continue  # too many configurations for this form
+        if first.q.size * first.n_iterations > _LONG_ASCENT:
+            return first
+        others = hidden_posteriors(network, table, starts=_ASCENTS, seed=0, tolerance=_TOLERANCE, **options)  # type: ignore[arg-type]
+        return max([first, *others], key=lambda result: result.log_evidence)
+    return None
+
+
+def _component(target: JointTarget, result: HiddenPosterior | SequentialHiddenPosterior) -> Student:
+    """A Gaussian over the part's packed vector: blocks of the nodes, and the logits of learned roots by moments."""
+    means, factors = [], []
+    for node in target.packing.nodes:
+        if node in target.packing.roots:
+            a, b = result.roots[node]
+            means.append(np.array([digamma(a) - digamma(b)]))
+            factors.append(np.sqrt([[polygamma(1, a) + polygamma(1, b)]]))
+        else:
+            means.append(result.gaussians[node].mean)
+            factors.append(result.gaussians[node].cholesky)
+    return Student(np.concatenate(means), block_diag(*factors), np.inf)
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -56,14 +173,14 @@ APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterio
 
 ONE_PASS = ("sequential", "spiegelhalter_lauritzen")  # which take case after case, and must not be given collapsed rows
 
-_FEWEST_CLIMBS, _MOST_CLIMBS = 3, 24
+_FEWEST_ASCENTS, _MOST_ASCENTS = 3, 24
 _WORK = 2**21  # hidden configurations times coefficients that all ascents may take at a time: seconds
 FEW = 10  # parameters up to which mixtures with a wide component are worth fitting; beyond, wide draws are wasted
 _DF = 5.0
 _POINTS = 8  # at which a symmetry must hold
 _CENTRINGS, _JUDGED = (0.0, 0.5, 1.0), 4000  # coordinates of learned scales, and draws that judge each
 _GOOD_GAUSSIAN = 0.3  # efficiency of independent proposals that will do
-_WIDE_DRAWS, _MORE_CLIMBS = 4000, 6
+_WIDE_DRAWS, _MORE_ASCENTS = 4000, 6
 _WIDEST = 3.0  # standard deviations of starts; the prior's own are often so wide that every ascent begins on a plateau
 
 
@@ -89,29 +206,7 @@ def approximate(
     augment: bool = False,
     order: Order = "auto",
 ) -> Approximated:
-    """Approximate one part of the posterior.
-
-    Parameters
-    ----------
-    network : LogisticNetwork
-    part : Part
-    table : Table
-    name : str, optional
-        A key of `APPROXIMATIONS`, for complete families; the optimal Gaussian when left out.  One of `HIDDEN_FORMS`
-        for parts with hidden values; complete families then have Jaakkola & Jordan's.  Or one of `PASSES`, with their
-        sequential one.
-    rng : numpy.random.Generator
-        Advanced: starts of ascents, draws by which mixtures are fitted, and orders of cases.
-    augment : bool, default=False
-        Leave parts with hidden values as they are, for `AugmentationSampler`, instead of summing them out.
-    order : {"auto", "table", "random"}, default="auto"
-        Of the cases, for what takes them one after another; see `doxa.parameters.variational.case_order`.
-
-    Raises
-    ------
-    ArgumentError
-        If ``name`` is unknown, or hidden values are too many to sum out.
-    """
+    """Approximate one part of the posterior."""
     check_approximation(name)
     if not set(network.scales).isdisjoint(part.nodes):
         if augment or name is not None:
@@ -247,22 +342,22 @@ def _wide(target: Any) -> Student:
 
 
 def _modes(target: Any, starts: Floats, rng: np.random.Generator) -> list[Mode]:
-    """Modes by climbs from the starts; with few parameters also from wide draws that those account for least."""
+    """Modes by ascents from the starts; with few parameters also from wide draws that those account for least."""
     modes = find_modes(target, starts)
     if target.n_dimensions > FEW:
         return modes
     wide = _wide(target)
     thetas = wide.sample(_WIDE_DRAWS, rng)
     seen = np.logaddexp(mixture_at(modes).log_density(thetas), wide.log_density(thetas))
-    heaviest = np.argsort(target.log_density(thetas) - seen)[-_MORE_CLIMBS:]
+    heaviest = np.argsort(target.log_density(thetas) - seen)[-_MORE_ASCENTS:]
     return find_modes(target, np.concatenate([[mode.mean for mode in modes], thetas[heaviest]]))
 
 
 def _starts(target: JointTarget, rng: np.random.Generator) -> Floats:
     """Draws from the prior, made narrower where it is wide; half of them narrow, near its mean."""
     work = max(1, target.likelihood.n_configurations) * target.n_dimensions
-    n_climbs = max(_FEWEST_CLIMBS, min(_MOST_CLIMBS, _WORK // work))
-    starts = rng.standard_normal((n_climbs, target.n_dimensions))
+    n_ascents = max(_FEWEST_ASCENTS, min(_MOST_ASCENTS, _WORK // work))
+    starts = rng.standard_normal((n_ascents, target.n_dimensions))
     starts[::2] *= 0.3
     for node, place in target.packing.place.items():
         if node not in target.packing.roots:

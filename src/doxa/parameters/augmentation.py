@@ -1,8 +1,8 @@
 r"""Data augmentation for logistic networks with missing cells and hidden nodes: a sampler for many hidden cells.
 
-A step draws the hidden cells given the parameters (`doxa.parameters.cell_blocks`), then each node's parameters given
-the completed table, exactly or by moves that keep their posterior (`doxa.parameters.completed_moves`), and offers every
-hidden node an exchange of its two labels (`doxa.parameters.augmentation`).  Where hidden configurations are few,
+A step draws the hidden cells given the parameters (`doxa.parameters.hidden_cells`), then each node's parameters given
+the completed table, exactly or by moves that keep their posterior (`doxa.parameters.completed_factors`), and offers
+every hidden node an exchange of its two labels (`doxa.parameters.augmentation`).  Where hidden configurations are few,
 `doxa.parameters.joint_target` sums them out instead, which mixes better.
 
 One part of a network on a table whose hidden cells have values: its factors and cells, and where they stand.
@@ -34,12 +34,16 @@ from doxa.models import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.cell_blocks import flip, make_blocks
-from doxa.parameters.completed_factors import CompletedFamily, GivenRoots, LearnedRoots
-from doxa.parameters.completed_moves import find_centre, hamiltonian, try_ends
-from doxa.parameters.hidden_cells import find_cells
-from doxa.parameters.joint_target import Packing
-from doxa.parameters.symmetry import label_exchange_matrix
+from doxa.parameters.completed_factors import (
+    CompletedFamily,
+    GivenRoots,
+    LearnedRoots,
+    find_centre,
+    hamiltonian,
+    try_ends,
+)
+from doxa.parameters.hidden_cells import find_cells, flip, make_blocks
+from doxa.parameters.joint_target import Packing, label_exchange_matrix
 
 if TYPE_CHECKING:
     from doxa.data import Table
@@ -70,18 +74,7 @@ def label_exchanges(
     hidden: Sequence[int],
     nodes: Ints,
 ) -> tuple[LabelExchange, ...]:
-    """One for each node that is observed nowhere and has cells.
-
-    Parameters
-    ----------
-    network : LogisticNetwork
-    factors : sequence of Factor
-    packing : Packing
-    hidden : sequence of int
-        Positions of the nodes that are observed nowhere.
-    nodes : ndarray of int, shape (n_cells,)
-        Position of each hidden cell's node.
-    """
+    """One for each node that is observed nowhere and has cells."""
     exchanges = []
     for v in hidden:
         cells = np.flatnonzero(nodes == v)
@@ -99,26 +92,7 @@ _WIDEST = 2.0  # and this standard deviation at most, in half the change of a lo
 
 
 class CompletedTable:
-    """What a chain works with, all of it a function of the arguments: nothing here moves.
-
-    Parameters
-    ----------
-    network : LogisticNetwork
-    part : Part
-    table : Table
-
-    Attributes
-    ----------
-    packing : Packing
-    cells : HiddenCells
-    blocks : Blocks
-    families, given : dict of int to CompletedFamily and GivenRoots
-        By the factor's position in the part.
-    roots : LearnedRoots
-    exchanges : tuple of LabelExchange
-    starts : dict of int to ndarray
-        Where the climb to each family's mode begins.
-    """
+    """What a chain works with, all of it a function of the arguments: nothing here moves."""
 
     def __init__(self, network: LogisticNetwork, part: Part, table: Table) -> None:
         factors = [network.factors[f] for f in part.factors]
@@ -196,49 +170,12 @@ class AugmentationState(NamedTuple):
 class AugmentationSampler:
     """The joint posterior of one part's parameters and the hidden cells that tie them, as a sampler for the driver.
 
-    Parameters
-    ----------
-    network : LogisticNetwork
-    part : Part
-        From `doxa.models.logistic_parts.independent_parts`, of the same table.
-    table : Table
-    thin : int, default=1
-        Steps between kept draws.
-    keep_cells : bool, default=False
-        Keep the hidden cells' values too; ``cell_rows`` and ``cell_nodes`` say which cells they are.
-    tries : int, default=4
-        Proposals of which each independence step takes one.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError, TableError
-        If an argument breaks its rule, or a row of the table has probability 0 under the given roots.
-
-    Notes
-    -----
     Draws are ``theta`` of shape (n_kept, 1, d), ``log_density`` (n_kept, 1), which is that of parameters *and* hidden
     cells (nats, normalised but for the evidence; not that of the parameters alone), ``acceptance`` (n_kept, 1), of the
     independence steps and averaged over the nodes, and with ``keep_cells`` also ``cells`` (n_kept, n_cells).
     The average of a cell's draws estimates the probability that it is 1.
 
     The cost of a step is linear in the number of hidden cells; no sum over joint configurations is made.
-
-    Examples
-    --------
-    >>> from doxa.data import Table
-    >>> from doxa.sampling.driver import Schedule, sample
-    >>> from doxa.models import LogisticNetwork
-    >>> from doxa.models.logistic_parts import independent_parts
-    >>> network = LogisticNetwork({"c": ["a", "b"]}, prior_scale=2.0)
-    >>> rows = [[1, -1, 1], [0, 1, 0], [-1, 0, 0], [1, 1, -1]]
-    >>> table = Table.from_codes(["a", "b", "c"], [["0", "1"]] * 3, rows)
-    >>> (part,) = independent_parts(network, table)
-    >>> sampler = AugmentationSampler(network, part, table)
-    >>> sampler.cell_rows.tolist(), sampler.cell_nodes  # c in the last row has no descendants: it sums to one
-    ([0, 2], ('b', 'a'))
-    >>> trace = sample(sampler, Schedule(chains=2, draws=500, warmup=100), seed=1, workers=1)
-    >>> trace["theta"].shape
-    (2, 500, 1, 5)
     """
 
     network: LogisticNetwork

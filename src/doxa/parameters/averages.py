@@ -13,7 +13,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.level_shares import LevelShares
-from doxa.parameters.diagnosis import chains_of
+from doxa.parameters.drawing import chains_of
 from doxa.parameters.fitted import FittedParameters
 
 __all__ = ["NoDrawsError", "ParameterAverages"]

@@ -3,25 +3,51 @@ r"""The factors of a network's joint probability on a table whose hidden cells h
 Given those, every node with parents is a logistic regression of its own.  Its rows are configurations of the parents,
 with the cases of each and the ones among them: all :math:`2^k` configurations of k parents, counted anew for every
 completion; or, where these are more than the rows, the distinct complete rows and one for each row with hidden cells.
+
+Moves of the coefficients of one node given a completed table: they keep its posterior whatever it looks like.
+
+The first is independence Metropolis-Hastings with a Gaussian refitted to the completed table, at the posterior's mode
+m.  The ascent to the mode begins at a fixed place, so the Gaussian is a function of what it conditions on and the
+proposals' ratio is exact.  Several steps z are drawn and each is tried at both ends, m + z and m - z, which cancels the
+posterior's skewness.  With :math:`W(z) = [p(m + z) + p(m - z)] / q(z)`, one of the new z is chosen in proportion to W
+and accepted with probability :math:`\min(1, \sum_i W_i / (\sum_i W_i - W_j + W_0))`, 0 being the current one (multiple
+try Metropolis with independent tries: Liu, Liang & Wong 2000); an end is then chosen in proportion to p.
+
+The second are a few leapfrog steps in coordinates in which that Gaussian is round: where the posterior has heavier
+tails than a Gaussian, independent proposals never leave them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor, log_logistic
 from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_rows import distinct_rows
 
+__all__ = [
+    "Centre",
+    "Completed",
+    "CompletedFamily",
+    "GivenRoots",
+    "LearnedRoots",
+    "Moved",
+    "Slope",
+    "find_centre",
+    "hamiltonian",
+    "try_ends",
+]
+
+
 _MOST_COUNTED = 16  # parents; above, tables of counts would not stay in the cache
 _TINY = float(np.finfo(np.float64).tiny)
-
-__all__ = ["Completed", "CompletedFamily", "GivenRoots", "LearnedRoots", "Slope"]
 
 Bits: TypeAlias = NDArray[np.int8]
 Floats: TypeAlias = NDArray[np.float64]
@@ -47,20 +73,7 @@ class Slope(NamedTuple):
 
 
 class CompletedFamily:
-    """A node with parents: its coefficients' posterior given a completed table.
-
-    Parameters
-    ----------
-    factor : LogisticFactor
-    place : slice
-        Where the coefficients stand in the vector of all parameters.
-    prior : GaussianPrior
-    codes : ndarray of int8, shape (n_distinct, n_nodes)
-        With -1 where missing; rows in which the family is complete are counted here, once.
-    counts : ndarray of int, shape (n_distinct,)
-    share : ndarray of int, shape (n_share, n_scope)
-        Where each row with hidden cells has the values of the parents and the child.
-    """
+    """A node with parents: its coefficients' posterior given a completed table."""
 
     def __init__(
         self,
@@ -144,19 +157,7 @@ def _completed(design: Floats, cases: Floats, ones: Floats, index: Ints) -> Comp
 
 
 class LearnedRoots:
-    """Roots whose probabilities have the prior Beta(1, 1); their parameters are the logits.
-
-    Parameters
-    ----------
-    factors : sequence of RootFactor
-        One a root; there may be none.
-    places : sequence of int
-        Where each logit stands in the vector of all parameters.
-    codes, counts
-        As for `CompletedFamily`.
-    shares : sequence of ndarray of int, shape (n_share, 1)
-        Where rows have the values of each root, where they are hidden.
-    """
+    """Roots whose probabilities have the prior Beta(1, 1); their parameters are the logits."""
 
     def __init__(
         self,
@@ -190,13 +191,7 @@ class LearnedRoots:
 
 
 class GivenRoots:
-    """Roots whose distribution is given: no parameters, but a say in what is hidden.
-
-    Raises
-    ------
-    ArgumentError
-        If a row of the table has probability 0.
-    """
+    """Roots whose distribution is given: no parameters, but a say in what is hidden."""
 
     def __init__(
         self, factor: RootFactor, codes: Bits, counts: NDArray[np.int64], share: Ints, names: Sequence[str]
@@ -220,3 +215,113 @@ class GivenRoots:
         """Log probability of the roots' values (nats)."""
         hidden = values[self.share].astype(np.intp)
         return self._observed + float(self._log_probabilities[tuple(hidden.T)].sum())
+
+
+_CLOSE = 0.1  # nats, twice what the last step gains; it is taken, and what it leaves is far less
+_MOST_STEPS = 50
+_LEAPFROGS = 5
+_SHORTEST = 0.1  # lengths are from here to 1, evenly in their logarithm: short ones for tails unlike the centre
+
+
+class Centre(NamedTuple):
+    """The Gaussian at a mode: N(mean, inverse(factor factor'))."""
+
+    mean: Floats  # (d,)
+    factor: Floats  # (d, d), lower
+
+    def spread(self, noise: Floats) -> Floats:
+        """Steps from the mean that standard normal ``noise`` stands for, shape (d,) or (d, n)."""
+        return np.asarray(dtrtrs(self.factor, noise, lower=1, trans=1)[0])
+
+
+class Moved(NamedTuple):
+    """Where a move ended."""
+
+    theta: Floats  # (d,)
+    log_density: float
+    acceptance: float  # probability with which the proposal was to be accepted
+
+
+def find_centre(family: CompletedFamily, completed: Completed, start: Floats) -> Centre:
+    """Newton's method with step halving from ``start``: a function of the arguments alone."""
+    theta = at = start
+    value, step, size = -np.inf, np.zeros_like(start), 1.0
+    factor = np.eye(start.size)
+    for _ in range(_MOST_STEPS):
+        slope = family.slope(completed, theta)
+        if slope.value < value - 1e-9 * abs(value):  # past the top
+            size *= 0.5
+            theta = at + size * step
+            continue
+        at, value, size = theta, slope.value, 1.0
+        root = completed.design * np.sqrt(slope.curvature)[:, None]
+        factor = _factor(root.T @ root + family.precision)
+        step = dpotrs(factor, slope.gradient, lower=1)[0]
+        theta = at + step
+        if slope.gradient @ step < _CLOSE:
+            return Centre(theta, factor)
+    return Centre(at, factor)
+
+
+def try_ends(
+    family: CompletedFamily, completed: Completed, centre: Centre, theta: Floats, tries: int, rng: np.random.Generator
+) -> Moved:
+    """Independent proposals, each at both ends of a step from the centre."""
+    noise = np.empty((theta.size, tries + 1))
+    noise[:, 0] = centre.factor.T @ (theta - centre.mean)
+    noise[:, 1:] = rng.standard_normal((theta.size, tries))
+    steps = centre.spread(noise).T
+    steps[0] = theta - centre.mean
+    ends = np.concatenate([centre.mean + steps, centre.mean - steps])
+    ends[0] = theta
+    values = family.log_density(completed, ends)
+    log_weights = np.logaddexp(values[: tries + 1], values[tries + 1 :]) + 0.5 * (noise * noise).sum(axis=0)
+    weights = np.exp(log_weights - log_weights.max())
+    cumulative = np.cumsum(weights[1:])
+    uniform, accept, end = rng.random(3)
+    taken = 1 + min(int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right")), tries - 1)
+    total = float(cumulative[-1])
+    others = total - float(weights[taken]) + float(weights[0])
+    acceptance = 1.0 if total >= others else total / others
+    if accept >= acceptance:
+        taken = 0
+    gain = float(values[taken + tries + 1] - values[taken])
+    if end * (1.0 + math.exp(-abs(gain))) < math.exp(min(gain, 0.0)):  # below g(gain)
+        taken += tries + 1
+    return Moved(ends[taken], float(values[taken]), acceptance)
+
+
+def hamiltonian(
+    family: CompletedFamily, completed: Completed, centre: Centre, moved: Moved, rng: np.random.Generator
+) -> Moved:
+    """A few leapfrog steps with a fresh velocity, in coordinates in which the Gaussian at the centre is round."""
+    first = velocity = rng.standard_normal(moved.theta.size)
+    uniform, accept = rng.random(2)
+    length = _SHORTEST**uniform
+    theta, value = moved.theta, moved.log_density
+    for step in range(_LEAPFROGS + 1):
+        at_an_end = step in (0, _LEAPFROGS)
+        value, gradient, _ = family.slope(completed, theta)
+        kick = dtrtrs(centre.factor, gradient, lower=1)[0]
+        velocity = velocity + (0.5 * length if at_an_end else length) * kick
+        if step < _LEAPFROGS:
+            theta = theta + length * centre.spread(velocity)
+    ratio = value - moved.log_density + _energy(first) - _energy(velocity)
+    acceptance = math.exp(min(ratio, 0.0))
+    if accept < acceptance:
+        return Moved(theta, value, acceptance)
+    return moved._replace(acceptance=acceptance)
+
+
+def _energy(velocity: Floats) -> float:
+    return 0.5 * float(velocity @ velocity)
+
+
+def _factor(matrix: Floats) -> Floats:
+    """Cholesky factor, lower; of a matrix raised a little where rounding has left it without one."""
+    factor, failed = dpotrf(matrix, lower=1)
+    lift = 1e-12 * matrix.trace()
+    while failed:
+        factor, failed = dpotrf(matrix + lift * np.eye(len(matrix)), lower=1)
+        lift *= 10
+    return np.asarray(factor)

@@ -1,6 +1,8 @@
 """`fit`: from a network and a table to the posterior of the network's parameters.
 
 A bound on the weights of a part's independent proposals: corollary 1 of de Freitas et al. (2001), corrected.
+
+`load`: the posterior of a fit's run file, and its approximations where the table is given.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import os
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +21,15 @@ from scipy.special import xlogy
 from doxa.data import Table, read_table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
-from doxa.estimates.store import create_run, keep_stop
+from doxa.estimates.store import RunFileError, RunHeader, create_run, keep_stop, open_reader, stored_stop
 from doxa.estimates.trace import Trace
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts
 from doxa.models.logistic_rows import binary_codes
-from doxa.parameters.approximate import Approximated, approximate
+from doxa.parameters.approximate import Approximated, approximate, joint_bound
 from doxa.parameters.averages import ParameterAverages
 from doxa.parameters.cascade import Rung
 from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
-from doxa.parameters.hidden_forms import joint_bound
 from doxa.parameters.joint_target import Packing
 from doxa.parameters.keeping import Keep, averaging, levels_of
 from doxa.parameters.kernels.ergodicity import mixture_ergodicity
@@ -35,12 +37,11 @@ from doxa.parameters.method_options import Method, check_blocks
 from doxa.parameters.methods import choose
 from doxa.parameters.options import FitOptions, FitPlan
 from doxa.parameters.posterior import ParameterPosterior
-from doxa.parameters.regression_target import RegressionTarget
 from doxa.parameters.report import FitReport, PartReport
-from doxa.parameters.root_posterior import RootPosterior
-from doxa.parameters.runs import go_on, report_as_json
-from doxa.parameters.variational.case_order import Order
+from doxa.parameters.runs import checked_header, go_on, report_as_json, report_from_json
+from doxa.parameters.targets import RegressionTarget, RootPosterior
 from doxa.parameters.variational.optimal import elbo
+from doxa.parameters.variational.sequential import Order
 from doxa.progress import following, tell
 from doxa.sampling.driver import check_one_end
 from doxa.sampling.gaussian import GaussianPosterior
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
     from doxa.models.logistic_regression import LogisticRegressionProblem
 
-__all__ = ["approximations_of", "fit", "log_beta", "make_plan", "max_log_likelihood", "resume", "run_plan"]
+__all__ = ["approximations_of", "fit", "load", "log_beta", "make_plan", "max_log_likelihood", "resume", "run_plan"]
 
 
 def log_beta(found: Approximated, rung: Rung) -> float:
@@ -70,15 +71,7 @@ def log_beta(found: Approximated, rung: Rung) -> float:
 
 
 def max_log_likelihood(problem: LogisticRegressionProblem) -> float:
-    """Log likelihood (nats) where each distinct row has a probability of its own: no less than any.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_regression import make_problem
-    >>> problem = make_problem([[1.0], [1.0]], [1, -1], counts=[3, 1])
-    >>> round(max_log_likelihood(problem), 4)  # 3 log(3 / 4) + log(1 / 4)
-    -2.2493
-    """
+    """Log likelihood (nats) where each distinct row has a probability of its own: no less than any."""
     rows = np.column_stack([problem.design, problem.offset])
     _, place = np.unique(rows, axis=0, return_inverse=True)
     place = place.reshape(-1)
@@ -376,3 +369,63 @@ def _check(network: object, table: Table, method: Method) -> None:
 def _labels(network: LogisticNetwork, part: Part) -> list[str]:
     """Names of a part's coefficients, in their order."""
     return [f"{node}: {label}" for node in part.nodes for label in network.coefficients(node)]
+
+
+def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior | ParameterAverages:
+    """Read the posterior of a fit's run file, finished or not, even while it is written.
+
+    With the table its approximations can be asked for, and are then found again as they were for the fit.
+
+    Raises
+    ------
+    RunFileError
+        If the file is no fit, is damaged, or holds no draws yet.
+    ArgumentError
+        If the table is another, or the file does not say all that approximations depend on.
+    """
+    with open_reader(path) as reader:
+        header, network, options = checked_header(reader)
+        try:
+            report = report_from_json(header.options["report"], options)
+            stop = stored_stop(header.options)
+        except ValueError as error:
+            raise RunFileError(f"'{path}' is not a run that doxa wrote: {error}") from error
+        if report is None:
+            raise RunFileError(
+                f"'{path}' holds a fit that has not begun to draw; go on with it: doxa.resume({str(path)!r}, table)"
+            )
+        trace = reader.trace()
+    states = {node: tuple(labels) for node, labels in header.options["states"].items()}
+    plan = None if table is None else _plan_again(path, header, FitPlan(network, table, options))
+    kind = ParameterAverages if report.is_averaged else ParameterPosterior
+    return kind(network, states, trace, report, stop, () if plan is None else partial(approximations_of, plan))
+
+
+def _plan_again(path: str | os.PathLike[str], header: RunHeader, plan: FitPlan) -> FitPlan:
+    """The plan of a stored fit, as far as its approximations depend on it; its table is what was given for it."""
+    stored, table = header.options, plan.table
+    if "saved" in stored:
+        raise ArgumentError(
+            f"table is given, but '{path}' holds a saved posterior, which does not say how it was approximated (a run "
+            "made with store= does); leave the table out, or fit again"
+        )
+    if header.versions.get("doxa") != version("doxa"):
+        raise ArgumentError(
+            f"table is given, but '{path}' was made by doxa {header.versions.get('doxa')}, and doxa {version('doxa')} "
+            "may approximate in another way; leave the table out, or fit again"
+        )
+    if not isinstance(table, Table):
+        is_path = isinstance(table, (str, os.PathLike))
+        table = read_table(**{**((is_path and stored["source"]) or {}), "source": table})
+    if table.digest != header.data_digest:
+        raise ArgumentError(
+            f"the table is not the one that '{path}' was made from: the digest of its data is {table.digest[:12]}..., "
+            f"not {header.data_digest[:12]}...; give that table, or leave it out"
+        )
+    plan = plan._replace(table=table)
+    if plan.header().options["cases"] != stored.get("cases"):
+        raise ArgumentError(
+            f"the table has its rows in another order than the one that '{path}' was made from, and its approximation "
+            "depends on it; give the table as it was, or leave it out"
+        )
+    return plan

@@ -24,10 +24,9 @@ from doxa.notebook import card, interval, report_link
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.joint_target import Packing
 from doxa.parameters.kernels.defensive import Defensive
-from doxa.parameters.kernels.targets import values_at
-from doxa.parameters.report import FitReport, PartReport
-from doxa.parameters.root_posterior import RootPosterior
-from doxa.parameters.verdict import Verdict, judge
+from doxa.parameters.kernels.kernel import values_at
+from doxa.parameters.report import FitReport, PartReport, Verdict, judge
+from doxa.parameters.targets import RootPosterior
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_baseline import all_agree
 from doxa.sampling.importance_proposals import Mixture, Proposal

@@ -4,30 +4,146 @@ For each part k of the posterior: means of its parameters (``k.theta``), of thei
 density and the acceptance, and shares of the draws below fixed levels (``k.below``), which stand where the proposal
 says that the posterior is: de Freitas et al. 2001, section 6.  Parameters are as users know them, a learned root's a
 probability, unlike those of draws.
+
+`Averaged`: a chain of which averages of a few quantities are kept in the place of its draws.
+
+Where a draw is large, or a run long, what is asked of it is often a few means: moments, indicators, a distribution
+function at some points (de Freitas et al. 2001, section 6).  Each kept value is the mean of so many successive draws,
+so the values are batch means: their mean is that of all draws, and whatever gives the mean of draws an honest error,
+and compares chains, does so for them.  The draws themselves are let go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentTypeError
-from doxa.parameters.averaged import Averaged, Draws
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.joint_target import Packing
+from doxa.sampling.runner import Sampler
 
 if TYPE_CHECKING:
-    from doxa.parameters.parts_sampler import PartSampler, PartsSampler
+    from doxa.parameters.samplers import PartSampler, PartsSampler
     from doxa.sampling.importance_proposals import Proposal
 
-__all__ = ["Averages", "Keep", "Levels", "averaging", "check_keep", "levels_of"]
+__all__ = ["Averaged", "Averages", "Keep", "Levels", "averaging", "check_keep", "levels_of"]
+
+
+Draws: TypeAlias = dict[str, NDArray[Any]]
+
+_HELD = 256  # draws of the sampler that are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """A sampler of `doxa.sampling.driver` that keeps averages of functions of another one's draws.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        What draws.
+    of : mapping of str to callable
+        From the sampler's draws, arrays of shape (n, ...) by name, to one array of shape (n, ...): numbers, or True
+        and False, whose averages are probabilities, kept in single precision.
+    every : int
+        Draws that each kept average is of.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If ``of`` is empty or holds no functions, ``every`` is below 1; in a run, if a function does not return a value
+        for each draw.
+
+    Notes
+    -----
+    Memory and files hold ``1 / every`` of the values, and only those asked for; however many draws an average is of,
+    256 of the sampler's are held at a time.  Take so many averages that a chain has some hundreds: its autocorrelations
+    are looked for among them.
+
+    Examples
+    --------
+    >>> from doxa.estimates.diagnostics import diagnose_real
+    >>> from doxa.parameters.samplers import ChainSampler
+    >>> from doxa.sampling.driver import Schedule, sample
+    >>> from doxa.parameters.kernels import RandomWalk
+    >>> from doxa.parameters.kernels.gaussians import Normal
+    >>> from doxa.parameters.kernels.kernel import Function
+    >>> normal = Normal(np.zeros(3), np.eye(3))
+    >>> chain = ChainSampler(Function(normal.log_density, 3), RandomWalk(1.4), normal)
+    >>> kept = Averaged(chain, {"square": lambda draws: draws["theta"][:, 0] ** 2}, every=100)
+    >>> trace = sample(kept, Schedule(4, 200, 20), seed=1, progress=False)
+    >>> trace["square"].shape
+    (4, 200, 3)
+    >>> print(diagnose_real(trace["square"][..., 0]).estimate)  # exact: 1
+    0.994 +/- 0.015
+    """
+
+    sampler: Sampler[Any]
+    of: Mapping[str, Callable[[Draws], ArrayLike]]
+    every: int
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be averaged."""
+        check_whole("every", self.every, 1)
+        if not self.of:
+            raise ArgumentError("of is empty; name what is to be averaged: of={'mean': lambda draws: draws['theta']}")
+        for name, function in self.of.items():
+            if not callable(function):
+                raise ArgumentTypeError(f"of[{name!r}] is {function!r}; it must be a function of the draws")
+
+    @property
+    def thin(self) -> int:
+        """Steps of the sampler behind each average."""
+        return self.sampler.thin * self.every
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the sampler is a compiled loop."""
+        return bool(getattr(self.sampler, "is_compiled", True))
+
+    def init(self, rng: np.random.Generator) -> Any:
+        """A state of the sampler."""
+        return self.sampler.init(rng)
+
+    def run(self, state: Any, n_steps: int, rng: np.random.Generator) -> tuple[Any, Draws, dict[str, int]]:
+        """Run ``n_steps``, a multiple of ``thin``, and keep the averages."""
+        n_kept, some = n_steps // self.thin, max(1, _HELD // self.every)
+        pieces: list[Draws] = []
+        info: dict[str, int] = {}
+        for begin in range(0, max(1, n_kept), some):
+            n = min(some, n_kept - begin)
+            sums: Draws = {}
+            for done in range(0, self.every, _HELD):
+                size = min(_HELD, self.every - done)
+                state, draws, more = self.sampler.run(state, n * size * self.sampler.thin, rng)
+                for name in self.of:
+                    sums[name] = sums.get(name, 0) + self._sums(name, draws, n, size)
+                info = {name: info.get(name, 0) + value for name, value in more.items()}
+            pieces.append({name: self._average(total) for name, total in sums.items()})
+        return state, {name: np.concatenate([piece[name] for piece in pieces]) for name in self.of}, info
+
+    def _sums(self, name: str, draws: Draws, n: int, size: int) -> NDArray[Any]:
+        values = np.asarray(self.of[name](draws))
+        if values.shape[:1] != (n * size,):
+            raise ArgumentError(
+                f"of[{name!r}] returned an array of shape {values.shape} for {n * size} draws; it must return a value "
+                "for each, along the first axis"
+            )
+        kind = np.int64 if values.dtype == np.bool_ else np.float64
+        return np.asarray(values.reshape(n, size, *values.shape[1:]).sum(axis=1, dtype=kind))
+
+    def _average(self, sums: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Of counts, which no function of numbers makes, in single precision."""
+        return (sums / self.every).astype(np.float32 if sums.dtype == np.int64 else np.float64)
+
 
 Floats: TypeAlias = NDArray[np.float64]
 Levels: TypeAlias = tuple[tuple[float, ...], ...]  # for each parameter of a part

@@ -189,13 +189,7 @@ OPTIONS: dict[str, type[Any]] = {kind.name: kind for kind in (Block, RandomWalk,
 
 
 def check_method(method: object, words: Collection[str]) -> Method:
-    """The method that ``method=`` means: a word where an object says no more than its word does.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If it is none of ``words`` and no object of options.
-    """
+    """The method that ``method=`` means: a word where an object says no more than its word does."""
     if isinstance(method, str):
         if method not in words:
             raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, words))}")
@@ -215,13 +209,7 @@ def method_name(method: Method) -> str:
 
 
 def method_settings(method: Method) -> str | dict[str, Any]:
-    """A method as plain data for a run file: its word, or its options with their names.
-
-    Examples
-    --------
-    >>> method_settings(Block([["y: bias"], ["y: x"]]))
-    {'name': 'block', 'blocks': [['y: bias'], ['y: x']], 'scan': 'cyclic'}
-    """
+    """A method as plain data for a run file: its word, or its options with their names."""
     if isinstance(method, str):
         return method
     settings = {"name": method.name, **dataclasses.asdict(method)}
@@ -244,16 +232,7 @@ def method_from_settings(settings: Any, words: Collection[str]) -> Method:
 
 
 def check_blocks(method: Method, drawn: Iterable[Sequence[str]], others: Collection[str] = ()) -> None:
-    """Raise unless the named blocks of a method have every coefficient that is drawn, and none that there is not.
-
-    Parameters
-    ----------
-    method : str or object of options
-    drawn : iterable of sequences of str
-        Names of the coefficients of each part that a kernel moves.
-    others : collection of str, default=()
-        Names that may stand in a block, but need not.
-    """
+    """Raise unless the named blocks of a method have every coefficient that is drawn, and none that there is not."""
     blocks = getattr(method, "blocks", None)
     if blocks is None or isinstance(blocks, int):
         return

@@ -21,28 +21,36 @@ from doxa.errors import ArgumentError
 from doxa.parameters import method_options as options
 from doxa.parameters.approximate import FEW, Approximated
 from doxa.parameters.augmentation import AugmentationSampler
-from doxa.parameters.cascade import WALKERS, Rung, climb, independently, tuning_walkers
+from doxa.parameters.cascade import (
+    LONG,
+    WALKERS,
+    Reach,
+    Rung,
+    first_good_rung,
+    grown,
+    grown_from,
+    independently,
+    prior_of,
+    reach_of,
+    tuning_walkers,
+)
 from doxa.parameters.kernels.adaptation import AdaptiveSampler
 from doxa.parameters.kernels.blocks import BlockIndependence, block
-from doxa.parameters.kernels.calibrate import calibrated
 from doxa.parameters.kernels.combined import cycle, mixture
 from doxa.parameters.kernels.defensive import Defensive
 from doxa.parameters.kernels.flip import Flip, draw_pairs
+from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.kernels.hamiltonian import warmed_up
-from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.jump import Exchanging, Jump
-from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at
-from doxa.parameters.kernels.random_walk import RandomWalk
+from doxa.parameters.kernels.independence import Exchanging, Independence, Jump
+from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at, values_at
+from doxa.parameters.kernels.random_walk import RandomWalk, calibrated
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler
 from doxa.parameters.kernels.split import tuned_split
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.kernels.targets import values_at
 from doxa.parameters.kernels.tempered_transitions import tempered
 from doxa.parameters.pilot import PILOT_DRAWS, Pilot, judge_pilot, run_pilot
 from doxa.parameters.population import WIDE_SHARE
-from doxa.parameters.reach import LONG, Reach, grown, grown_from, prior_of, reach_of
-from doxa.parameters.root_posterior import RootPosterior
 from doxa.parameters.scaled_target import ScaledKernel, ScaledProposal
+from doxa.parameters.targets import RootPosterior
 from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture
 from doxa.sampling.importance_weights import normalised_weights
@@ -65,14 +73,6 @@ def components_of(found: Approximated) -> list[Component]:
     """The Gaussians of what was found, the heaviest first: one, or at most eight of a mixture.
 
     A t distribution counts as the Gaussian with its covariance; the component that is as wide as the prior is left out.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_parts import Part
-    >>> wide, narrow = (Student(np.zeros(1), np.array([[s]]), np.inf) for s in (2.0, 1.0))
-    >>> found = Approximated(Part(("y",), (0,), False), None, Mixture([narrow, wide], [0.2, 0.8]))
-    >>> [(round(one.share, 2), float(one.gaussian.cholesky[0, 0])) for one in components_of(found)]
-    [(0.65, 2.0), (0.35, 1.0)]
     """
     if not isinstance(found.proposal, Mixture):
         return [Component(1.0, found.proposal)]
@@ -139,19 +139,7 @@ _BLOCK, _MIXTURE, _WALK, _RESAMPLING = options.Block(), options.Mixture(), optio
 
 
 def choose(found: Approximated, method: options.Method, rng: np.random.Generator, labels: Sequence[str] = ()) -> Rung:
-    """The kernel of one part.
-
-    Parameters
-    ----------
-    found : Approximated
-    method : str or object of options
-        A key of `METHODS`, or an object of `doxa.parameters.method_options`.
-    rng : numpy.random.Generator
-        Advanced by pilot draws and tuning.
-    labels : sequence of str
-        Names of the coefficients, by which options may call them.
-
-    """
+    """The kernel of one part."""
     if isinstance(found.target, RootPosterior):
         everything = Pilot(0, 1.0, -np.inf)
         return Rung("exact", Independence(found.target), found.target, 1, everything, "a Beta distribution")
@@ -187,7 +175,7 @@ def _in_coordinates(found: Approximated, rung: Rung) -> Rung:
 
 def _auto(found: Approximated, rng: np.random.Generator) -> Rung:
     if isinstance(found.proposal, Gaussian):
-        return _by_mixture(found, rng) or climb(found.target, found.proposal, rng)
+        return _by_mixture(found, rng) or first_good_rung(found.target, found.proposal, rng)
     rung = _independence(found, rng)
     with_images = found.symmetries and found.target.n_dimensions > FEW
     images = ", with their images where hidden nodes are exchanged" if with_images else ""
@@ -271,11 +259,6 @@ def _with_jumps(found: Approximated, method: str, kernel: Any, rng: np.random.Ge
         return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), walkers=WALKERS, why=why)
     why = rung.why.replace("half is proposed from a mixture", "every second step is proposed from a mixture as well")
     return rung._replace(method=method, kernel=cycle(kernel, rung.kernel), why=why)
-
-
-def _locally(found: Approximated, method: str, rng: np.random.Generator) -> Rung:
-    """For kernels that find the tails by themselves: the proposals serve the evidence alone."""
-    return _independence(found, rng)._replace(method=method, start=found.proposal, doubt="")
 
 
 def _flip(found: Approximated, rng: np.random.Generator) -> Rung:

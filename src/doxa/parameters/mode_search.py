@@ -1,6 +1,6 @@
 r"""Where modes can still be: upper bounds of the posterior's mass in boxes, until little is left away from known modes.
 
-De Freitas et al. (2001, section 6) ask for lower and upper variational bounds together, to locate modes.  Climbs and
+De Freitas et al. (2001, section 6) ask for lower and upper variational bounds together, to locate modes.  Ascents and
 wide draws can miss a mode that is far and narrow; a bound cannot.  Over a box of parameters the log density lies below
 its tangent plane and what the Gaussian prior takes off, plus a constant for the sums over hidden values
 (`LogisticLikelihood.above_tangent`), and the exponential of that has an integral in closed form: a product over the
@@ -24,8 +24,8 @@ from scipy.special import logsumexp, ndtri_exp
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.targets import ValueAndGradient
-from doxa.parameters.modes import Mode, find_modes
+from doxa.parameters.kernels.kernel import ValueAndGradient
+from doxa.parameters.population import Mode, find_modes
 from doxa.parameters.variational.bound import lambda_of
 from doxa.parameters.variational.evidence_bracket import log_normal_mass
 
@@ -35,7 +35,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _TAIL = 0.01  # of what may be left, for what lies beyond the first box
 _AT_ONCE = 256  # boxes cut in a round, at most
-_CLIMBS = 2  # of each kind at a time
+_ASCENTS = 2  # of each kind at a time
 _APART = 3.0  # standard deviations between their starts, along some axis
 _STEP = 1e-5  # for the derivative of a log integral
 _MOST = 10  # parameters, so that corners can be listed
@@ -87,7 +87,7 @@ def search_modes(
         Of few parameters: tens of thousands of boxes prove something for one or two, hundreds of thousands for three;
         with more only modes are located.
     gaussians : sequence of Centred, optional
-        Around the modes that are known; a climb from the prior's mean when left out.
+        Around the modes that are known; an ascent from the prior's mean when left out.
     share : float, default=0.01
         Of the posterior, below 1: the search ends when no more lies away from the modes for certain.
     boxes : int, default=20000
@@ -121,13 +121,13 @@ def search_modes(
     _check(target, share, radius)
     found = list(gaussians) or find_modes(target, target.prior_spread[0][None])
     search = _Search(target, found, share, radius)
-    climb_at = _AT_ONCE
+    ascend_at = _AT_ONCE
     while not search.finished and search.n_boxes < boxes:
         search.cut()
-        if search.n_boxes >= climb_at:
-            search.climb()
-            climb_at *= 2
-    search.climb()
+        if search.n_boxes >= ascend_at:
+            search.ascend()
+            ascend_at *= 2
+    search.ascend()
     away = float(np.exp(min(0.0, search.log_away - search.log_evidence)))
     starts = search.surface.outer(search.starts())
     new = search.modes if gaussians else [*found, *search.modes]
@@ -145,7 +145,7 @@ def _check(target: JointTarget, share: float, radius: float) -> None:
     if target.n_dimensions > _MOST:
         raise ArgumentError(
             f"target has {target.n_dimensions} parameters; boxes can be searched for up to {_MOST}, and prove "
-            "something for up to three: climb from more starts instead, by find_modes"
+            "something for up to three: ascend from more starts instead, by find_modes"
         )
 
 
@@ -227,8 +227,8 @@ class _Search:
         near = np.concatenate([self.near(low[part], high[part], self.known) for part in parts])
         return _Boxes(low, high, points, above, below, near)
 
-    def climb(self) -> None:
-        """Climb from heavy boxes not climbed from before, and keep modes that lie away from those known."""
+    def ascend(self) -> None:
+        """Ascend from heavy boxes not ascended from before, and keep modes that lie away from those known."""
         starts = self.starts(self.tried)
         self.tried += list(starts)
         for mode in find_modes(self.target, self.surface.outer(starts)):
@@ -254,7 +254,7 @@ class _Search:
             free &= self._apart(points, point)
         found: list[Floats] = []
         density = boxes.above - np.log(boxes.high - boxes.low).sum(axis=1)
-        for weight in _CLIMBS * (boxes.above, density):
+        for weight in _ASCENTS * (boxes.above, density):
             if free.any():
                 found.append(points[np.where(free, weight, -np.inf).argmax()])
                 free &= self._apart(points, found[-1])

@@ -18,12 +18,11 @@ from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunHeader
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_json import network_to_json
-from doxa.parameters.approximate import ONE_PASS, check_approximation
-from doxa.parameters.hidden_forms import PASSES
+from doxa.parameters.approximate import ONE_PASS, PASSES, check_approximation
 from doxa.parameters.keeping import Averages, Keep, check_keep
 from doxa.parameters.method_options import Method, check_method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
-from doxa.parameters.variational.case_order import Order, check_order
+from doxa.parameters.variational.sequential import Order, check_order
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
 
 __all__ = ["KIND", "FitOptions", "FitPlan", "run_header"]

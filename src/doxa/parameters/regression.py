@@ -19,11 +19,10 @@ from doxa.estimates.trace import Trace
 from doxa.models.logistic_parts import Part
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.approximate import APPROXIMATIONS, ONE_PASS, Approximated, in_order
-from doxa.parameters.diagnosis import chains_of
-from doxa.parameters.drawing import PlannedPart, draw, log_evidence, plan_parts
+from doxa.parameters.drawing import PlannedPart, chains_of, draw, log_evidence, plan_parts
 from doxa.parameters.method_options import Method, check_blocks, check_method
 from doxa.parameters.methods import METHODS, choose
-from doxa.parameters.regression_target import RegressionTarget
+from doxa.parameters.targets import RegressionTarget
 from doxa.sampling.driver import fresh_entropy, plan_length
 from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sampling.runner import single_threaded_products
@@ -39,7 +38,7 @@ class RegressionSample:
     Attributes
     ----------
     planned : PlannedPart
-        Target, approximation, and the rung of the ladder that was used.
+        Target, approximation, and the rung of the cascade that was used.
     trace : Trace
     stop : StopReport
     """

@@ -1,6 +1,6 @@
 """Fits on disk: what a run file says of a fit, how one is gone on with, and how one is saved.
 
-The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.parameters.loading`'s.
+The file itself is `doxa.estimates.store`'s; reading a posterior back is `doxa.parameters.fit`'s.
 """
 
 from __future__ import annotations
@@ -39,14 +39,7 @@ FREE = ("draws", "until", "source", "stop", "report")  # options that may change
 def go_on(
     path: str | os.PathLike[str], table: Table | None, draws: int | None, until: Until | None
 ) -> tuple[FitPlan, RunWriter]:
-    """Open the file of an interrupted or finished fit to continue it.
-
-    Raises
-    ------
-    RunFileError
-        If the file is no fit, holds a saved posterior without chains, or was made from another table or with other
-        versions; the difference is named.
-    """
+    """Open the file of an interrupted or finished fit to continue it."""
     with open_reader(path, check=False) as reader:
         header, network, options = checked_header(reader)
     check_can_go_on(path, header, "doxa.fit(network, table")
@@ -73,13 +66,7 @@ def save_trace(
     report: FitReport,
     stop: StopReport | None,
 ) -> None:
-    """Write what a posterior is made of to a new file, all but its approximations.
-
-    Raises
-    ------
-    RunFileError
-        If the name is taken, or the file cannot be written; there is then no file of that name, whole or in part.
-    """
+    """Write what a posterior is made of to a new file, all but its approximations."""
     saved = {"doxa": version("doxa"), "stop": stop_as_json(stop)}
     more = {"cases": None, "source": None, "report": report_as_json(report), "saved": saved}
     header = run_header(network, states, report.options, report.data_digest, {}, more)

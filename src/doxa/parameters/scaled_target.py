@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from doxa.models.logistic_options import GaussianPrior
 from doxa.parameters.joint_target import JointTarget
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers
-from doxa.parameters.kernels.targets import SmoothTarget, Target, ValueAndGradient
+from doxa.parameters.kernels.kernel import Kernel, Path, SmoothTarget, Target, ValueAndGradient, Walkers
 from doxa.sampling.importance_proposals import Mixture, Proposal
 
 if TYPE_CHECKING:
@@ -43,21 +42,7 @@ class _Group(NamedTuple):
 
 
 class ScaledTarget(JointTarget):
-    """Log posterior density of coefficients and log scales of one part, normalised but for the evidence.
-
-    Parameters
-    ----------
-    network : LogisticNetwork
-        With a learned scale.
-    part : Part
-        From `doxa.models.logistic_parts.independent_parts`, with a learned scale among its nodes.
-    table : Table
-
-    Raises
-    ------
-    ArgumentError
-        If the missing cells need sums over too many configurations.
-    """
+    """Log posterior density of coefficients and log scales of one part, normalised but for the evidence."""
 
     def __init__(self, network: LogisticNetwork, part: Part, table: Table) -> None:
         super().__init__(network, part, table)

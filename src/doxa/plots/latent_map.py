@@ -17,7 +17,7 @@ from doxa.plots.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, axes_or
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from doxa.parameters.variational.latent_map import LatentMap
+    from doxa.parameters.variational.latent_trait import LatentMap
 
 __all__ = ["plot_latent_map"]
 

@@ -141,8 +141,8 @@ def region_levels(log_density: ArrayLike, shares: tuple[float, ...]) -> Floats:
 
 
 def _law(name: str, found: Any, place: list[int], size: int) -> Law:
-    from doxa.parameters.kernels.student import Student
-    from doxa.parameters.root_posterior import RootPosterior
+    from doxa.parameters.kernels.gaussians import Student
+    from doxa.parameters.targets import RootPosterior
     from doxa.sampling.gaussian import Gaussian
     from doxa.sampling.importance_proposals import Mixture
 
@@ -179,7 +179,7 @@ def _chosen(name: str, n: int, place: list[int], size: int) -> list[int]:
 
 
 def _student(found: Any, place: list[int]) -> Any:
-    from doxa.parameters.kernels.student import Student
+    from doxa.parameters.kernels.gaussians import Student
 
     rows = found.cholesky[place]
     return Student(found.mean[place], np.linalg.cholesky(rows @ rows.T), found.df)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.gelman_rubin import rank_shares
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Student
 from doxa.report.fit_method import fit_method
 from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
 from doxa.sampling.importance_proposals import Mixture

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.targets import TargetError
+from doxa.parameters.kernels.kernel import TargetError
 
 __all__ = ["MetropolisHastings", "MetropolisState"]
 

@@ -25,10 +25,9 @@ from doxa.estimates.estimate import Estimate, check_prob
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
 from doxa.parameters.regression import RegressionSample, sample_regression
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_logistic, predictive_bound
 from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.parameters.variational.predictive import predictive_bound
 from doxa.parameters.variational.sequential import sequential_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 

@@ -12,8 +12,7 @@ from scipy.special import gammaln
 
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.parameters.kernels.kernel import Kernel, start_at
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.kernel import Function, Kernel, start_at
 from doxa.sampling.gaussian import Gaussian
 
 Floats = NDArray[np.float64]

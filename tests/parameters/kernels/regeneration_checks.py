@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit
 
 from doxa.estimates.regenerative import Tours, cut_tours
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.parameters.kernels.normal import Normal
-from doxa.parameters.kernels.splitting import Atom, log_nu
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function, Target, values_at
+from doxa.parameters.kernels.splitting import Atom, log_nu, log_s
 from doxa.sampling.importance_proposals import Proposal
 
 Floats = NDArray[np.float64]
@@ -216,3 +217,28 @@ def acceptance_of(target: Logistic, proposal: Any, n: int = 8000, seed: int = 1)
     weights = np.concatenate([target.log_density(part) - proposal.log_density(part) for part in parts])
     w = np.sort(np.exp(weights - weights.max()))
     return float(2 * (w * np.arange(w.size - 1, -1, -1)).sum() / (w.size - 1) / w.sum())
+
+
+def regeneration_rate(log_weights: ArrayLike, log_c: float) -> float:
+    """Share of steps that regenerate in equilibrium, estimated from log weights of draws from the proposal."""
+    weights = np.asarray(log_weights, dtype=np.float64) - log_c
+    top = max(0.0, float(weights.max()))
+    mean_weight = np.exp(weights - top).mean()
+    return float(np.exp(np.minimum(weights, 0.0)).mean() ** 2 / mean_weight * np.exp(-top))
+
+
+def mean_tour_length(target: Target, atom: Atom, axes: Sequence[ArrayLike], local_share: float = 0.0) -> float:
+    r"""Mean number of steps of a tour, :math:`1 / (\tilde\nu(\Theta) \int s\, p)`, by numerical integration.
+
+    By the rectangle rule, whose error on smooth densities that vanish at the ends of the grid is far below that of a
+    simulation; here only s and nu have kinks, where w = c.
+    """
+    lines = [np.asarray(axis, dtype=np.float64) for axis in axes]
+    thetas = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
+    log_p, log_q = values_at(target, thetas), atom.proposal.log_density(thetas)
+    cell = float(np.prod([line[1] - line[0] for line in lines]))
+    log_z = log_p.max() + np.log(np.exp(log_p - log_p.max()).sum() * cell)
+    weights = log_p - log_q
+    mean_s = cell * np.exp(log_p - log_z + log_s(weights, atom.log_c)).sum()
+    total_nu = cell * np.exp(log_q + log_nu(weights, atom.log_c)).sum()
+    return float(1 / (mean_s * total_nu * (1 - local_share)))

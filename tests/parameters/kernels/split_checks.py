@@ -14,10 +14,9 @@ from scipy.special import expit
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
-from doxa.parameters.kernels.chain_sampler import ChainSampler
-from doxa.parameters.kernels.kernel import Path, Walkers, start_at
-from doxa.parameters.kernels.targets import TargetError, ValueAndGradient
+from doxa.parameters.kernels.kernel import Path, TargetError, ValueAndGradient, Walkers, start_at
 from doxa.parameters.kernels.trajectory import Phase, Whitening
+from doxa.parameters.samplers import ChainSampler
 from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.gaussian import Gaussian
 

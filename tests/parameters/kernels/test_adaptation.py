@@ -26,13 +26,20 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import adaptation
 from doxa.parameters.kernels.adaptation import AdaptiveSampler
-from doxa.parameters.kernels.normal import Normal
-from doxa.parameters.kernels.pilot import choose_proposal, pilot_log_c
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function, TargetError
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.regeneration import RegenerativeSampler
 from doxa.parameters.kernels.splitting import Atom
-from doxa.parameters.kernels.targets import Function, TargetError
-from doxa.parameters.kernels.tour_moments import add_draws, close_tour, correction, no_tours, sample_moments
+from doxa.parameters.kernels.tour_moments import (
+    add_draws,
+    choose_proposal,
+    close_tour,
+    correction,
+    no_tours,
+    pilot_log_c,
+    sample_moments,
+)
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.driver import Schedule, run_chains, sample

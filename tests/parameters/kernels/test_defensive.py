@@ -8,8 +8,7 @@ import pytest
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.defensive import Defensive
 from doxa.parameters.kernels.flip import Flip
-from doxa.parameters.kernels.normal import Normal
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import Normal, Student
 from support.checks import SEED
 
 NARROW = Normal(np.array([1.0, -2.0]), np.array([[1.5, 0.0], [0.9, 1.2]]))

@@ -31,8 +31,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters.kernels import hamiltonian as module
 from doxa.parameters.kernels.hamiltonian import Hamiltonian, warmed_up
-from doxa.parameters.kernels.kernel import Walkers, start_at
-from doxa.parameters.kernels.targets import Function, ValueAndGradient
+from doxa.parameters.kernels.kernel import Function, ValueAndGradient, Walkers, start_at
 from doxa.parameters.kernels.trajectory import Whitening, leapfrog, mixing, palindrome, rotate_and_kick
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian

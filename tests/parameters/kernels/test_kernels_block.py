@@ -22,9 +22,8 @@ from doxa.parameters.kernels.blocks import BlockIndependence, block
 from doxa.parameters.kernels.combined import CycleKernel, MixtureKernel
 from doxa.parameters.kernels.gaussians import conditional_laws, marginal_laws
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.kernel import start_at
+from doxa.parameters.kernels.kernel import Function, start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Function
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian

@@ -8,11 +8,9 @@ from kernel_checks import NEAR_BANANA, Banana, HalfLine, Skew, invariance, logis
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.blocks import BlockIndependence, block
-from doxa.parameters.kernels.calibrate import calibrated, shrunk_cholesky
 from doxa.parameters.kernels.combined import cycle
-from doxa.parameters.kernels.kernel import Walkers, start_at
-from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.kernel import Function, Walkers, start_at
+from doxa.parameters.kernels.random_walk import RandomWalk, calibrated, shrunk_cholesky
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian
 from support.checks import SEED, z_limit

@@ -10,13 +10,13 @@ from kernel_checks import BANANA_AXES, NEAR_BANANA, Banana, Skew, convergence, i
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.blocks import BlockIndependence, block
-from doxa.parameters.kernels.chain_sampler import ChainSampler
 from doxa.parameters.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
 from doxa.parameters.kernels.flip import Flip
 from doxa.parameters.kernels.independence import Independence
 from doxa.parameters.kernels.kernel import Path, reverse, start_at, take
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.tempered_transitions import tempered
+from doxa.parameters.samplers import ChainSampler
 from support.checks import SEED, z_limit
 
 GLOBAL, LOCAL = BlockIndependence(NEAR_BANANA, 1), RandomWalk(0.7)

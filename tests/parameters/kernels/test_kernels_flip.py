@@ -25,8 +25,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels import flip as module
 from doxa.parameters.kernels.flip import Flip, draw_pairs, flip_weights
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.kernel import Path, Walkers, start_at
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels.kernel import Function, Path, Walkers, start_at
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian
 from doxa.sampling.importance_proposals import Mixture

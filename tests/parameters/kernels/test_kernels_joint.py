@@ -19,9 +19,8 @@ from doxa.parameters.kernels import blocks as module
 from doxa.parameters.kernels.blocks import BlockIndependence, block
 from doxa.parameters.kernels.combined import mixture
 from doxa.parameters.kernels.flip import Flip
-from doxa.parameters.kernels.kernel import start_at
+from doxa.parameters.kernels.kernel import Function, start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Function
 from doxa.parameters.kernels.tempered_transitions import tempered
 from doxa.parameters.variational.batch import batch_posterior
 from support.checks import SEED, z_limit

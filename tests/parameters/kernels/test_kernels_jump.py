@@ -7,10 +7,9 @@ import pytest
 
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels import Jump, RandomWalk, cycle
-from doxa.parameters.kernels import jump as room
-from doxa.parameters.kernels.kernel import start_at
-from doxa.parameters.kernels.student import Student
-from doxa.parameters.kernels.targets import Function
+from doxa.parameters.kernels import independence as room
+from doxa.parameters.kernels.gaussians import Student
+from doxa.parameters.kernels.kernel import Function, start_at
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit
 

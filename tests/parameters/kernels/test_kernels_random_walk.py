@@ -10,9 +10,8 @@ from kernel_checks import BANANA_AXES, SKEW_AXES, Banana, HalfLine, Skew, cell_p
 from scipy.special import gammaln, ndtr
 
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.kernel import decide, run_lockstep, start_at
+from doxa.parameters.kernels.kernel import Function, TargetError, decide, run_lockstep, start_at
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Function, TargetError
 from doxa.sampling.gaussian import Gaussian
 from support.checks import SEED, z_limit
 

@@ -13,9 +13,16 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels import tempered_transitions as module
 from doxa.parameters.kernels.blocks import BlockIndependence
 from doxa.parameters.kernels.combined import cycle
-from doxa.parameters.kernels.kernel import Path, Walkers, run_lockstep, start_at
+from doxa.parameters.kernels.kernel import (
+    Function,
+    Path,
+    SmoothTarget,
+    ValueAndGradient,
+    Walkers,
+    run_lockstep,
+    start_at,
+)
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Function, SmoothTarget, ValueAndGradient
 from doxa.parameters.kernels.tempered_transitions import (
     SmoothTempered,
     Tempered,

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from regeneration_checks import (
-    BENT,
     BUMPS,
     FAR,
     GRIDS,
@@ -20,8 +19,10 @@ from regeneration_checks import (
     choose_by,
     dependence_z,
     length_z,
+    mean_tour_length,
     nu_z,
     rank_correlation_z,
+    regeneration_rate,
     run_marked,
     target_z,
 )
@@ -30,7 +31,8 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.regenerative import regenerative_estimate
 from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import regeneration
-from doxa.parameters.kernels.normal import Normal
+from doxa.parameters.kernels.gaussians import Normal
+from doxa.parameters.kernels.kernel import Function, TargetError
 from doxa.parameters.kernels.random_walk import RandomWalk
 from doxa.parameters.kernels.regeneration import RegenerativeSampler, advance
 from doxa.parameters.kernels.splitting import (
@@ -38,11 +40,8 @@ from doxa.parameters.kernels.splitting import (
     best_log_c,
     log_nu,
     log_s,
-    mean_tour_length,
     regeneration_probability,
-    regeneration_rate,
 )
-from doxa.parameters.kernels.targets import Function, TargetError
 from doxa.sampling.driver import Schedule, run_chains, sample
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit
@@ -364,8 +363,6 @@ def test_a_proposal_outside_the_support_is_refused():
         sampler(log_c=40.0).init(np.random.default_rng(1))
 
 
-def test_grids_and_constants_are_checked():
+def test_constants_are_checked():
     with pytest.raises(ArgumentError, match="log_c is -inf; it must be finite, a log weight of target over proposal"):
         Atom(WIDE[1], -np.inf)
-    with pytest.raises(ArgumentError, match="axes has 1 grids; give one for each of at most two dimensions"):
-        mean_tour_length(BENT.target, Atom(WIDE[2], 0.0), BENT.axes[:1])

@@ -9,8 +9,8 @@ from regeneration_checks import BAD, BENT, BUMPS, GRIDS, WIDE, Marked, acceptanc
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import resampling_adaptation
+from doxa.parameters.kernels.kernel import Function, TargetError
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler, adapt_by_resampling
-from doxa.parameters.kernels.targets import Function, TargetError
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.driver import Schedule, run_chains, sample

@@ -32,9 +32,8 @@ from split_checks import (
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters.kernels import split as module
-from doxa.parameters.kernels.kernel import start_at
+from doxa.parameters.kernels.kernel import Function, start_at
 from doxa.parameters.kernels.split import SplitHamiltonian, SplitPilot, tuned_split
-from doxa.parameters.kernels.targets import Function
 from doxa.parameters.kernels.trajectory import Palindrome, Whitening, mixing, palindrome, rotate_and_kick
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.sampling.gaussian import Gaussian

@@ -22,7 +22,7 @@ from doxa.parameters.variational.bound import lambda_of
 from doxa.parameters.variational.hidden import ascent as ascent_module
 from doxa.parameters.variational.hidden import families as roots
 from doxa.parameters.variational.hidden import problem as rows
-from doxa.parameters.variational.hidden.ascent import climb
+from doxa.parameters.variational.hidden.ascent import ascend
 from support.checks import SEED
 
 ROUNDING = 1e-10  # relative to 1 + |bound|
@@ -238,7 +238,7 @@ def test_updates_as_printed_leave_the_optimum(monkeypatch, broken):
     """Their fixed points are not optima of the bound from which they are derived."""
     network, table, rng = mean_field_case()
     problem = problem_of(network, table, "mean_field", "row")
-    best = climb(problem.ascent, random_fit(problem, rng), tolerance=1e-13).fit
+    best = ascend(problem.ascent, random_fit(problem, rng), tolerance=1e-13).fit
 
     def after(fit, n_steps):
         for _ in range(n_steps):
@@ -260,7 +260,7 @@ def test_no_point_near_the_optimum_is_better(form, xi):
         rng = np.random.default_rng([SEED, k])
         network, table = random_case(rng, most=4)
         problem = problem_of(network, table, form, xi)
-        top = climb(problem.ascent, random_fit(problem, rng), tolerance=1e-14).fit
+        top = ascend(problem.ascent, random_fit(problem, rng), tolerance=1e-14).fit
         for size in (1e-3, 1e-2, 0.1):
             for _ in range(5):
                 noise = size * rng.standard_normal(problem.ascent.layout.n)
@@ -269,26 +269,26 @@ def test_no_point_near_the_optimum_is_better(form, xi):
                 assert problem.ascent.fit(xis, q).log_bound <= top.log_bound + 1e-7 * (1 + abs(top.log_bound))
 
 
-def test_climbing_only_goes_up_and_ends_where_plain_steps_end():
+def test_ascending_only_goes_up_and_ends_where_plain_steps_end():
     for k in range(12):
         rng = np.random.default_rng([SEED, k])
         network, table = random_case(rng, most=4)
         problem = problem_of(network, table, *combinations(k))
         begin = random_fit(problem, rng)
-        top = climb(problem.ascent, begin)
+        top = ascend(problem.ascent, begin)
         assert top.converged
         assert (np.diff(top.trace) > 0).all()
-        plain = climb(problem.ascent, top.fit, memory=0, max_iterations=3000)
+        plain = ascend(problem.ascent, top.fit, memory=0, max_iterations=3000)
         assert plain.fit.log_bound <= top.fit.log_bound + 1e-4
 
 
-def test_climbing_gets_there_while_plain_steps_are_on_their_way_along_a_ridge():
+def test_ascending_gets_there_while_plain_steps_are_on_their_way_along_a_ridge():
     network = LogisticNetwork({"y": [f"x{j}" for j in range(4)]})
     rng = np.random.default_rng(SEED)
     table = network.simulate(1000, random_thetas(network, rng), rng).select(["y", "x0", "x1"])
     problem = problem_of(network, table)
     begin = random_fit(problem, rng)
-    fast = climb(problem.ascent, begin)
-    slow = climb(problem.ascent, begin, memory=0, max_iterations=fast.n_iterations)
+    fast = ascend(problem.ascent, begin)
+    slow = ascend(problem.ascent, begin, memory=0, max_iterations=fast.n_iterations)
     assert fast.converged
     assert fast.fit.log_bound > slow.fit.log_bound + 0.02

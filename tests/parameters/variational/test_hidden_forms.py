@@ -129,7 +129,7 @@ def test_many_missing_parents_of_a_leaf_are_near_enough_to_a_gaussian(monkeypatc
     network = LogisticNetwork({"y": parents}, roots=dict.fromkeys(parents, 0.3), prior_mean=0.4, prior_scale=0.5)
     fit = hidden_posterior(network, table_of([*parents, "y"], [[-1] * 11]))
     summed = fit.cell_probabilities()[0, network.names.index("y")]
-    monkeypatch.setattr("doxa.parameters.variational.hidden.cells._MOST_PARENTS", 3)
+    monkeypatch.setattr("doxa.parameters.variational.hidden.starts._MOST_PARENTS", 3)
     assert fit.cell_probabilities()[0, network.names.index("y")] == pytest.approx(summed, abs=0.02)
 
 

@@ -96,17 +96,17 @@ def test_a_case_alone_is_the_optimum_of_the_ascent(form, xi):
         row = Table.from_codes(table.names, table.states, table.codes[:1])
         options = {"form": form, "xi": xi}
         one = sequential_hidden_posterior(network, row, **options)
-        climbs = [hidden_posterior(network, row, rng=np.random.default_rng(j), **options) for j in range(3)]
-        best = max(climbs, key=lambda climb: climb.log_evidence)
+        ascents = [hidden_posterior(network, row, rng=np.random.default_rng(j), **options) for j in range(3)]
+        best = max(ascents, key=lambda ascent: ascent.log_evidence)
         assert one.log_evidence < best.log_evidence + 1e-6
         n_cases += 1
         if one.log_evidence > best.log_evidence - 1e-6:
             n_equal += 1
-            same = [climb for climb in climbs if climb.log_evidence > one.log_evidence - 1e-6]
+            same = [ascent for ascent in ascents if ascent.log_evidence > one.log_evidence - 1e-6]
             near = [
-                all(np.allclose(g.mean, one.gaussians[v].mean, atol=1e-3) for v, g in climb.gaussians.items())
-                and all(np.allclose(beta, one.roots[v], atol=1e-3) for v, beta in climb.roots.items())
-                for climb in same
+                all(np.allclose(g.mean, one.gaussians[v].mean, atol=1e-3) for v, g in ascent.gaussians.items())
+                and all(np.allclose(beta, one.roots[v], atol=1e-3) for v, beta in ascent.roots.items())
+                for ascent in same
             ]
             assert any(near)
     assert n_equal >= 0.8 * n_cases

@@ -6,8 +6,7 @@ import pytest
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters.variational import batch
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.bound import log_logistic
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_logistic, log_logistic
 from doxa.parameters.variational.whitened import whiten
 from support.checks import SEED
 

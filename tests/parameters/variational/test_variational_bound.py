@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from doxa.errors import ArgumentError
-from doxa.parameters.variational import bound, predictive
-from doxa.parameters.variational.bound import expected_log_bound, lambda_of, log_logistic, log_logistic_bound
-from doxa.parameters.variational.expectations import expected_log_logistic
-from doxa.parameters.variational.predictive import best_xi, predictive_bound, row_bound, row_bound_at
+from doxa.parameters.variational import bound
+from doxa.parameters.variational.bound import (
+    best_xi,
+    expected_log_bound,
+    expected_log_logistic,
+    lambda_of,
+    log_logistic,
+    log_logistic_bound,
+    predictive_bound,
+    row_bound,
+    row_bound_at,
+)
 from doxa.sampling.gaussian import Gaussian
 from support.checks import SEED
 from support.logistic_cases import log_predictive
@@ -96,7 +104,7 @@ def test_row_bounds_are_below_quadrature_at_any_xi():
 
 @pytest.mark.parametrize("wrong", [half_lambda, double_lambda])
 def test_a_wrong_lambda_breaks_the_row_bound(monkeypatch, wrong):
-    monkeypatch.setattr(predictive, "lambda_of", wrong)
+    monkeypatch.setattr(bound, "lambda_of", wrong)
     assert excess_of_row_bound_at_any_xi() > 1e-3
 
 
@@ -209,9 +217,9 @@ def test_expectations_of_the_logistic_function(sd):
 
 
 def test_too_few_nodes_are_caught(monkeypatch):
-    from doxa.parameters.variational import expectations
+    from doxa.parameters.variational import bound
 
-    monkeypatch.setattr(expectations, "_TIERS", ((4.0, 12),))
+    monkeypatch.setattr(bound, "_TIERS", ((4.0, 12),))
     with pytest.raises(AssertionError):
         test_expectations_of_the_logistic_function(2.0)
 

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.parameters.variational.latent_em import LOADINGS, TraitParameters, climb, settle
-from doxa.parameters.variational.latent_model import LatentTrait
+from doxa.parameters.variational.latent_em import LOADINGS, TraitParameters, run_em, settle
+from doxa.parameters.variational.latent_quadrature import LatentTrait
 from doxa.parameters.variational.latent_trait import fit_latent_prior, fit_latent_trait
 from support.checks import SEED
 
@@ -165,7 +165,7 @@ def test_the_limit_of_iterations_is_said():
     fit = fit_latent_trait(simulate(rng, random_parameters(rng, 6, 1), 100)[0], 1, max_iterations=3)
     assert not fit.converged
     assert repr(fit).endswith(", not converged>")
-    assert climb(
+    assert run_em(
         rows_of([[0], [1]]), TraitParameters(np.zeros((1, 1)), np.zeros(1), np.zeros(1), np.eye(1)), LOADINGS,
         ridge=1.0, tolerance=1e-9, max_iterations=100, memory=6,
     ).converged  # fmt: skip

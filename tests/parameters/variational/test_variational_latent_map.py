@@ -6,7 +6,7 @@ from latent_cases import random_parameters, simulate
 
 import doxa
 from doxa.errors import ArgumentError
-from doxa.parameters.variational.latent_map import LatentMap, latent_map
+from doxa.parameters.variational.latent_trait import LatentMap, latent_map
 from support.checks import SEED
 
 

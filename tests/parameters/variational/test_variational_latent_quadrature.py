@@ -38,7 +38,7 @@ def paths(n_runs=5):
         rows = rows_of(simulate(rng, random_parameters(rng, 6, k, standard=True), 80)[0])
         start = random_parameters(rng, 6, k, standard=True)
         search = {"tolerance": 1e-9, "max_iterations": 40, "memory": 0}
-        yield latent_quadrature._climb(rows, start, grid(k, 0.3), LOADINGS, 0.1, **search).trace
+        yield latent_quadrature._run_on_grid(rows, start, grid(k, 0.3), LOADINGS, 0.1, **search).trace
 
 
 def test_no_step_lowers_the_likelihood():

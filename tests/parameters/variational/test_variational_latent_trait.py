@@ -8,7 +8,7 @@ from latent_cases import integrate, random_parameters, rows_of, simulate
 
 from doxa.errors import ArgumentError
 from doxa.parameters.variational import latent_em
-from doxa.parameters.variational.bound import lambda_of, log_logistic_bound
+from doxa.parameters.variational.bound import lambda_of, log_logistic_bound, row_bound
 from doxa.parameters.variational.latent_em import (
     LOADINGS,
     PRIOR,
@@ -22,7 +22,6 @@ from doxa.parameters.variational.latent_em import (
 )
 from doxa.parameters.variational.latent_rows import code_rows
 from doxa.parameters.variational.latent_trait import fit_latent_prior, fit_latent_trait
-from doxa.parameters.variational.predictive import row_bound
 from support.checks import SEED, z_limit
 
 

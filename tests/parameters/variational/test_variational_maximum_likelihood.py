@@ -5,9 +5,9 @@ import pytest
 
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import make_problem
-from doxa.parameters.variational import maximum_likelihood as module
+from doxa.parameters.variational import laplace as module
 from doxa.parameters.variational.bound import lambda_of, log_logistic
-from doxa.parameters.variational.maximum_likelihood import find_separation, maximum_likelihood
+from doxa.parameters.variational.laplace import find_separation, maximum_likelihood
 from support.checks import SEED
 from support.logistic_cases import expand, random_problem
 

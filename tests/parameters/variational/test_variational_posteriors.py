@@ -8,13 +8,10 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters.variational import batch, optimal
 from doxa.parameters.variational.batch import batch_posterior
-from doxa.parameters.variational.bound import lambda_of
-from doxa.parameters.variational.laplace import laplace_posterior
-from doxa.parameters.variational.maximum_likelihood import maximum_likelihood
+from doxa.parameters.variational.bound import lambda_of, row_bound
+from doxa.parameters.variational.laplace import laplace_posterior, maximum_likelihood
 from doxa.parameters.variational.optimal import elbo, optimal_posterior
-from doxa.parameters.variational.predictive import row_bound
-from doxa.parameters.variational.sequential import sequential_posterior
-from doxa.parameters.variational.spiegelhalter_lauritzen import spiegelhalter_lauritzen_posterior
+from doxa.parameters.variational.sequential import sequential_posterior, spiegelhalter_lauritzen_posterior
 from doxa.parameters.variational.whitened import whiten
 from doxa.sampling.gaussian import Gaussian
 from support.checks import SEED
@@ -337,7 +334,7 @@ def test_signs_turn_with_the_rows(method):
 
 
 def test_the_sequential_bound_is_the_chain_of_predictive_bounds():
-    from doxa.parameters.variational.predictive import predictive_bound
+    from doxa.parameters.variational.bound import predictive_bound
 
     problem = random_problem(np.random.default_rng(SEED), 12, 2, full=True)
     fit = sequential_posterior(problem)

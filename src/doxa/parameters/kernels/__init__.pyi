@@ -1,7 +1,5 @@
 from doxa.parameters.kernels.blocks import BlockIndependence as BlockIndependence
 from doxa.parameters.kernels.blocks import block as block
-from doxa.parameters.kernels.calibrate import Calibration as Calibration
-from doxa.parameters.kernels.calibrate import calibrated as calibrated
 from doxa.parameters.kernels.combined import CycleKernel as CycleKernel
 from doxa.parameters.kernels.combined import MixtureKernel as MixtureKernel
 from doxa.parameters.kernels.combined import cycle as cycle
@@ -10,14 +8,16 @@ from doxa.parameters.kernels.flip import Flip as Flip
 from doxa.parameters.kernels.flip import flip_weights as flip_weights
 from doxa.parameters.kernels.hamiltonian import Hamiltonian as Hamiltonian
 from doxa.parameters.kernels.hamiltonian import warmed_up as warmed_up
+from doxa.parameters.kernels.independence import Exchanging as Exchanging
 from doxa.parameters.kernels.independence import Independence as Independence
-from doxa.parameters.kernels.jump import Exchanging as Exchanging
-from doxa.parameters.kernels.jump import Jump as Jump
+from doxa.parameters.kernels.independence import Jump as Jump
 from doxa.parameters.kernels.kernel import Kernel as Kernel
 from doxa.parameters.kernels.kernel import Path as Path
 from doxa.parameters.kernels.kernel import Walkers as Walkers
 from doxa.parameters.kernels.kernel import start_at as start_at
+from doxa.parameters.kernels.random_walk import Calibration as Calibration
 from doxa.parameters.kernels.random_walk import RandomWalk as RandomWalk
+from doxa.parameters.kernels.random_walk import calibrated as calibrated
 from doxa.parameters.kernels.split import SplitHamiltonian as SplitHamiltonian
 from doxa.parameters.kernels.split import tuned_split as tuned_split
 from doxa.parameters.kernels.tempered_transitions import Tempered as Tempered

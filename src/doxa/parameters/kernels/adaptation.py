@@ -10,9 +10,9 @@ dimensions grow: in 20, moments of a short history spoil a good proposal, and c 
 one that makes regenerations most frequent; refits take place after 32, 64, 128, ... tours; each corrects the proposal
 by no more than the tours since the last one bear out (`doxa.parameters.kernels.tour_moments`), or widens it; and a
 pilot has to show that the new one is accepted more often and covers the tails no worse
-(`doxa.parameters.kernels.pilot`).  Otherwise all stays as it was.  A share of the proposals goes on being drawn from
-the start, so that no weight grows beyond twenty times what it was there: a chain that has not seen a tail yet would cut
-it off, and never see it.
+(likewise).  Otherwise all stays as it was.  A share of the proposals goes on being drawn from the start, so that no
+weight grows beyond twenty times what it was there: a chain that has not seen a tail yet would cut it off, and never see
+it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.gaussians import GaussianProposal
-from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at
-from doxa.parameters.kernels.normal import Normal, Normals, guarded, normals_like
-from doxa.parameters.kernels.pilot import choose_proposal, pilot_log_c
+from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, Normals, guarded, normals_like
+from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, start_at
 from doxa.parameters.kernels.regeneration import (
     Steps,
     advance,
@@ -40,14 +38,15 @@ from doxa.parameters.kernels.regeneration import (
     join_steps,
 )
 from doxa.parameters.kernels.splitting import Atom
-from doxa.parameters.kernels.targets import Target, TargetError
 from doxa.parameters.kernels.tour_moments import (
     LEAST_TOURS,
     TourMoments,
     add_draws,
+    choose_proposal,
     close_tour,
     correction,
     no_tours,
+    pilot_log_c,
     sample_moments,
 )
 from doxa.sampling.importance_proposals import Mixture, Proposal
@@ -98,7 +97,7 @@ class _Now(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveSampler:
-    r"""Independence Metropolis-Hastings whose proposal, Gaussians, learns at regenerations, for `doxa.sampling.driver`.
+    """Independence Metropolis-Hastings whose proposal, Gaussians, learns at regenerations, for `doxa.sampling.driver`.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ class AdaptiveSampler:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> def skewed(x):
     ...     return -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * (x[:, 1] - np.tanh(x[:, 0] - 3)) ** 2 / 0.3
     >>> sampler = AdaptiveSampler(Function(skewed, 2), Normal(np.zeros(2), 2 * np.eye(2)))

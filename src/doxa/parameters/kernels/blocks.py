@@ -29,9 +29,8 @@ from doxa.parameters.kernels.gaussians import (
     radial_noise,
 )
 from doxa.parameters.kernels.independence import Independence
-from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions, decide, run_lockstep
+from doxa.parameters.kernels.kernel import Path, Target, Walkers, check_dimensions, decide, run_lockstep
 from doxa.parameters.kernels.random_walk import RandomWalk
-from doxa.parameters.kernels.targets import Target
 
 __all__ = ["BlockIndependence", "block", "propose_block"]
 
@@ -44,7 +43,7 @@ _FORMS = {"conditional": conditional_laws, "marginal": marginal_laws}
 
 @dataclass(frozen=True, eq=False)
 class BlockIndependence:
-    r"""Metropolis-Hastings on blocks of coordinates, proposed from a Gaussian.
+    """Metropolis-Hastings on blocks of coordinates, proposed from a Gaussian.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ class BlockIndependence:
     Examples
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> class Normal:
     ...     mean, cholesky = np.zeros(2), np.array([[1.0, 0.0], [0.8, 0.6]])
     ...

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, as_tunable, join, reverse, run_lockstep
-from doxa.parameters.kernels.targets import Target
+from doxa.parameters.kernels.kernel import Kernel, Path, Target, Walkers, as_tunable, join, reverse, run_lockstep
 
 __all__ = ["CycleKernel", "MixtureKernel", "cycle", "mixture"]
 

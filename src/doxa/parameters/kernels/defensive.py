@@ -21,8 +21,14 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.gaussians import LONG_DF, GaussianProposal, check_gaussian, long_factors, long_peak
-from doxa.parameters.kernels.student import Student
+from doxa.parameters.kernels.gaussians import (
+    LONG_DF,
+    GaussianProposal,
+    Student,
+    check_gaussian,
+    long_factors,
+    long_peak,
+)
 
 __all__ = ["Defensive"]
 
@@ -55,7 +61,7 @@ class Defensive:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.normal import Normal
+    >>> from doxa.parameters.kernels.gaussians import Normal
     >>> narrow = Normal(np.zeros(1), np.eye(1))
     >>> q = Defensive(narrow, Student(np.zeros(1), 10 * np.eye(1), np.inf))
     >>> far = np.array([[0.0], [30.0]])

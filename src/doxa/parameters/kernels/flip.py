@@ -19,8 +19,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
 from doxa.parameters.kernels.independence import accept_in_turn
-from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions
-from doxa.parameters.kernels.targets import Target, values_at
+from doxa.parameters.kernels.kernel import Path, Target, Walkers, check_dimensions, values_at
 from doxa.sampling.importance import ImportanceSample
 
 __all__ = ["Flip", "Pairs", "draw_pairs", "flip_weights"]
@@ -70,7 +69,7 @@ class Flip:
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
     >>> from doxa.parameters.kernels.independence import Independence
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> class Normal:
     ...     mean, cholesky = np.zeros(1), np.eye(1)
     ...
@@ -168,7 +167,7 @@ def flip_weights(target: Target, gaussian: GaussianProposal, n: int, rng: np.ran
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> class Normal:
     ...     mean, cholesky = np.zeros(1), np.eye(1)
     ...

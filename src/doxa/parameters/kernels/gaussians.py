@@ -3,11 +3,17 @@ r"""Gaussian proposals as kernels see them: a mean, a Cholesky factor, and the l
 `doxa.sampling.gaussian.Gaussian` is one; anything of the same face serves.
 
 Noise for proposals: standard normal, or with a share of it from a t distribution, whose tails are long.
+
+`Normal`: a Gaussian proposal for kernels that refit theirs, alone or guarded against thin tails.
+
+`Student`: a multivariate t distribution as a proposal, for targets with longer tails than a Gaussian's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -16,22 +22,31 @@ from scipy.linalg import qr, solve_triangular
 from scipy.special import gammaln
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.sampling.importance_proposals import Proposal
+from doxa.parameters.kernels.kernel import Target
+from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.importance_proposals import Mixture, Proposal
 
 __all__ = [
     "LONG_DF",
     "BlockLaw",
     "GaussianProposal",
+    "Normal",
+    "Normals",
+    "Student",
     "check_cholesky",
     "check_gaussian",
     "check_indices",
     "conditional_laws",
+    "guarded",
     "long_factors",
     "long_peak",
     "marginal_laws",
+    "normal_like",
+    "normals_like",
     "radial_log_density",
     "radial_noise",
 ]
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -168,3 +183,138 @@ def _lower_factor(root: Floats) -> Floats:
     (upper,) = qr(root.T, mode="r", check_finite=False)
     lower = upper[: len(root)].T
     return np.asarray(lower * np.where(np.diag(lower) < 0, -1.0, 1.0))
+
+
+class Normal(Gaussian):
+    """A Gaussian for kernels that refit theirs; mean and factor come from code that made them so.
+
+    Examples
+    --------
+    >>> Normal(np.zeros(1), 2 * np.eye(1)).log_density(np.array([[0.0], [2.0]])).round(4)
+    array([-1.6121, -2.1121])
+    """
+
+    def whiten(self, thetas: Floats) -> Floats:
+        """Coordinates (n, d) in which this Gaussian is the standard one."""
+        return np.asarray(solve_triangular(self.cholesky, (thetas - self.mean).T, lower=True, check_finite=False).T)
+
+    def moved(self, mean: Floats, cholesky: Floats) -> Normal:
+        """The Gaussian that has this mean and factor in the whitened coordinates."""
+        return Normal(self.mean + self.cholesky @ mean, self.cholesky @ cholesky)
+
+    def widened(self, factor: float) -> Normal:
+        """The same with all standard deviations ``factor`` times as large."""
+        return Normal(self.mean, factor * self.cholesky)
+
+
+@dataclass(frozen=True, eq=False)
+class Normals:
+    """A mixture of Gaussians; the Gaussian itself where there is one."""
+
+    parts: tuple[Normal, ...]
+    shares: Floats
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        """What to draw from and to evaluate."""
+        return self.parts[0] if len(self.parts) == 1 else Mixture(self.parts, self.shares)
+
+    def responsibilities(self, thetas: Floats) -> Floats:
+        """Probability (n, parts) that each row was drawn from each part; above 0, however far off."""
+        if len(self.parts) == 1:
+            return np.ones((len(thetas), 1))
+        terms = np.stack([part.log_density(thetas) for part in self.parts], axis=1) + np.log(self.shares)
+        found = np.exp(terms - np.logaddexp.reduce(terms, axis=1)[:, None])
+        return np.asarray(np.maximum(found, np.finfo(np.float64).tiny))
+
+    def widened(self, factor: float) -> Normals:
+        """The same with all standard deviations ``factor`` times as large."""
+        return Normals(tuple(part.widened(factor) for part in self.parts), self.shares)
+
+
+def guarded(normal: Proposal, wide: Proposal | None, share: float) -> Proposal:
+    """A proposal, with a share of its draws from ``wide`` instead: no weight exceeds 1 / share times the other's.
+
+    The proposal alone if there is nothing to mix, or it is ``wide`` itself.
+    """
+    if wide is None or not share:
+        return normal
+    return normal if _same(normal, wide) else Mixture([normal, wide], [1 - share, share])
+
+
+def _same(one: Proposal, other: Proposal) -> bool:
+    """Whether both are the same Gaussian, or mixture of Gaussians."""
+    if isinstance(one, Normal) and isinstance(other, Normal):
+        return np.array_equal(one.mean, other.mean) and np.array_equal(one.cholesky, other.cholesky)
+    if not (isinstance(one, Mixture) and isinstance(other, Mixture) and np.array_equal(one.weights, other.weights)):
+        return False
+    return all(_same(a, b) for a, b in zip(one.components, other.components, strict=True))
+
+
+def normals_like(proposal: GaussianProposal | Mixture, target: Target) -> Normals:
+    """Gaussians as arrays of their own; ArgumentError or ArgumentTypeError if they are none for this target."""
+    if not isinstance(proposal, Mixture):
+        return Normals((normal_like(proposal, target),), np.ones(1))
+    for part, weight in zip(proposal.components, proposal.weights, strict=True):
+        check_gaussian("proposal.components", part)
+        if not weight:
+            raise ArgumentError("proposal.weights holds a 0; leave out a component that is never drawn from")
+    parts = tuple(normal_like(part, target) for part in proposal.components)  # type: ignore[arg-type]
+    return Normals(parts, np.array(proposal.weights))
+
+
+def normal_like(proposal: GaussianProposal, target: Target) -> Normal:
+    """The same Gaussian as arrays of its own; ArgumentError or ArgumentTypeError if it is none for this target."""
+    check_gaussian("proposal", proposal)
+    d = np.asarray(proposal.mean).size
+    if d != target.n_dimensions:
+        raise ArgumentError(f"proposal has {d} dimensions, but target has {target.n_dimensions}")
+    return Normal(np.array(proposal.mean, dtype=np.float64), np.array(proposal.cholesky, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """A multivariate t with location ``mean`` and scale L L'."""
+
+    mean: Floats
+    cholesky: Floats
+    df: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of degrees of freedom."""
+        if not self.df > 0:
+            raise ArgumentError(f"df is {self.df!r}; it must be above 0")
+
+    def sample(self, n: int, rng: np.random.Generator) -> Floats:
+        """``n`` independent draws, shape (n, d)."""
+        noise = rng.standard_normal((n, self.mean.size)) @ self.cholesky.T
+        if not np.isinf(self.df):
+            noise /= np.sqrt(rng.chisquare(self.df, n) / self.df)[:, None]
+        return np.asarray(self.mean + noise)
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Normalised log density (nats) at each row of ``thetas``, shape (n, d)."""
+        distances = self.distances(thetas)
+        if np.isinf(self.df):
+            return np.asarray(self._log_peak - 0.5 * distances)
+        return np.asarray(self._log_peak - 0.5 * (self.df + self.mean.size) * np.log1p(distances / self.df))
+
+    def pulls(self, thetas: Floats) -> Floats:
+        """What a draw at each row counts for the scale, relative to a Gaussian's: less the farther off it lies."""
+        if np.isinf(self.df):
+            return np.ones(len(thetas))
+        return np.asarray((self.df + self.mean.size) / (self.df + self.distances(thetas)))
+
+    def distances(self, thetas: Floats) -> Floats:
+        """Squared Mahalanobis distances from the location, shape (n,)."""
+        noise = solve_triangular(self.cholesky, (thetas - self.mean).T, lower=True, check_finite=False)
+        return np.asarray((noise**2).sum(axis=0))
+
+    @property
+    def _log_peak(self) -> float:
+        d, df = self.mean.size, self.df
+        spread = float(np.log(np.diag(self.cholesky)).sum())
+        if np.isinf(df):
+            return -spread - 0.5 * d * float(np.log(2 * np.pi))
+        spread += 0.5 * d * float(np.log(df * np.pi))
+        return float(gammaln((df + d) / 2) - gammaln(df / 2)) - spread

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.calibrate import shrunk_cholesky
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_cholesky, check_gaussian
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.targets import SmoothTarget, Target, ValueAndGradient
+from doxa.parameters.kernels.kernel import Path, SmoothTarget, Target, ValueAndGradient, Walkers
+from doxa.parameters.kernels.random_walk import shrunk_cholesky
 from doxa.parameters.kernels.trajectory import (
     Phase,
     Trajectory,
@@ -150,7 +149,7 @@ def warmed_up(
     n_steps: int = 240,
     jitter: float = 0.3,
 ) -> tuple[Hamiltonian, Walkers, WarmUp]:
-    r"""Learn metric, step and length, and freeze them.
+    """Learn metric, step and length, and freeze them.
 
     Parameters
     ----------
@@ -184,7 +183,7 @@ def warmed_up(
     -----
     Each stage tunes the step by dual averaging (Nesterov 2009; Hoffman & Gelman 2014, section 3.2) towards a mean
     acceptance probability of .8 over the walkers. The metric is then changed by the covariance of the stage's later
-    draws in the coordinates so far, shrunk towards its diagonal (`doxa.parameters.kernels.calibrate.shrunk_cholesky`).
+    draws in the coordinates so far, shrunk towards its diagonal (`shrunk_cholesky`).
 
     Examples
     --------

@@ -3,23 +3,31 @@
 What some kernels can do besides moving walkers: be tuned, be run backwards.
 
 One step at a time for all walkers: the Metropolis-Hastings decision, and the loop that leaves a path.
+
+Continuous distributions to draw from: log densities of batches of points, with gradients where there are any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.targets import Target, values_at
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 
 __all__ = [
+    "Function",
     "Kernel",
     "Path",
+    "SmoothTarget",
+    "Target",
+    "TargetError",
     "Tunable",
+    "ValueAndGradient",
     "Walkers",
     "as_tunable",
     "check_dimensions",
@@ -29,9 +37,103 @@ __all__ = [
     "run_lockstep",
     "start_at",
     "take",
+    "values_at",
 ]
 
+
 Floats: TypeAlias = NDArray[np.float64]
+
+
+class TargetError(DoxaError):
+    """A log density that cannot be drawn from: NaN, plus infinity, or an array of the wrong shape."""
+
+
+class ValueAndGradient(NamedTuple):
+    """Log density at n points, and its slope."""
+
+    value: Floats  # (n,), nats
+    gradient: Floats  # (n, d)
+
+
+class Target(Protocol):
+    """A distribution over d real numbers, known up to a constant."""
+
+    @property
+    def n_dimensions(self) -> int:
+        """The number of coordinates, d."""
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Log density (nats, up to one constant) at each row of ``thetas``, shape (n, d); minus infinity outside."""
+
+
+@runtime_checkable
+class SmoothTarget(Target, Protocol):
+    """A target whose log density has a gradient."""
+
+    def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
+        """Log density and gradient at each row of ``thetas``, shape (n, d)."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's own log density as a target.
+
+    Parameters
+    ----------
+    function : callable
+        From points (n, d) to log densities (n,), nats, up to a constant.
+    n_dimensions : int
+        The number of coordinates, d.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If ``function`` cannot be called, or ``n_dimensions`` is not a whole number of at least 1.
+    TargetError
+        When it is evaluated: if it returns another shape, NaN or plus infinity.
+
+    Examples
+    --------
+    >>> target = Function(lambda x: -0.5 * (x**2).sum(axis=1), 2)
+    >>> target.log_density(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    array([-0., -1.])
+    """
+
+    function: Callable[[Floats], Any]
+    n_dimensions: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no function of batches of points."""
+        if not callable(self.function):
+            raise ArgumentTypeError(f"function is {self.function!r}; give a callable from points (n, d) to (n,)")
+        check_whole("n_dimensions", self.n_dimensions, 1)
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """The function, checked."""
+        return _checked(np.asarray(self.function(thetas), dtype=np.float64), thetas)
+
+
+def values_at(target: Target, thetas: Floats) -> Floats:
+    """Log density at each row of ``thetas``; TargetError if it is NaN, plus infinity or of another shape."""
+    thetas = np.asarray(thetas, dtype=np.float64)
+    if thetas.ndim != 2 or thetas.shape[1] != target.n_dimensions:
+        raise ArgumentError(f"thetas has shape {thetas.shape}; it must be (n, {target.n_dimensions})")
+    return _checked(target.log_density(thetas), thetas)
+
+
+def _checked(values: Floats, thetas: Floats) -> Floats:
+    if values.shape != (len(thetas),):
+        raise TargetError(
+            f"the log density of {len(thetas)} points has shape {values.shape}; return one number a point"
+        )
+    bad = np.isnan(values) | (values == np.inf)
+    if bad.any():
+        k = int(bad.argmax())
+        raise TargetError(
+            f"the log density is {values[k]} at {np.array2string(thetas[k], threshold=8, precision=4)}; it must be a "
+            "number, or minus infinity where the distribution has no mass"
+        )
+    return values
 
 
 class Walkers(NamedTuple):
@@ -52,7 +154,7 @@ class Path(NamedTuple):
 class Kernel(Protocol):
     """A transition that leaves any target it is given invariant, of one step or of many in bulk.
 
-    Kernels are frozen values: all that moves is in the walkers, all chance in ``rng``.
+    Kernels are frozen values: all that moves is in the walkers, all randomness in ``rng``.
     """
 
     def run(self, target: Target, walkers: Walkers, n_steps: int, rng: np.random.Generator) -> tuple[Walkers, Path]:
@@ -118,25 +220,7 @@ def reverse(kernel: Kernel) -> Kernel:
 def decide(
     target: Target, walkers: Walkers, proposed: Floats, log_hastings: Floats | float, rng: np.random.Generator
 ) -> tuple[Walkers, Floats]:
-    """Accept or reject one proposal of each walker.
-
-    Parameters
-    ----------
-    target : Target
-    walkers : Walkers
-    proposed : ndarray of float, shape (walkers, d)
-        Evaluated in one batch.
-    log_hastings : float or ndarray of float, shape (walkers,)
-        log q(old | new) - log q(new | old), nats; 0 for a symmetric proposal.
-    rng : Generator
-
-    Returns
-    -------
-    Walkers
-        Where they stand now.
-    ndarray of float, shape (walkers,)
-        Probability with which each was to be accepted.
-    """
+    """Accept or reject one proposal of each walker."""
     values = values_at(target, proposed)
     log_ratio = values - walkers.log_density + log_hastings
     accepted = np.log1p(-rng.random(len(values))) < log_ratio  # 1 - u is in (0, 1], so finite

@@ -1,13 +1,20 @@
 r"""Random-walk Metropolis: Gaussian steps from where a walker stands, of one size or shaped by a covariance.
 
 The local half of the mixtures of de Freitas et al. 2001, section 4.3.  How long the steps should be is found by
-`doxa.parameters.kernels.calibrate`.
+`doxa.parameters.kernels.random_walk`.
+
+Calibration of a kernel's step in warm-up, by its mean acceptance probability.
+
+Antal & Sárközy's slides calibrate a random walk by the mean acceptance :math:`a_q = E_\pi E_q[\alpha(X, Y)]` (eq. 22),
+but towards 1, where steps are so short that nothing moves; about .44 is right in one dimension and .234 in many.  A
+common length for coordinates of different sizes, their Example 1, is cured by whitening.  The tuned kernel is a frozen
+value: nothing adapts once draws are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, sqrt
 from typing import TypeAlias
@@ -15,12 +22,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import check_cholesky, check_indices, conditional_laws
-from doxa.parameters.kernels.kernel import Path, Walkers, check_dimensions, decide, run_lockstep
-from doxa.parameters.kernels.targets import Target
+from doxa.parameters.kernels.kernel import (
+    Kernel,
+    Path,
+    Target,
+    Tunable,
+    Walkers,
+    as_tunable,
+    check_dimensions,
+    decide,
+    run_lockstep,
+)
 
-__all__ = ["RandomWalk"]
+__all__ = ["Calibration", "RandomWalk", "calibrated", "shrunk_cholesky"]
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,7 +72,7 @@ class RandomWalk:
     Examples
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> normal = Function(lambda x: -0.5 * (x**2).sum(axis=1), 2)
     >>> walkers, path = RandomWalk(1.7).run(normal, start_at(normal, np.zeros((8, 2))), 4000, np.random.default_rng(1))
     >>> path.thetas.shape, round(float(path.acceptance.mean()), 2), round(float(path.thetas.var()), 1)
@@ -124,3 +142,199 @@ class RandomWalk:
         """
         moved = n_dimensions if self.coordinates is None else len(self.coordinates)
         return 0.234 + 0.206 / moved
+
+
+_STAGES = (0.125, 0.125, 0.25, 0.5)  # shares of the steps; the shape is learnt anew after each but the last
+_DECAY = 0.6  # of the gains, t^-0.6: between 1/2 and 1, so that averages are efficient (Polyak & Juditsky 1992)
+_CHECK = 0.25  # steps of the frozen kernel, for each step of tuning
+_BATCHES = 10
+_TOLERANCE = 0.05
+_GROUPS = 32
+_NUMBERS = 2**22  # held in memory for the covariance
+_FARTHEST = 600.0  # log scale; exp overflows beyond 709
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What calibration did.
+
+    Parameters
+    ----------
+    goal : float
+        Mean acceptance probability aimed at.
+    acceptance, mcse : float
+        That of the frozen kernel, measured in further steps, and its standard error.
+    scale : float
+        Factor by which the steps of the whitened kernel (of the given one, without whitening) were made longer.
+    shrinkage : float
+        Share of the diagonal in the last covariance; nan without whitening.
+    log_scales : ndarray of float, shape (n_steps,)
+        Logarithm of the factor before each step of tuning.
+    walkers : Walkers
+        Where they stand now: a good place to begin, but all steps so far are warm-up.
+    """
+
+    goal: float
+    acceptance: float
+    mcse: float
+    scale: float
+    shrinkage: float
+    log_scales: Floats = field(repr=False)
+    walkers: Walkers = field(repr=False)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the acceptance lies within .05, or four standard errors, of the goal."""
+        return abs(self.acceptance - self.goal) <= max(_TOLERANCE, 4 * self.mcse)
+
+
+def calibrated(
+    kernel: Kernel,
+    target: Target,
+    walkers: Walkers,
+    rng: np.random.Generator,
+    goal: float | None = None,
+    *,
+    n_steps: int | None = None,
+    whiten: bool = True,
+) -> tuple[Tunable, Calibration]:
+    r"""Tune the length and the shape of a kernel's steps.
+
+    Parameters
+    ----------
+    kernel : Tunable
+        A `RandomWalk`, a cycle or mixture of such, or any kernel with ``scaled``, ``whitened`` and ``best_acceptance``.
+    target : Target
+    walkers : Walkers
+        Where to begin; they may stand far out. Many make the tuning quieter and the covariance better.
+    rng : Generator
+    goal : float, optional
+        Mean acceptance probability to reach, between 0 and 1; what the kernel says is best when left out.
+    n_steps : int, optional
+        Steps of tuning, at least 100; 500 + 50 d, at most 5000, when left out. A quarter as many follow to measure
+        the result.
+    whiten : bool, default=True
+        Learn the covariance too, from the walkers' later places in each stage, shrunk towards its diagonal.
+
+    Returns
+    -------
+    kernel : Tunable
+        Frozen.
+    report : Calibration
+        With the walkers, moved on.  All steps so far are warm-up: none may be kept.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the kernel has no step, ``goal`` is not between 0 and 1, ``n_steps`` is too small, or a walker stands where
+        the target has no density.
+
+    Notes
+    -----
+    Stochastic approximation (Robbins & Monro 1951) on the logarithm of the length:
+    :math:`\log s \leftarrow \log s + c\,t^{-0.6} (\bar\alpha_t - g)`, where :math:`\bar\alpha_t` is the walkers' mean
+    acceptance probability at step t, g the goal and c = 1 / (g (1 - g)). What is kept is the mean of log s over the
+    last half of the last stage.
+
+    Examples
+    --------
+    >>> from doxa.parameters.kernels.kernel import start_at
+    >>> from doxa.parameters.kernels.random_walk import RandomWalk
+    >>> from doxa.parameters.kernels.kernel import Function
+    >>> flat = Function(lambda x: -0.5 * (x[:, 0] ** 2 + (x[:, 1] / 100) ** 2), 2)
+    >>> walkers, rng = start_at(flat, np.ones((16, 2))), np.random.default_rng(1)
+    >>> kernel, report = calibrated(RandomWalk(), flat, walkers, rng)
+    >>> report.reached, kernel.cholesky.diagonal().round(-2)
+    (True, array([  0., 100.]))
+    """
+    tuned = as_tunable(kernel)
+    goal = tuned.best_acceptance(target.n_dimensions) if goal is None else goal
+    if not 0 < goal < 1:
+        raise ArgumentError(f"goal is {goal!r}; a mean acceptance probability lies between 0 and 1")
+    usual = min(500 + 50 * target.n_dimensions, 5000)
+    n_steps = check_whole("n_steps", usual if n_steps is None else n_steps, 100)
+    _check_inside(walkers)
+    lengths = _stages(n_steps) if whiten else [n_steps]
+    log_scale, shrinkage, log_scales = 0.0, np.nan, []
+    for i, length in enumerate(lengths):
+        walkers, later, trace = _tune(tuned, target, walkers, rng, goal, length, log_scale)
+        log_scales.append(trace)
+        log_scale = float(trace[length // 2 :].mean())
+        if i < len(lengths) - 1 and (later.std(axis=(0, 1)) > 0).all():
+            factor, shrinkage = shrunk_cholesky(later)
+            tuned = tuned.whitened(factor)
+            log_scale = 0.0 if i == 0 else log_scale
+    scale = float(np.exp(log_scale))
+    final = tuned.scaled(scale)
+    walkers, path = final.run(target, walkers, max(_BATCHES, round(_CHECK * n_steps)), rng)
+    acceptance, mcse = _mean_acceptance(path.acceptance)
+    return final, Calibration(goal, acceptance, mcse, scale, shrinkage, np.concatenate(log_scales), walkers)
+
+
+def _stages(n_steps: int) -> list[int]:
+    lengths = [round(share * n_steps) for share in _STAGES]
+    lengths[-1] += n_steps - sum(lengths)
+    return lengths
+
+
+def _check_inside(walkers: Walkers) -> None:
+    outside = ~np.isfinite(walkers.log_density)
+    if outside.any():
+        k = int(outside.argmax())
+        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
+
+
+def _mean_acceptance(acceptance: Floats) -> tuple[float, float]:
+    """Mean of acceptance probabilities along a run, and its error by batch means."""
+    means = np.array([part.mean() for part in np.array_split(acceptance, _BATCHES)])
+    return float(acceptance.mean()), float(means.std(ddof=1) / np.sqrt(_BATCHES))
+
+
+def _tune(
+    kernel: Tunable,
+    target: Target,
+    walkers: Walkers,
+    rng: np.random.Generator,
+    goal: float,
+    n_steps: int,
+    log_scale: float,
+) -> tuple[Walkers, Floats, Floats]:
+    """One stage: the walkers, some of their later places (steps, walkers, d), and the log scales."""
+    later, trace = [], np.empty(n_steps)
+    every = min(-(-n_steps * walkers.thetas.size // _NUMBERS), n_steps // 2)
+    gain = 1 / (goal * (1 - goal))
+    for t in range(n_steps):
+        trace[t] = log_scale
+        walkers, path = kernel.scaled(float(np.exp(log_scale))).run(target, walkers, 1, rng)
+        if t >= n_steps // 2 and t % every == 0:
+            later.append(walkers.thetas)
+        log_scale += gain * (t + 1) ** -_DECAY * (float(path.acceptance.mean()) - goal)
+        log_scale = min(max(log_scale, -_FARTHEST), _FARTHEST)
+    return walkers, np.array(later), trace
+
+
+def shrunk_cholesky(thetas: Floats) -> tuple[Floats, float]:
+    """Cholesky factor of the covariance of paths, shrunk towards its diagonal, and the diagonal's share.
+
+    The correlations R are shrunk to (1 - a) R + a I, with a the estimated squared error of R over its squared distance
+    from I (Ledoit & Wolf 2004), at most 1 and at least d / (d + points).  The error is estimated between walkers, so
+    that autocorrelation counts; with fewer than eight walkers, between stretches of their paths.
+    """
+    steps, walkers, d = thetas.shape
+    centred = thetas - thetas.mean(axis=(0, 1))
+    sd = centred.std(axis=(0, 1))
+    stretches = min(steps, -(-8 // walkers))
+    standard = np.moveaxis(centred / sd, 1, 0)  # (walkers, steps, d)
+    groups = [
+        np.concatenate(list(part))
+        for stretch in np.array_split(standard, stretches, axis=1)
+        for part in np.array_split(stretch, min(walkers, _GROUPS))
+    ]
+    n = steps * walkers
+    correlation = sum(group.T @ group for group in groups) / n
+    error = sum((((group.T @ group - len(group) * correlation) / n) ** 2).sum() for group in groups)
+    error *= len(groups) / max(len(groups) - 1, 1)
+    distance = ((correlation - np.eye(d)) ** 2).sum()
+    share = 1.0 if error >= distance else max(float(error / distance), d / (d + n))
+    factor = np.linalg.cholesky((1 - share) * correlation + share * np.eye(d))
+    return sd[:, None] * factor, share

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.kernel import Kernel, Walkers
-from doxa.parameters.kernels.pilot import pilot_log_c
+from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, values_at
 from doxa.parameters.kernels.splitting import Atom
-from doxa.parameters.kernels.targets import Target, TargetError, values_at
+from doxa.parameters.kernels.tour_moments import pilot_log_c
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = [
@@ -103,8 +102,8 @@ class RegenerativeSampler:
     Examples
     --------
     >>> from doxa.estimates.regenerative import cut_tours, regenerative_estimate
-    >>> from doxa.parameters.kernels.normal import Normal
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.gaussians import Normal
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> gamma = Function(lambda x: np.where(x[:, 0] > 0, np.log(np.abs(x[:, 0]) + 1e-300) - x[:, 0], -np.inf), 1)
     >>> sampler = RegenerativeSampler(gamma, Normal(np.array([2.0]), np.array([[2.0]])))
     >>> rng = np.random.default_rng(1)

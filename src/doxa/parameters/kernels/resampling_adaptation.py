@@ -11,8 +11,8 @@ by side, each with its own kernel: the same Gaussian proposal, wider or narrower
 - kernels are drawn anew in proportion to their acceptance, and changed a little: those that do well multiply.
 
 Chains that depend on one another and on their past have no claim to the target, so nothing of this phase is kept but a
-proposal; a pilot compares it with the one at the start (`doxa.parameters.kernels.pilot`), and the better one is frozen.
-One draw in twenty is still made from the start, so that a tail which no chain has seen is not cut off.
+proposal; a pilot compares it with the one at the start (`doxa.parameters.kernels.tour_moments`), and the better one is
+frozen.  One draw in twenty is still made from the start, so that a tail which no chain has seen is not cut off.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.parameters.kernels.gaussians import GaussianProposal
-from doxa.parameters.kernels.kernel import Walkers, decide, start_at
-from doxa.parameters.kernels.normal import Normal, guarded, normal_like
-from doxa.parameters.kernels.pilot import choose_proposal
+from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, guarded, normal_like
+from doxa.parameters.kernels.kernel import Target, TargetError, Walkers, decide, start_at
 from doxa.parameters.kernels.regeneration import RegenerativeSampler, RegenerativeState, check_share, chunk_of
-from doxa.parameters.kernels.targets import Target, TargetError
-from doxa.parameters.kernels.tour_moments import TourMoments, add_draws, close_tour, correction, no_tours
+from doxa.parameters.kernels.tour_moments import (
+    TourMoments,
+    add_draws,
+    choose_proposal,
+    close_tour,
+    correction,
+    no_tours,
+)
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Resampled", "ResamplingSampler", "ResamplingState", "adapt_by_resampling"]
@@ -74,35 +78,7 @@ def adapt_by_resampling(
     rounds: int = 8,
     steps: int = 16,
 ) -> Resampled:
-    """Find a better proposal by resampling parallel chains.
-
-    Parameters
-    ----------
-    target : Target
-    proposal : GaussianProposal
-        Where it begins; also where the chains begin.
-    rng : Generator
-    chains : int, default=64
-        At least 4.
-    rounds : int, default=8
-    steps : int, default=16
-        Of each chain in each round.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If an argument is not as above.
-    TargetError
-        If none of the chains begins in the target's support.
-
-    Examples
-    --------
-    >>> from doxa.parameters.kernels.targets import Function
-    >>> target = Function(Normal(np.full(3, 2.0), 3 * np.eye(3)).log_density, 3)
-    >>> found = adapt_by_resampling(target, Normal(np.zeros(3), np.eye(3)), np.random.default_rng(1))
-    >>> found.normal.mean.round(1), np.diag(found.normal.cholesky).round(1), found.acceptance[[0, -1]].round(2)
-    (array([2. , 1.9, 1.9]), array([3. , 3.1, 2.8]), array([0.44, 0.72]))
-    """
+    """Find a better proposal by resampling parallel chains."""
     normal = normal_like(proposal, target)
     _check_numbers(chains, rounds, steps)
     start, step = normal, _PERTURBATION / np.sqrt(normal.mean.size)
@@ -200,7 +176,7 @@ class ResamplingSampler:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> target = Function(lambda x: -0.5 * ((x - 4) ** 2).sum(axis=1), 2)
     >>> sampler = ResamplingSampler(target, Normal(np.zeros(2), 2 * np.eye(2)))
     >>> rng = np.random.default_rng(1)

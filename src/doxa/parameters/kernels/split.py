@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
-from doxa.parameters.kernels.kernel import Path, Walkers
-from doxa.parameters.kernels.targets import Target
+from doxa.parameters.kernels.kernel import Path, Target, Walkers
 from doxa.parameters.kernels.trajectory import (
     Phase,
     Whitening,

@@ -20,7 +20,6 @@ are: weights are smallest at the mode then.  In 20 dimensions one step in 30 reg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
@@ -29,11 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.parameters.kernels.kernel import Walkers
-from doxa.parameters.kernels.targets import Target, values_at
+from doxa.parameters.kernels.kernel import Target, Walkers, values_at
 from doxa.sampling.importance_proposals import Proposal
 
-__all__ = ["Atom", "best_log_c", "log_nu", "log_s", "mean_tour_length", "regeneration_probability", "regeneration_rate"]
+__all__ = ["Atom", "best_log_c", "log_nu", "log_s", "regeneration_probability"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -63,20 +61,6 @@ def regeneration_probability(old: ArrayLike, new: ArrayLike, log_c: float) -> Fl
     """
     log_accept = np.minimum(0.0, np.asarray(new, dtype=np.float64) - np.asarray(old, dtype=np.float64))
     return np.asarray(np.exp(log_s(old, log_c) + log_nu(new, log_c) - log_accept))
-
-
-def regeneration_rate(log_weights: ArrayLike, log_c: float) -> float:
-    """Share of steps that regenerate in equilibrium, estimated from log weights of draws from the proposal.
-
-    Examples
-    --------
-    >>> round(regeneration_rate(np.log([1.0, 1.0, 1.0]), np.log(0.5)), 6)
-    0.5
-    """
-    weights = np.asarray(log_weights, dtype=np.float64) - log_c
-    top = max(0.0, float(weights.max()))
-    mean_weight = np.exp(weights - top).mean()
-    return float(np.exp(np.minimum(weights, 0.0)).mean() ** 2 / mean_weight * np.exp(-top))
 
 
 def best_log_c(log_weights: ArrayLike) -> float:
@@ -143,49 +127,3 @@ class Atom:
             tried += size
             size = min(2 * size, _LARGEST_BATCH)
         return None
-
-
-def mean_tour_length(target: Target, atom: Atom, axes: Sequence[ArrayLike], local_share: float = 0.0) -> float:
-    r"""Mean number of steps of a tour, :math:`1 / (\tilde\nu(\Theta) \int s\, p)`, by numerical integration.
-
-    Parameters
-    ----------
-    target : Target
-        Of one or two dimensions.
-    atom : Atom
-        With a normalised proposal.
-    axes : sequence of array_like of float
-        For each coordinate the points of an even grid that reaches as far as target and proposal do.
-    local_share : float, default=0.0
-        Share of steps made by a kernel that never regenerates.
-
-    Raises
-    ------
-    ArgumentError
-        If there are more than two axes or not one for each dimension.
-
-    Notes
-    -----
-    By the rectangle rule, whose error on smooth densities that vanish at the ends of the grid is far below that of a
-    simulation; here only s and nu have kinks, where w = c.
-
-    Examples
-    --------
-    >>> from doxa.parameters.kernels.normal import Normal
-    >>> from doxa.parameters.kernels.targets import Function
-    >>> q = Normal(np.zeros(1), np.eye(1))
-    >>> axis = np.linspace(-10.0, 10.0, 2001)
-    >>> round(mean_tour_length(Function(q.log_density, 1), Atom(q, np.log(0.5)), [axis]), 6)  # w = 1: s is c, nu is q
-    2.0
-    """
-    if len(axes) != target.n_dimensions or len(axes) > 2:
-        raise ArgumentError(f"axes has {len(axes)} grids; give one for each of at most two dimensions of the target")
-    lines = [np.asarray(axis, dtype=np.float64) for axis in axes]
-    thetas = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
-    log_p, log_q = values_at(target, thetas), atom.proposal.log_density(thetas)
-    cell = float(np.prod([line[1] - line[0] for line in lines]))
-    log_z = log_p.max() + np.log(np.exp(log_p - log_p.max()).sum() * cell)
-    weights = log_p - log_q
-    mean_s = cell * np.exp(log_p - log_z + log_s(weights, atom.log_c)).sum()
-    total_nu = cell * np.exp(log_q + log_nu(weights, atom.log_c)).sum()
-    return float(1 / (mean_s * total_nu * (1 - local_share)))

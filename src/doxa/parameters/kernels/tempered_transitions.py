@@ -21,25 +21,25 @@ from scipy.linalg import solve_triangular
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
-from doxa.parameters.kernels.kernel import Kernel, Path, Walkers, reverse, run_lockstep, take
-from doxa.parameters.kernels.targets import SmoothTarget, Target, ValueAndGradient, values_at
+from doxa.parameters.kernels.kernel import (
+    Kernel,
+    Path,
+    SmoothTarget,
+    Target,
+    ValueAndGradient,
+    Walkers,
+    reverse,
+    run_lockstep,
+    take,
+    values_at,
+)
 
 __all__ = ["Reference", "SmoothTempered", "Tempered", "TemperedTransitions", "at_power", "tempered"]
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A Gaussian that was checked and factored once, for the many rungs of a ladder: see `Tempered`.
-
-    Parameters
-    ----------
-    gaussian : GaussianProposal
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If ``gaussian`` is none.
-    """
+    """A Gaussian that was checked and factored once, for the many rungs of a ladder: see `Tempered`."""
 
     gaussian: GaussianProposal
 
@@ -84,7 +84,7 @@ class Tempered:
 
     Examples
     --------
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> Tempered(Function(lambda x: -(x[:, 0] ** 2), 1), 0.25).log_density(np.array([[2.0]]))
     array([-1.])
     """
@@ -194,7 +194,7 @@ class TemperedTransitions:
     --------
     >>> from doxa.parameters.kernels.kernel import start_at
     >>> from doxa.parameters.kernels.random_walk import RandomWalk
-    >>> from doxa.parameters.kernels.targets import Function
+    >>> from doxa.parameters.kernels.kernel import Function
     >>> modes = Function(lambda x: np.logaddexp(-0.5 * (x[:, 0] - 9) ** 2, np.log(3) - 0.5 * (x[:, 0] + 9) ** 2), 1)
     >>> kernel = tempered(lambda beta: RandomWalk(2.4 / beta**0.5), np.geomspace(1, 0.01, 12))
     >>> _, path = kernel.run(modes, start_at(modes, np.full((400, 1), 9.0)), 60, np.random.default_rng(1))

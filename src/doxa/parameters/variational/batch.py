@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.variational.anderson import extrapolate
-from doxa.parameters.variational.bound import expected_log_bound, lambda_of
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_bound, expected_log_logistic, lambda_of
 from doxa.parameters.variational.whitened import (
     Whitened,
     covariance_factor,
     divergence,
+    extrapolate,
     row_variances,
     to_posterior,
     whiten,
@@ -53,7 +52,11 @@ class BatchState(NamedTuple):
 
 
 def init(problem: Whitened, xi: _Floats | None = None) -> BatchState:
-    """State at ``xi``; by default the root mean square of each logit under the prior."""
+    """State at ``xi``; by default the root mean square of each logit under the prior.
+
+    ``ridge`` is the precision of a Gaussian prior, about 0, of loadings and biases where positions are whitened; only
+    there they have a scale.
+    """
     if xi is None:
         xi = np.sqrt(problem.offset**2 + (problem.rows**2).sum(axis=1))
     rows, offset, counts = problem.rows, problem.offset, problem.counts

@@ -23,24 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-from doxa.parameters.variational.anderson import extrapolate
 from doxa.parameters.variational.bound import lambda_of, log_logistic
 from doxa.parameters.variational.latent_rows import BinaryRows
+from doxa.parameters.variational.whitened import extrapolate
 
 __all__ = [
     "LOADINGS",
     "PRIOR",
-    "Climb",
+    "EMResult",
     "Learned",
     "Moments",
     "TraitParameters",
     "TraitState",
     "ascend",
-    "climb",
     "cost",
     "init",
     "logit_variances",
     "moments",
+    "run_em",
     "settle",
     "step",
     "whitened",
@@ -94,7 +94,7 @@ class TraitState(NamedTuple):
     objective: float  # counts @ log_bound + log prior of the parameters relative to its peak, nats
 
 
-class Climb(NamedTuple):
+class EMResult(NamedTuple):
     """Where EM ended."""
 
     state: TraitState
@@ -156,7 +156,7 @@ def settle(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = N
     return init(rows, parameters, xi)
 
 
-def climb(
+def run_em(
     rows: BinaryRows,
     parameters: TraitParameters,
     learn: Learned,
@@ -165,7 +165,7 @@ def climb(
     tolerance: float,
     max_iterations: int,
     memory: int,
-) -> Climb:
+) -> EMResult:
     """EM from ``parameters``; the arguments are those of `ascend`."""
 
     def at(new: TraitParameters, old: TraitState) -> TraitState:
@@ -190,7 +190,7 @@ def ascend(
     tolerance: float,
     max_iterations: int,
     memory: int,
-) -> Climb:
+) -> EMResult:
     """Iterate until three iterations in a row raise the objective by less than ``tolerance`` of 1 + its size.
 
     ``improved`` gives the parameters of the next iteration, ``at`` the state there, which is not below the last, and
@@ -220,7 +220,7 @@ def ascend(
         quiet = quiet + 1 if new.objective - state.objective < tolerance * (1 + abs(new.objective)) else 0
         state = new
         trace.append(state.objective)
-    return Climb(state, trace, n_iterations, quiet >= 3)
+    return EMResult(state, trace, n_iterations, quiet >= 3)
 
 
 def whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
@@ -325,7 +325,7 @@ def _improved_mean(counts: _Floats, state: TraitState, parameters: TraitParamete
 def _improved_covariance(
     counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float
 ) -> TraitParameters:
-    r"""Eq. 38, which leaves out the spread of the means about mu, without which the bound can fall.
+    """Eq. 38, which leaves out the spread of the means about mu, without which the bound can fall.
 
     A ridge costs tr(V C V') / 2 times itself, C being the covariance sought and V the loadings, in the old whitened
     positions.  The best C then has C + C M C = S, with S the mean second moment about mu and M the ridge times V'V over

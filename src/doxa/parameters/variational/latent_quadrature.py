@@ -7,29 +7,38 @@ that the step of Jaakkola & Jordan (2000, appendix C) is taken, which cannot low
 The trapezoidal rule with spacing h errs by about :math:`2 \exp(-2 \pi^2 s^2 / h^2)` of the likelihood of a row, s being
 the deviation of its position, and by :math:`\exp(-2 \pi^2 / (h |w|))` for the poles of a logistic function with
 loadings w.  Grids are refined until h is at most the smallest s and 1.25 / the largest :math:`|w|`: 5e-9 and 1e-7.
+
+A latent trait model whose parameters are known: posteriors of positions, probabilities of cells, draws of rows.
+
+How the parameters are learned is in `doxa.parameters.variational.latent_trait`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.parameters.variational.bound import lambda_of, log_logistic
+from doxa.checks import check_whole
+from doxa.parameters.variational.bound import expected_log_logistic, lambda_of, log_logistic
 from doxa.parameters.variational.latent_em import (
-    Climb,
+    EMResult,
     Learned,
     Moments,
     TraitParameters,
     TraitState,
     ascend,
     cost,
+    logit_variances,
+    settle,
     whitened,
 )
-from doxa.parameters.variational.latent_rows import BinaryRows
+from doxa.parameters.variational.latent_rows import BinaryRows, Coding, code_rows
 
-__all__ = ["Grid", "climb_on_grids", "grid", "grid_moments"]
+__all__ = ["Grid", "LatentPosterior", "LatentTrait", "ascend_on_grids", "grid", "grid_moments"]
+
 
 _Floats = NDArray[np.float64]
 _REACH = 7.0  # deviations; 3e-12 of the prior lies beyond
@@ -76,9 +85,9 @@ def grid_moments(rows: BinaryRows, parameters: TraitParameters, on: Grid) -> Mom
     return _expected(rows, parameters, on).rows
 
 
-def climb_on_grids(
+def ascend_on_grids(
     rows: BinaryRows, parameters: TraitParameters, learn: Learned, ridge: float, **search: Any
-) -> tuple[Climb, float | None]:
+) -> tuple[EMResult, float | None]:
     """EM from ``parameters``, whose positions are standard normal, and the spacing of the grid, or None.
 
     The grid is made finer, and EM goes on, until it is fine enough; None where that takes more points than is
@@ -86,7 +95,7 @@ def climb_on_grids(
     """
     spacing, n_iterations = _COARSEST, 0
     while True:
-        found = _climb(rows, parameters, grid(parameters.loadings.shape[1], spacing), learn, ridge, **search)
+        found = _run_on_grid(rows, parameters, grid(parameters.loadings.shape[1], spacing), learn, ridge, **search)
         n_iterations += found.n_iterations
         enough = _enough(found.state)
         if spacing <= enough:
@@ -103,9 +112,9 @@ def _enough(state: TraitState) -> float:
     return float(min(sharpest, 1.25 / np.linalg.norm(state.parameters.loadings, axis=1).max(initial=1e-300)))
 
 
-def _climb(
+def _run_on_grid(
     rows: BinaryRows, parameters: TraitParameters, on: Grid, learn: Learned, ridge: float, **search: Any
-) -> Climb:
+) -> EMResult:
     last: list[_Expected] = []  # of the last two states asked for; the one that is kept is among them
 
     def at(new: TraitParameters, _: TraitState | None) -> TraitState:
@@ -161,3 +170,141 @@ def _improved(found: _Expected, parameters: TraitParameters, on: Grid, learn: Le
     k = on.points.shape[1]
     biases = theta[:, k].copy() if learn.biases else parameters.biases
     return parameters._replace(loadings=theta[:, :k].copy(), biases=biases)
+
+
+class LatentPosterior(NamedTuple):
+    """Gaussian approximations to the posteriors of the positions of rows."""
+
+    mean: _Floats  # (n_rows, k)
+    covariance: _Floats  # (n_rows, k, k); too small where they come from a bound
+    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats; by quadrature, equal
+
+    @property
+    def sd(self) -> _Floats:
+        """Standard deviations of the positions, shape (n_rows, k)."""
+        return np.asarray(np.sqrt(np.einsum("tii->ti", self.covariance)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LatentTrait:
+    """A fitted latent trait model: P(column i is 1 | z) = g(biases[i] + loadings[i] @ z), z normal.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    loadings : ndarray of float, shape (p, k)
+    biases : ndarray of float, shape (p,)
+    prior_mean, prior_root : ndarray of float, shapes (k,) and (k, k)
+        Mean of the positions z, and the lower triangular L of their covariance L L'.
+    log_bound : float
+        Lower bound of the log likelihood of the data at these parameters, nats; where there is a ``spread``, of the log
+        evidence, that is with loadings and biases integrated out.
+    n_iterations : int
+        Times that the posteriors of all rows were computed.
+    converged : bool
+        False if the limit of iterations ended the search.
+    trace : ndarray of float, shape (n,)
+        What was maximised, after each iteration, nats: the bound plus the log prior of loadings and biases relative to
+        its peak; where there is a ``spread``, the bound of the evidence. It never decreases.
+    spread : ndarray of float, shape (p, k + 1, k + 1), or None
+        Posterior covariance of every column's loadings and bias, whose means are then ``loadings`` and ``biases``;
+        everything below averages over it. Too small, as of every such bound. None where they were maximised.
+    spacing : float or None
+        Of the grid of positions, where the likelihood was maximised by quadrature: ``log_bound`` is then the log
+        likelihood itself, and posteriors of rows have their true means and covariances. None: all are bounds.
+    """
+
+    names: tuple[str, ...]
+    loadings: _Floats
+    biases: _Floats
+    prior_mean: _Floats
+    prior_root: _Floats
+    log_bound: float
+    n_iterations: int
+    converged: bool
+    trace: _Floats
+    spread: _Floats | None = None
+    spacing: float | None = None
+    _coding: Coding | None = None  # of the data fitted to
+
+    @property
+    def n_components(self) -> int:
+        """Dimensions k of the positions."""
+        return int(self.loadings.shape[1])
+
+    @property
+    def prior_covariance(self) -> _Floats:
+        """Covariance of the positions, shape (k, k)."""
+        return self.prior_root @ self.prior_root.T
+
+    def posterior(self, data: Any) -> LatentPosterior:
+        """Posteriors of the positions of rows; all cells of a row may be missing.
+
+        Parameters
+        ----------
+        data : Table, frame, path, or array_like, shape (n_rows, p)
+            With the columns that the model was fitted to; rows in the order of the source.
+
+        Returns
+        -------
+        LatentPosterior
+        """
+        rows, row_index, _ = code_rows(data, None, self._coding or Coding(self.names, None))
+        found = self._posterior(rows)
+        return LatentPosterior(*(part[row_index] for part in found))
+
+    def probabilities(self, data: Any) -> _Floats:
+        """Probability that each cell is 1 given the observed cells of its row, shape (n_rows, p).
+
+        For a missing cell this is its prediction; for an observed one, a reconstruction that has seen it. The logit
+        is averaged over its Gaussian by quadrature.
+        """
+        rows, row_index, _ = code_rows(data, None, self._coding or Coding(self.names, None))
+        found = self._moments(rows)
+        loadings, biases = whitened(self._parameters)
+        variance = logit_variances(self._parameters, found.mean, found.covariance)
+        return _averaged_logistic(biases + found.mean @ loadings.T, variance)[row_index]
+
+    def marginals(self) -> _Floats:
+        """Probability that each column is 1, shape (p,), when no cell of the row is known."""
+        k = self.n_components
+        variance = logit_variances(self._parameters, np.zeros((1, k)), np.eye(k)[None])[0]
+        return _averaged_logistic(whitened(self._parameters)[1], variance)
+
+    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        """``n`` rows of 0 and 1, shape (n, p); with a ``spread``, each has loadings and biases of its own."""
+        n = check_whole("n", n, 0)
+        positions = self.prior_mean + rng.standard_normal((n, self.n_components)) @ self.prior_root.T
+        logits = self.biases + positions @ self.loadings.T
+        if self.spread is not None:
+            held = np.zeros((1, self.n_components, self.n_components))
+            logits += rng.standard_normal(logits.shape) * np.sqrt(logit_variances(self._parameters, positions, held))
+        return (rng.logistic(size=logits.shape) < logits).astype(np.int8)
+
+    def __repr__(self) -> str:
+        state = "" if self.converged else ", not converged"
+        size = f"n_columns={len(self.names)}, n_components={self.n_components}"
+        of = "likelihood" if self.spread is None else "evidence"
+        above = "above " if self.spacing is None else ""
+        return f"<LatentTrait({size}): log {of} {above}{self.log_bound:.4f}{state}>"
+
+    @property
+    def _parameters(self) -> TraitParameters:
+        return TraitParameters(self.loadings, self.biases, self.prior_mean, self.prior_root, self.spread)
+
+    def _moments(self, rows: BinaryRows) -> Moments:
+        if self.spacing is not None:
+            return grid_moments(rows, self._parameters, grid(self.n_components, self.spacing))
+        return settle(rows, self._parameters).rows
+
+    def _posterior(self, rows: BinaryRows) -> LatentPosterior:
+        root = self.prior_root
+        found = self._moments(rows)
+        return LatentPosterior(self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T, found.log_bound)
+
+
+def _averaged_logistic(mean: _Floats, variance: _Floats) -> _Floats:
+    """E g(h) for h normal; any shape."""
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    return expected_log_logistic(-mean.ravel(), sd.ravel()).slope.reshape(mean.shape)

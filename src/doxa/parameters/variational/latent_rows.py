@@ -46,38 +46,7 @@ def opened(data: Any) -> Any:
 def code_rows(
     data: Any, counts: ArrayLike | None = None, coding: Coding | None = None
 ) -> tuple[BinaryRows, NDArray[np.intp], Coding]:
-    """Read binary data and put equal rows together.
-
-    Parameters
-    ----------
-    data : Table, frame, path, or array_like, shape (n_rows, p)
-        Two states a column. Arrays hold 0, 1, and NaN or -1 for missing. Frames and paths are read by
-        `doxa.read_table`; the second of a column's two states is 1.
-    counts : array_like of float, shape (n_rows,), optional
-        Cases that each row of an array stands for, not negative; 1 by default.
-    coding : Coding, optional
-        That of earlier data, which these must follow. Columns of a table are taken by name.
-
-    Returns
-    -------
-    rows : BinaryRows
-        Distinct rows, sorted; those with count 0 too.
-    row_index : ndarray of int, shape (n_rows,)
-        For every row of the data, its row in ``rows``.
-    coding : Coding
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError, TableError
-        If the data are not binary, are empty, or do not follow ``coding``.
-
-    Examples
-    --------
-    >>> rows, row_index, _ = code_rows([[1, 0], [0, np.nan], [1, 0]])
-    >>> rows.half, rows.counts, row_index
-    (array([[-0.5,  0. ],
-           [ 0.5, -0.5]]), array([1., 2.]), array([1, 0, 1]))
-    """
+    """Read binary data and put equal rows together."""
     data = opened(data)
     if isinstance(data, Table):
         if counts is not None:

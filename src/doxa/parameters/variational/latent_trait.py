@@ -19,13 +19,19 @@ loadings are large, which pulls loadings towards 0, the more so the fewer column
 loadings in two dimensions (3000 rows, medians of five draws) it found 60% with 8 columns, 72% with 20, 89% with 50 and
 96% with 150; the likelihood by quadrature, which is the default in one and two dimensions, found 103% with 8 and 99%
 with 20.  The algorithms are in `doxa.parameters.variational.latent_em` and
-`doxa.parameters.variational.latent_quadrature`, what a fitted model can be asked in
-`doxa.parameters.variational.latent_model`, and the map of the positions is `doxa.parameters.variational.latent_map`'s.
+`doxa.parameters.variational.latent_quadrature`, which also says what a fitted model can be asked; the map of the
+positions is `doxa.parameters.variational.latent_trait`'s.
+
+A map of binary data: each row at the mean of its latent position, with an ellipse for what its cells leave open.
+
+The positions are those of the latent trait model (Jaakkola & Jordan 2000, section 6; Tipping 1999 drew such maps).
+Rows that answer alike lie close together.  Pictures are made in `doxa.plots.latent_map`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,12 +39,35 @@ from scipy.linalg import solve_triangular
 
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
-from doxa.parameters.variational.latent_em import PRIOR, Climb, Learned, TraitParameters, climb, cost, settle, whitened
-from doxa.parameters.variational.latent_model import LatentPosterior, LatentTrait
-from doxa.parameters.variational.latent_quadrature import climb_on_grids, grid, grid_moments
-from doxa.parameters.variational.latent_rows import BinaryRows, Coding, code_rows
+from doxa.parameters.variational.latent_em import (
+    PRIOR,
+    EMResult,
+    Learned,
+    TraitParameters,
+    cost,
+    run_em,
+    settle,
+    whitened,
+)
+from doxa.parameters.variational.latent_quadrature import (
+    LatentPosterior,
+    LatentTrait,
+    ascend_on_grids,
+    grid,
+    grid_moments,
+)
+from doxa.parameters.variational.latent_rows import BinaryRows, Coding, code_rows, opened
 
-__all__ = ["LatentPosterior", "LatentTrait", "fit_latent_prior", "fit_latent_trait"]
+__all__ = [
+    "Ellipses",
+    "LatentMap",
+    "LatentPosterior",
+    "LatentTrait",
+    "fit_latent_prior",
+    "fit_latent_trait",
+    "latent_map",
+]
+
 
 _Floats = NDArray[np.float64]
 _MOST_COLUMNS = 100  # for quadrature by itself: loadings by the bound are 95% of the truth at 150
@@ -157,11 +186,11 @@ def fit_latent_trait(
         start = start._replace(spread=np.tile(min(0.1, 1 / ridge) * free_ones, (p, 1, 1)))
     learn = Learned(True, biases, free and not biases, free, posterior)
     search: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations, "memory": memory}
-    found = climb(rows, start, learn, ridge=ridge, **search)
+    found = run_em(rows, start, learn, ridge=ridge, **search)
     best = _principal(found.state.parameters, unit_loadings=free)
     spacing = None
     if offered and (likelihood == "quadrature" or (likelihood == "auto" and p <= _MOST_COLUMNS)):
-        onward, spacing = climb_on_grids(rows, best, learn, ridge, **search)
+        onward, spacing = ascend_on_grids(rows, best, learn, ridge, **search)
         if spacing is not None:
             found, best = onward, _principal(onward.state.parameters, unit_loadings=False)
         elif likelihood == "quadrature":
@@ -226,7 +255,7 @@ def fit_latent_prior(
     _check_search(tolerance, max_iterations, memory)
     k = weights.shape[1]
     start = TraitParameters(weights, np.broadcast_to(shifts, (p,)).copy(), np.zeros(k), np.eye(k))
-    found = climb(
+    found = run_em(
         rows, start, PRIOR, ridge=0.0, tolerance=tolerance, max_iterations=max_iterations, memory=memory
     )  # fmt: skip
     return _result(rows, found, found.state.parameters, coding, 0.0)
@@ -234,7 +263,7 @@ def fit_latent_prior(
 
 def _result(
     rows: BinaryRows,
-    found: Climb,
+    found: EMResult,
     parameters: TraitParameters,
     coding: Coding,
     ridge: float,
@@ -331,3 +360,100 @@ def _check_search(tolerance: float, max_iterations: int, memory: int) -> None:
     check_positive("tolerance", tolerance)
     check_whole("max_iterations", max_iterations, 1)
     check_whole("memory", memory, 0, "; 0 is plain EM")
+
+
+class Ellipses(NamedTuple):
+    """Outlines at one number of standard deviations about the positions; each of shape (n_rows,)."""
+
+    major: _Floats  # semi-axes, in units of the map
+    minor: _Floats
+    angle: _Floats  # of the major axis against the first dimension, degrees in (-90, 90]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LatentMap:
+    """Rows of binary data in a few dimensions.
+
+    Attributes
+    ----------
+    positions : ndarray of float, shape (n_rows, k)
+        Posterior mean of each row, in the order of the source. A priori a position is standard normal.
+    covariances : ndarray of float, shape (n_rows, k, k)
+        Of the positions given the loadings; too small where ``fit.spacing`` is None, as of every such bound.
+    fit : LatentTrait
+        The model: names and loadings of the columns, the likelihood or the bound on it.
+    """
+
+    positions: _Floats
+    covariances: _Floats
+    fit: LatentTrait
+
+    @property
+    def sd(self) -> _Floats:
+        """Standard deviations of the positions, shape (n_rows, k)."""
+        return np.asarray(np.sqrt(np.einsum("tii->ti", self.covariances)))
+
+    def ellipses(self, n_sd: float = 1.0) -> Ellipses:
+        """Outline of each row's position at ``n_sd`` standard deviations; 1 holds 39% of a Gaussian, 2.45 holds 95%.
+
+        Raises
+        ------
+        ArgumentError
+            If the map has not two dimensions, or ``n_sd`` is not above 0.
+        """
+        if self.positions.shape[1] != 2:
+            raise ArgumentError(f"the map has n_components={self.positions.shape[1]}; ellipses need 2")
+        if not 0 < n_sd < np.inf:
+            raise ArgumentError(f"n_sd is {n_sd!r}; it must be above 0 and finite")
+        variances, axes = np.linalg.eigh(self.covariances)  # increasing
+        major = axes[:, :, 1]
+        angle = np.degrees(np.arctan2(major[:, 1], major[:, 0]))
+        angle = -((90 - angle) % 180 - 90)
+        minor_length, major_length = n_sd * np.sqrt(np.maximum(variances, 0)).T
+        return Ellipses(major_length, minor_length, angle)
+
+    def __repr__(self) -> str:
+        n_rows, k = self.positions.shape
+        return f"<LatentMap(n_rows={n_rows}, n_components={k}, n_columns={len(self.fit.names)})>"
+
+
+def latent_map(data: Any, n_components: int = 2, **options: Any) -> LatentMap:
+    """Place the rows of binary data in a few dimensions, so that rows that answer alike lie close.
+
+    Parameters
+    ----------
+    data : Table, frame, path, or array_like, shape (n_rows, p)
+        Two states a column; missing cells are integrated out. Columns that are to be compared with the map, not
+        explained by it, are left out first: ``table.select([...])``.
+    n_components : int, default=2
+        Dimensions, at most p.
+    **options
+        As `fit_latent_trait` takes them: ``counts``, ``likelihood``, ``prior_scale``, ``tolerance``,
+        ``max_iterations``, ``memory``.
+
+    Returns
+    -------
+    LatentMap
+        The first dimension explains most. Signs are fixed by the loadings, whose largest entry in each dimension is
+        positive.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, TableError
+        As `fit_latent_trait` does.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> table = doxa.datasets.load("house_votes")
+    >>> votes = latent_map(table.select(table.names[1:]))
+    >>> votes
+    <LatentMap(n_rows=435, n_components=2, n_columns=16)>
+    >>> party = table.codes[table.row_index, 0]
+    >>> [float(votes.positions[party == k, 0].mean().round(2)) for k in (0, 1)]
+    [-0.6, 0.96]
+    """
+    source = opened(data)
+    fit = fit_latent_trait(source, n_components, **options)
+    found = fit.posterior(source)
+    return LatentMap(found.mean, found.covariance, fit)

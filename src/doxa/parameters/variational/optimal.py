@@ -1,12 +1,12 @@
 r"""The Gaussian closest to the posterior: the one whose bound E_q[log joint] + entropy is largest.
 
 As each row sees the coefficients through its logit alone, the expectation is a sum of one-dimensional integrals
-(`doxa.parameters.variational.expectations`).  The bound is concave in the mean and the Cholesky factor, so there is one
+(`doxa.parameters.variational.bound`).  The bound is concave in the mean and the Cholesky factor, so there is one
 optimum, and there the precision is :math:`\Sigma_0^{-1} + \sum_t n_t E[g(h_t) g(-h_t)] x_t x_t^T` (Opper & Archambeau
 2009).  A natural-gradient step of size r moves the weights a share r of the way to those expectations and the mean by r
 times :math:`\Sigma_{new}` times its gradient (Khan & Rue 2023); r = 1 is a Newton step.  Plain iteration diverges where
 the data are separable, so a step that does not raise the bound is halved, and steps are extrapolated from the last few
-(`doxa.parameters.variational.anderson`) where that raises the bound: a third of the iterations on separable data.
+(`doxa.parameters.variational.whitened`) where that raises the bound: a third of the iterations on separable data.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from scipy.linalg import solve_triangular
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.variational.anderson import extrapolate
-from doxa.parameters.variational.expectations import expected_log_logistic
+from doxa.parameters.variational.bound import expected_log_logistic
 from doxa.parameters.variational.laplace import find_mode
 from doxa.parameters.variational.whitened import (
     Whitened,
     covariance_factor,
     divergence,
+    extrapolate,
     row_variances,
     to_posterior,
     whiten,

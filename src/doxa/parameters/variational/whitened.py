@@ -4,6 +4,12 @@ With the prior's mean m and Cholesky factor L, :math:`\theta = m + L u` and u is
 outcome's sign taken into the row, the likelihood is :math:`\prod_t g(h_t)^{n_t}`, h = offset + rows @ u.  Every
 Gaussian of this room has the precision :math:`I + \sum_t w_t x_t x_t^T` there with weights w that are not negative, so
 its smallest eigenvalue is at least 1 and no factorisation fails, whatever the columns.
+
+Anderson's method: the next point of a fixed-point iteration, from its last few steps.
+
+If a step takes x to f(x), the combination of past x whose changes f(x) - x cancel best points at the fixed point; the
+same combination of their f(x) is where to go (Anderson 1965, with Walker & Ni's (2011) differences).  It guarantees
+nothing: a caller that maximises a bound checks it, and takes the plain step where the extrapolated one falls.
 """
 
 from __future__ import annotations
@@ -18,7 +24,19 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.sampling.gaussian import GaussianPosterior
 
-__all__ = ["Whitened", "covariance_factor", "divergence", "row_variances", "to_posterior", "whiten"]
+__all__ = ["Whitened", "covariance_factor", "divergence", "extrapolate", "row_variances", "to_posterior", "whiten"]
+
+
+def extrapolate(changes: list[NDArray[np.float64]], ends: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Where to go from the last of some points."""
+    if len(ends) == 1 or ends[-1].size == 0:
+        return ends[-1]
+    apart = np.diff(np.array(changes), axis=0)
+    gram = apart @ apart.T
+    gram.flat[:: len(gram) + 1] += 1e-10 * np.trace(gram) + 1e-300  # keeps the shares finite; any shares are lawful
+    shares = np.linalg.solve(gram, apart @ changes[-1])
+    return np.asarray(ends[-1] - shares @ np.diff(np.array(ends), axis=0))
+
 
 _Floats = NDArray[np.float64]
 _WORST_PIVOT = 1e-8  # relative to the largest: half of the digits are left; QR of the rows keeps the other half

@@ -94,8 +94,12 @@ def test_families_beyond_the_budget_are_refused_before_they_are_counted(monkeypa
         doxa.learn(wide, prior="uniform")
     assert str(raised.value).startswith("max_parents allows up to 39 parents, 22 trillion families with ")
     assert "the table has 120 rows, more of them distinct than are held in memory" in str(raised.value)
-    assert str(raised.value).endswith("max_parents=4 would do, with 3.7 million families with 592 million cells") is False
-    assert "at most 2 million families, 67 million cells and 10 parents are; max_parents=3 would do" in str(raised.value)
+    assert (
+        str(raised.value).endswith("max_parents=4 would do, with 3.7 million families with 592 million cells") is False
+    )
+    assert "at most 2 million families, 67 million cells and 10 parents are; max_parents=3 would do" in str(
+        raised.value
+    )
     with pytest.raises(ArgumentError, match="max_parents allows up to 4 parents"):
         doxa.learn(wide, max_parents=4)
     with pytest.raises(ArgumentError, match="max_parents allows up to 39 parents"):

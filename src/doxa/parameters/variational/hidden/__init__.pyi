@@ -1,8 +1,8 @@
 from doxa.parameters.variational.hidden.posterior import HiddenPosterior as HiddenPosterior
 from doxa.parameters.variational.hidden.posterior import hidden_posterior as hidden_posterior
+from doxa.parameters.variational.hidden.posterior import hidden_posteriors as hidden_posteriors
+from doxa.parameters.variational.hidden.posterior import joint_gaussian as joint_gaussian
+from doxa.parameters.variational.hidden.posterior import mixture_weights as mixture_weights
 from doxa.parameters.variational.hidden.sequential import SequentialHiddenPosterior as SequentialHiddenPosterior
 from doxa.parameters.variational.hidden.sequential import sequential_hidden_posterior as sequential_hidden_posterior
 from doxa.parameters.variational.hidden.sequential import sequential_hidden_posteriors as sequential_hidden_posteriors
-from doxa.parameters.variational.hidden.several import hidden_posteriors as hidden_posteriors
-from doxa.parameters.variational.hidden.several import joint_gaussian as joint_gaussian
-from doxa.parameters.variational.hidden.several import mixture_weights as mixture_weights

@@ -188,27 +188,7 @@ class Layout(NamedTuple):
 def cut(
     nodes: Sequence[int], scopes: Sequence[Sequence[int]], tied: Sequence[Sequence[int]], size: int
 ) -> list[tuple[int, ...]]:
-    """Cut cells into blocks of at most ``size``; each grows by the cell that shares most factors with it.
-
-    Parameters
-    ----------
-    nodes : sequence of int
-        Missing cells.
-    scopes : sequence of sequence of int
-        Nodes of each factor.
-    tied : sequence of sequence of int
-        Cells that must not be parted, whatever the size.
-    size : int
-
-    Returns
-    -------
-    list of tuple of int
-
-    Examples
-    --------
-    >>> cut([0, 1, 2, 3], [(0, 2), (1, 3), (2, 3)], [], 2)  # a chain 0 - 2 - 3 - 1
-    [(0, 2), (1, 3)]
-    """
+    """Cut cells into blocks of at most ``size``; each grows by the cell that shares most factors with it."""
     units = [unit for group in tied if (unit := tuple(v for v in nodes if v in group))]
     units = sorted(units + [(v,) for v in nodes if not any(v in unit for unit in units)])
     blocks = []

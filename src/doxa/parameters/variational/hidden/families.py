@@ -83,11 +83,6 @@ def log_given_roots(
     """Log probabilities of given roots for every number of q, shape (n,): minus infinity where a table has a zero.
 
     Learned ones among ``factors`` are left out.
-
-    Raises
-    ------
-    ArgumentError
-        If all completions of a row are impossible.
     """
     out = np.zeros(layout.n)
     given = [factor for factor in factors if factor.probabilities is not None]

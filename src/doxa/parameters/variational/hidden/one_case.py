@@ -43,22 +43,7 @@ def see_case(
     learn: bool,
     rules: tuple[bool, bool, float, int],
 ) -> tuple[float, int, bool]:
-    """Find xi and q of one case, and move the state on; the bound (nats), iterations and whether they sufficed.
-
-    Parameters
-    ----------
-    shape, case : Shape, Case
-    state : State
-        Changed in place, unless ``learn`` is False.
-    q : ndarray of float, shape (n_q,)
-        Where it begins, and where it ends unless ``free_q`` is False.
-    free_q, learn : bool
-        Whether q is improved, and whether parameters are; without the second they are as the state has them.
-    rules : tuple
-        ``by_row``: one xi for all entries of a family.  ``published``: q by eqs. 7 and 8 of de Freitas et al. (2001) as
-        printed, without the quadratic term and the roots.  ``tolerance``: changes of xi, relative, and of q that end
-        the search.  ``most``: iterations at most.
-    """
+    """Find xi and q of one case, and move the state on; the bound (nats), iterations and whether they sufficed."""
     by_row, published, tolerance, most = rules
     n_families, n_roots = shape.family.size, shape.root.size
     n_entries, width = shape.unit.shape

@@ -135,13 +135,7 @@ class PassLayout(NamedTuple):
 
 
 def lay_out_pass(network: LogisticNetwork, table: Table, size: int | None) -> PassLayout:
-    """Lay a table out, with blocks of at most ``size`` cells (None: one block for a component).
-
-    Raises
-    ------
-    ArgumentError
-        If q or the families need more than 2**20 numbers, or given probabilities make a row impossible.
-    """
+    """Lay a table out, with blocks of at most ``size`` cells (None: one block for a component)."""
     codes, factors, names = binary_codes(table, network.names), network.factors, network.names
     components = components_of_table(factors, codes, table.counts)
     layout = lay_out(components, factors, names, size)

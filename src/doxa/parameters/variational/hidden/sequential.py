@@ -26,13 +26,17 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_rows import ordered_regression
-from doxa.parameters.variational.case_order import CaseOrder, Order, order_cases
-from doxa.parameters.variational.hidden.cells import predict_rest
 from doxa.parameters.variational.hidden.pass_layout import Family, Group, PassLayout, State, lay_out_pass
 from doxa.parameters.variational.hidden.posterior import same_optimum
 from doxa.parameters.variational.hidden.problem import Form, Xi, check_form, hidden_problem
-from doxa.parameters.variational.hidden.starts import check_coefficients, draw_coefficients, hidden_nodes, relabelled
-from doxa.parameters.variational.sequential import sequential_posterior
+from doxa.parameters.variational.hidden.starts import (
+    check_coefficients,
+    draw_coefficients,
+    hidden_nodes,
+    predict_rest,
+    relabelled,
+)
+from doxa.parameters.variational.sequential import CaseOrder, Order, order_cases, sequential_posterior
 from doxa.parameters.variational.whitened import Whitened, covariance_factor, to_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 
@@ -134,7 +138,7 @@ def sequential_hidden_posterior(
     group_size : int, optional
         As for `hidden_posterior`.
     order : {"auto", "table", "random"}, default="auto"
-        Of the cases; see `doxa.parameters.variational.case_order.order_cases`.
+        Of the cases; see `doxa.parameters.variational.sequential.order_cases`.
     start : mapping of str to vector, optional
         Coefficients, and probabilities of learned roots, ``{node: vector}``, that lead the first cases.  Those that are
         left out are drawn.  Without it no case is led.

@@ -4,48 +4,38 @@ With c the cases of a row and h its signed logit, the log likelihood is :math:`-
 are 1, the logarithms of a hundred rows are one logarithm of a product.  Points lie along the last axis, so that
 products run over whole lines of the cache.  A product overflows where rows are as improbable as :math:`e^{-5}` each:
 there, far from any posterior, the sum is found term by term.
+
+`RootPosterior`: the exact posterior of a learned root that hides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.special import betaln
 
+from doxa.estimates.trace import Trace
+from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem
-from doxa.parameters.kernels.targets import ValueAndGradient
+from doxa.parameters.kernels.kernel import ValueAndGradient
 
-__all__ = ["RegressionTarget"]
+__all__ = ["RegressionTarget", "RootPosterior"]
+
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _DOUBLINGS = 7  # rows of a product: 128, as it may reach e^709
-_ROWS, _POINTS = 1024, 64  # worked on at once: half a megabyte, which stays in the second cache
+_ROWS, _AT_ONCE = 1024, 2**16  # rows, and logits: half a megabyte, which stays in the second cache
 
 
 class RegressionTarget:
-    """Log posterior density of the coefficients of one logistic regression, normalised but for the evidence.
-
-    Parameters
-    ----------
-    problem : LogisticRegressionProblem
-
-    Attributes
-    ----------
-    prior_spread : tuple of ndarray
-        Mean (d,) and lower Cholesky factor (d, d) of the covariance of the prior, which is Gaussian.
-
-    Examples
-    --------
-    >>> from doxa.models.logistic_regression import make_problem
-    >>> target = RegressionTarget(make_problem([[1.0]], [1], prior_covariance=1.0))
-    >>> target.log_density(np.array([[0.0]])).round(4)  # log g(0) and the standard normal's peak
-    array([-1.6121])
-    """
+    """Log posterior density of the coefficients of one logistic regression, normalised but for the evidence."""
 
     has_gaussian_prior: ClassVar[bool] = True
 
@@ -83,9 +73,10 @@ class RegressionTarget:
         """Log likelihoods of points (n, d), shape (n,); adds to ``gradient`` (n, d) how it differs from all odds 0."""
         n_rows, n = len(self._negative), len(thetas)
         columns, value = np.vstack([thetas.T, np.ones(n)]), np.zeros(n)
-        work = np.empty(min(n_rows, _ROWS) * min(n, _POINTS))
+        at_once = min(n, _AT_ONCE // max(1, min(n_rows, _ROWS)))
+        work = np.empty(min(n_rows, _ROWS) * at_once)
         with np.errstate(over="ignore", divide="ignore"):
-            for points, rows in product(_pieces(n, _POINTS), _pieces(n_rows, _ROWS)):
+            for points, rows in product(_pieces(n, at_once), _pieces(n_rows, _ROWS)):
                 shape = rows.stop - rows.start, points.stop - points.start
                 odds = work[: shape[0] * shape[1]].reshape(shape)
                 np.exp(np.matmul(self._negative[rows], columns[:, points], out=odds), out=odds)
@@ -105,15 +96,60 @@ class RegressionTarget:
     def _log_sums(self, factors: Floats, rows: slice) -> Floats:
         """Sums of c log(factor), shape (n,), over the factors (rows, n) of some rows, which are overwritten."""
         if self._counts is not None:
-            return np.asarray(self._counts[rows] @ np.log(factors))
+            return np.asarray(self._counts[rows] @ np.log(factors, out=factors))
         for _ in range(_DOUBLINGS):  # whole halves at a time: quick for few points, too
-            half = len(factors) // 2
+            half, odd = divmod(len(factors), 2)
             if half:
-                last = factors[2 * half :]
+                last = factors[-1]
                 factors = np.multiply(factors[:half], factors[half : 2 * half], out=factors[:half])
-                factors[: len(last)] *= last
+                if odd:
+                    factors[0] *= last
         return np.asarray(np.log(factors).sum(axis=0))
 
 
 def _pieces(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+    return (slice(start, min(start + size, n)) for start in range(0, n, max(1, size)))
+
+
+@dataclass(frozen=True)
+class RootPosterior:
+    """Posterior of a root observed in every row that tells of it: Beta(1 + ones, 1 + zeros), as a law of the logit.
+
+    Examples
+    --------
+    >>> root = RootPosterior(3, 1)
+    >>> root.sample(4, np.random.default_rng(1)).shape, round(root.log_evidence, 4)  # 1 / 20
+    ((4, 1), -2.9957)
+    """
+
+    ones: int
+    zeros: int
+    n_dimensions: int = 1
+
+    @property
+    def log_evidence(self) -> float:
+        """Log probability (nats) of the observed cells."""
+        return float(betaln(1 + self.ones, 1 + self.zeros))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Floats:
+        """``n`` independent logits, shape (n, 1)."""
+        one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
+        tiny = np.finfo(np.float64).tiny
+        return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
+
+    def chains(self, trace: Trace, k: int) -> Floats:
+        """Independent logits, (chain, draw, 1), beside other parts of a run, this one being part k of them.
+
+        No chain need draw them, so they are made when they are asked for; more draws begin with those of fewer.
+        """
+        theta = next(trace[name] for name in trace.names if name.endswith(".theta"))
+        n_chains, n_draws = theta.shape[0] * theta.shape[2], theta.shape[1]
+        rng = np.random.default_rng(np.random.SeedSequence(trace.entropy, spawn_key=(k, 3)))
+        shapes = np.broadcast_to([1.0 + self.ones, 1.0 + self.zeros], (n_draws, n_chains, 2))
+        logs = np.log(np.maximum(rng.standard_gamma(shapes), np.finfo(np.float64).tiny))
+        return np.asarray((logs[..., 0] - logs[..., 1]).T[..., None])
+
+    def log_density(self, thetas: Floats) -> Floats:
+        """Normalised log density (nats) of logits (n, 1)."""
+        logits = thetas[:, 0]
+        return (1 + self.ones) * log_logistic(logits) + (1 + self.zeros) * log_logistic(-logits) - self.log_evidence
