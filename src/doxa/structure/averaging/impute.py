@@ -8,7 +8,8 @@ state given the graph, the table and all other missing cells: it has the same me
 
 parameters integrated out and the cell's own row taken out of the counts N.  For i = j the denominator is the same for
 all s.  Families that may be logistic have no such formula: there it is the probability given the drawn parameters, too,
-:math:`p(x_j = s \mid G, \theta, \text{rest})`, the product of the families' own.
+:math:`p(x_j = s \mid G, \theta, \text{rest})`, the product of the families' own.  Of tables with numbers the draws
+themselves are averaged.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, find_missing_cells
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.tables import cell_index
 
@@ -55,14 +57,53 @@ def impute(
     -------
     pandas.DataFrame
         Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``, by row and column; states in
-        their order.  Empty where nothing is missing.
+        their order.  Empty where nothing is missing.  Of tables with columns of numbers also ``mean, sd, lower, upper``
+        of each missing number, the last two its central 95%, with the error of the mean.
 
     Notes
     -----
     Cells are assumed missing at random.  Probabilities of several cells of a row do not multiply: for what holds
     together use `completed_tables`.
     """
+    if table.numbers is not None:
+        return _impute_from_draws(posterior, table)
     return impute_of(draw_networks(posterior, table, networks, prior=prior))
+
+
+def _impute_from_draws(posterior: SampledGraphs, table: Table) -> pd.DataFrame:
+    """`impute` by the draws of the cells themselves."""
+    from doxa.frames import ReadFrame
+
+    missing, cells = _drawn_cells(posterior, table)
+    rows = []
+    for cell in np.lexsort((missing.column, missing.source_row[missing.row])).tolist():
+        column, draws = int(missing.column[cell]), cells[..., cell]
+        place = {"row": int(missing.source_row[missing.row[cell]]), "column": table.names[column]}
+        if table.states[column]:
+            states = np.arange(len(table.states[column]))
+            found = mean_over_draws((draws[..., None] == states).astype(np.float64), posterior.reference_ess)
+            for label, value, error in zip(table.states[column], found.value, found.errors, strict=False):
+                rows.append({**place, "state": label, "probability": value, "mcse": error})
+        else:
+            found = mean_over_draws(draws[..., None], posterior.reference_ess)
+            lower, upper = np.quantile(draws, [0.025, 0.975])
+            spread = {"mean": draws.mean(), "sd": draws.std(ddof=1), "lower": lower, "upper": upper}
+            rows.append({**place, **spread, "mcse": float(np.nan_to_num(found.mcse[0]))})
+    columns = ["row", "column", "state", "probability", "mean", "sd", "lower", "upper", "mcse"]
+    return ReadFrame(rows, columns=columns)
+
+
+def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, Floats]:
+    """The missing cells and their draws, shape (n_chains, n_draws, n_missing): codes, and numbers in their own unit."""
+    missing = find_missing_cells(table)
+    cells = np.zeros((*posterior.trace["n_edges"].shape, 0))
+    if missing.n_missing:
+        cells = posterior.trace["cells"].astype(np.float64)
+    is_number, scaling = missing.is_number, missing.numbers
+    if scaling is not None and is_number.any():
+        column = missing.column[is_number]
+        cells[..., is_number] = cells[..., is_number] * scaling.scale[column] + scaling.centre[column]
+    return missing, cells
 
 
 def impute_of(draws: NetworkDraws) -> pd.DataFrame:
@@ -165,7 +206,7 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     Returns
     -------
     list of pandas.DataFrame
-        Labels, in the rows of the source.
+        Labels and numbers, in the rows of the source; what was observed stays as it was.
 
     Raises
     ------
@@ -174,12 +215,15 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     """
     import pandas as pd
 
-    draws = draw_networks(posterior, table, None)
     check_whole("n", n, 1)
-    if n > len(draws):
-        raise ArgumentError(f"n is {n}; the posterior has {len(draws)} draws of the table")
+    n_draws = posterior.trace["n_edges"].size
+    if n > n_draws:
+        raise ArgumentError(f"n is {n}; the posterior has {n_draws} draws of the table")
+    chosen = (2 * np.arange(n) + 1) * n_draws // (2 * n)
+    if table.numbers is not None:
+        return [_completed(table, posterior, int(t)) for t in chosen]
+    draws = draw_networks(posterior, table, None)
     completed = draws.completed
-    chosen = (2 * np.arange(n) + 1) * len(draws) // (2 * n)
     everyone = np.arange(table.n_rows)
     order = np.empty(table.n_rows, dtype=np.intp)
     order[completed.source_row] = everyone
@@ -189,3 +233,22 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
         labels = [np.array(states, dtype=object)[c] for states, c in zip(table.states, codes, strict=True)]
         frames.append(pd.DataFrame(dict(zip(table.names, labels, strict=True))))
     return frames
+
+
+def _completed(table: Table, posterior: SampledGraphs, t: int) -> pd.DataFrame:
+    """A table with numbers, its missing cells from one draw."""
+    import pandas as pd
+
+    assert table.numbers is not None  # the caller saw to it
+    missing, cells = _drawn_cells(posterior, table)
+    codes, numbers = table.codes[table.row_index], table.numbers[table.row_index]
+    rows, drawn = missing.source_row[missing.row], cells.reshape(-1, missing.n_missing)[t]
+    is_number = missing.is_number
+    codes[rows, missing.column] = np.where(is_number, 0, drawn).astype(np.int16)
+    numbers[rows[is_number], missing.column[is_number]] = drawn[is_number]
+    return pd.DataFrame(
+        {
+            name: np.array(states, dtype=object)[codes[:, j]] if states else numbers[:, j]
+            for j, (name, states) in enumerate(zip(table.names, table.states, strict=True))
+        }
+    )

@@ -188,8 +188,8 @@ class Posterior(StructurePosterior):
     def impute(self, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None) -> pd.DataFrame:
         """Probability of every state of every missing cell, given all that was observed.
 
-        Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``; see
-        `doxa.structure.averaging.impute`.
+        Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``, and of tables with numbers
+        ``mean, sd, lower, upper``; see `doxa.structure.averaging.impute`.
         """
         from doxa.structure.averaging.impute import impute
 

@@ -353,3 +353,32 @@ def test_the_truth_is_one_more_draw(monkeypatch):
 def test_a_prior_that_did_not_make_the_tables_is_not_calibrated(monkeypatch):
     found = calibration(monkeypatch, ConditionalGaussian(2.0, alpha_mu=0.02))
     assert found.max() > z_limit(len(found))
+
+
+def test_missing_numbers_are_imputed_and_completed(monkeypatch):
+    table = both()
+    posterior = doxa.learn(table, equivalent_sample_size=2.0, prior="uniform", seed=2)
+    right = exact_of("both")
+    missing = IncompleteData(table, ConditionalGaussian(2.0)).missing_cells
+    found = posterior.impute()
+    assert found["row"].tolist() == [0, 1, 2, 2]
+    assert found["column"].tolist() == ["x", "y", "g", "g"]
+    scale, centre = missing.numbers.scale, missing.numbers.centre
+    for j, row in ((1, found.iloc[0]), (2, found.iloc[1])):
+        (cell,) = np.flatnonzero(missing.column == j)
+        mean = right.mean[cell] * scale[j] + centre[j]
+        sd = np.sqrt(right.square[cell] - right.mean[cell] ** 2) * scale[j]
+        assert abs(row["mean"] - mean) < 5 * row["mcse"]
+        assert row["sd"] == pytest.approx(sd, rel=0.1)
+        assert row["lower"] < mean < row["upper"]
+    (cell,) = np.flatnonzero(missing.column == 0)
+    yes = found.iloc[3]
+    assert (yes["state"], yes.isna()["mean"]) == ("y", True)
+    assert abs(yes["probability"] - right.mean[cell]) < 5 * yes["mcse"]
+    tables = posterior.completed_tables(5)
+    observed = table.numbers[table.row_index]
+    for filled in tables:
+        assert not filled.isna().any().any()
+        seen = ~np.isnan(observed[:, 1])
+        assert np.array_equal(filled["x"][seen], observed[seen, 1])
+    assert len({filled["x"][0] for filled in tables}) == 5
