@@ -131,7 +131,7 @@ def test_auto_goes_on_when_the_budget_refuses():
     assert abs(estimate.value - exact["HYPOVOLEMIA"]["TRUE"].value) < 5 * estimate.mcse
 
 
-def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
+def test_auto_goes_from_method_to_method_and_says_why(monkeypatch):
     def poor(method):
         def answer(question):
             halves = {v: [doxa.Estimate(0.5, np.nan, np.nan)] * 2 for v in question.query}
@@ -141,7 +141,7 @@ def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
 
     room = import_module("doxa.inference.infer")  # the package's attribute of that name is the function
     for name in SAMPLED:
-        monkeypatch.setitem(room.METHODS, name, poor(name))
+        monkeypatch.setitem(room._ANSWERS, name, poor(name))
     found = doxa.infer(xor_network(), "a", exact_budget=1, seed=1)
     assert (found.method, found.converged) == ("tempering", False)
     assert "importance is poor." in found.why

@@ -14,20 +14,18 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.options import Words, said
+from doxa.cli.options import Words, check_end, said, typed
 from doxa.cli.report import check_page, tell
 from doxa.cli.words import parse_given, parse_names, parse_soft
 from doxa.text import printable
 
 if TYPE_CHECKING:
     from doxa.inference import ChosenBy
+    from doxa.inference.options import InferOptions
     from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["infer", "parse_blocks", "parse_scan"]
 
-Network = Annotated[
-    Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="NETWORK")
-]
 Query = Annotated[Words, said("A variable to ask for (repeat for more).", "all that were not observed")]
 Given = Annotated[
     Words, said('What was observed: BP=LOW, split at the first "=" (repeat for more); or a JSON object for odd names.')
@@ -48,14 +46,16 @@ Scan = Annotated[
 ]
 Chains = Annotated[int, said("Independent chains, where there are chains.", True)]
 Draws = Annotated[int | None, said("Draws of each chain, or weighted draws.", "until accurate")]
-Mcse = Annotated[float | None, said("Monte Carlo error of a probability to stop at.", "0.01")]
+Mcse = Annotated[float, said("Stop when no probability has a larger Monte Carlo error.", True)]
 ExactBudget = Annotated[int | None, said("Most operations that an exact answer may take.", "20000000000")]
-Seed = Annotated[int | None, said("Seed; the same seed gives the same draws.")]
 Output = Annotated[Path | None, options.written_too("the table")]
 Report = Annotated[
     Path | None,
     typer.Option(help="Write a page with the answer, too: one file of HTML.", metavar="FILE.html", show_default=False),
 ]
+
+
+_WHEN_TO_STOP = ("mcse", "max_draws", "max_seconds")
 
 
 def parse_blocks(option: str, words: list[str]) -> list[list[str] | ChosenBy]:
@@ -88,7 +88,8 @@ def _choice(option: str, word: str) -> ChosenBy:
 
 
 def infer(
-    network: Network,
+    context: typer.Context,
+    network: options.Network,
     query: Query = None,
     given: Given = None,
     soft: Soft = None,
@@ -97,38 +98,43 @@ def infer(
     scan: Scan = None,
     chains: Chains = 4,
     draws: Draws = None,
-    mcse: Mcse = None,
+    warmup: options.Warmup = None,
+    mcse: Mcse = 0.01,
+    max_draws: options.MaxDraws = None,
+    max_seconds: options.MaxSeconds = None,
     exact_budget: ExactBudget = None,
-    seed: Seed = None,
+    seed: options.Seed = None,
+    workers: options.Workers = None,
     output: Output = None,
     report: Report = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
+    from doxa.inference.infer import infer_from
+    from doxa.inference.options import InferOptions
     from doxa.output import check_output, write_frame
 
+    chosen = typed(context)
+    check_end(chosen, _WHEN_TO_STOP)
     if output is not None:
         check_output(output, network)
     if report is not None:
         check_page(report, network)
     observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
-    blocks = parse_blocks("--block", block) if block else None
+    goal = doxa.Until(mcse=mcse, max_draws=max_draws, max_seconds=max_seconds)
+    asked = InferOptions(
+        method=method,
+        exact_budget=exact_budget,
+        blocks=parse_blocks("--block", block) if block else None,
+        scan=None if scan is None else parse_scan(scan),
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        until=goal if chosen.intersection(_WHEN_TO_STOP) else None,
+        seed=seed,
+    )
     model = doxa.read_network(network)
-    asked = query or [name for name in model.names if name not in observed]
     with interruptible("infer"):
-        result = doxa.infer(
-            model,
-            asked,
-            given=observed,
-            soft=likelihoods,
-            method=method,
-            exact_budget=exact_budget,
-            blocks=blocks,
-            scan=None if scan is None else parse_scan(scan),
-            chains=chains,
-            draws=draws,
-            until=None if mcse is None else doxa.Until(mcse=mcse),
-            seed=seed,
-        )
+        result = infer_from(model, query or None, observed, likelihoods, asked, workers)
     print(result)
     print(f"\nMethod: {printable(result.method)} ({printable(result.why)}).")
     print(printable(result.verdict))
@@ -138,24 +144,19 @@ def infer(
         write_frame(result.to_frame(), output)
         print(f"The table is in {printable(str(output))}.")
     if report is not None:
-        options = {"method": method, "chains": chains, "draws": draws, "mcse": mcse, "exact_budget": exact_budget}
-        options |= {"block": "; ".join(block) if block else None, "scan": scan}
-        doxa.report(result, report, facts=_facts(network, model, likelihoods, options))
+        doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
         tell(report)
 
 
-def _facts(
-    path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], options: dict[str, object]
-) -> dict[str, str]:
+def _facts(path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], asked: InferOptions) -> dict[str, str]:
     """What the page says of the question besides the answer."""
     import hashlib
 
     kind = "directed" if isinstance(model, doxa.CategoricalNetwork) else "undirected"
-    given = ", ".join(f"{name}={value}" for name, value in options.items() if value is not None)
     facts = {
         "Network": f"{path.name}: {len(model.names)} variables, {kind}",
         "Digest of its file": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "Options": given,
+        "Options": str(asked),
     }
     if soft:
         facts["Soft evidence"] = "; ".join(

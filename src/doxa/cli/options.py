@@ -6,6 +6,7 @@ What commands that keep runs check of their options: which were typed, and wheth
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -76,6 +77,12 @@ def written_too(what: str) -> Any:
     return said(f"Write {what} to this file, too: .csv, .json or .parquet.")
 
 
+Network = Annotated[
+    Path,
+    typer.Argument(
+        help="A network file: .bif, .xml, .xmlbif, .net, .dsc, .xdsl or .uai, also with .gz.", metavar="NETWORK"
+    ),
+]
 Warmup = Annotated[int | None, said("Draws discarded first.", "half of --draws, or until the chains agree")]
 MaxDraws = Annotated[int | None, said("Stop after so many draws of each chain all the same.", "100000")]
 MaxSeconds = Annotated[float | None, said("Stop after so many seconds all the same.", "none")]

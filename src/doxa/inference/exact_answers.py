@@ -20,6 +20,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
+from doxa.inference.options import read_budget
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
@@ -214,13 +215,6 @@ def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argum
         if name in asked[:k]:
             raise ArgumentError(f"{argument} has {name!r} twice; name each variable once")
     return [index[name] for name in asked]
-
-
-def read_budget(budget: Budget | int | None) -> Budget:
-    """The budget meant: a number is one of operations."""
-    if budget is None or isinstance(budget, Budget):
-        return Budget() if budget is None else budget
-    return Budget(operations=budget)
 
 
 def refuse_wide_grids(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> None:
