@@ -401,8 +401,10 @@ BAD_DOT = {
     "two graphs": ("digraph {a}\ndigraph {b}", "line 2: something stands behind the graph's closing brace; "),
     "a comment in a line": ("digraph { a -> b # c\n}", f"line 1: '#' stands where a name should; {DOT}"),
     "a nest": ("digraph {" + "{" * 20, "line 1: groups are nested more than 16 deep"),
-    "too many edges": ("digraph {{" + " ".join(map(str, range(1001))) + "} -> {" + " ".join(map(str, range(1001))) + "}}",
-                       "line 1: the edges up to here are more than 1000000, the most that are read"),
+    "too many edges": (
+        "digraph { {" + " ".join(map(str, range(1001))) + "} -> {" + " ".join(map(str, range(1001))) + "} }",
+        "line 1: the edges up to here are more than 1000000, the most that are read",
+    ),
     "nothing": ("digraph {}", f" names no nodes; {DOT}"),
 }  # fmt: skip
 
