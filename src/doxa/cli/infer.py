@@ -14,7 +14,7 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.options import Words, check_end, said, typed
+from doxa.cli.options import Words, check_end, refuse, said, typed
 from doxa.cli.report import check_page, tell
 from doxa.cli.words import parse_given, parse_names, parse_soft
 from doxa.text import printable
@@ -48,6 +48,9 @@ Chains = Annotated[int, said("Independent chains, where there are chains.", True
 Draws = Annotated[int | None, said("Draws of each chain, or weighted draws.", "until accurate")]
 Mcse = Annotated[float, said("Stop when no probability has a larger Monte Carlo error.", True)]
 ExactBudget = Annotated[int | None, said("Most operations that an exact answer may take.", "20000000000")]
+MostProbable = Annotated[
+    bool, typer.Option("--most-probable", help="The likeliest states of all variables together, in place of all this.")
+]
 Output = Annotated[Path | None, options.written_too("the table")]
 Report = Annotated[
     Path | None,
@@ -55,6 +58,7 @@ Report = Annotated[
 ]
 
 
+_OF_STATES = frozenset({"network", "given", "soft", "method", "exact_budget", "seed", "most_probable"})
 _WHEN_TO_STOP = ("mcse", "max_draws", "max_seconds")
 
 
@@ -105,6 +109,7 @@ def infer(
     exact_budget: ExactBudget = None,
     seed: options.Seed = None,
     workers: options.Workers = None,
+    most_probable: MostProbable = False,
     output: Output = None,
     report: Report = None,
 ) -> None:
@@ -133,6 +138,11 @@ def infer(
         seed=seed,
     )
     model = doxa.read_network(network)
+    if most_probable:
+        for name in sorted(chosen - _OF_STATES):
+            refuse("--most-probable", f"it has no --{name.replace('_', '-')}; leave that out")
+        _explain(model, observed, likelihoods, asked)
+        return
     with interruptible("infer"):
         result = infer_from(model, query or None, observed, likelihoods, asked, workers)
     print(result)
@@ -146,6 +156,26 @@ def infer(
     if report is not None:
         doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
         tell(report)
+
+
+def _explain(
+    model: DiscreteNetwork, observed: dict[str, str], soft: dict[str, list[float]], asked: InferOptions
+) -> None:
+    """Print the likeliest states of what was not observed."""
+    with interruptible("infer"):
+        found = doxa.most_probable(
+            model,
+            given=observed,
+            soft=soft,
+            exact_budget=asked.exact_budget,
+            method=asked.method,  # type: ignore[arg-type]  # it judges
+            seed=asked.seed,
+        )
+    for name, label in found.states.items():
+        if name not in observed:
+            print(printable(f"{name} = {label}"))
+    print(f"\nLog probability, with what was observed: {found.log_probability:.6g} nats.")
+    print(found.verdict)
 
 
 def _facts(path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], asked: InferOptions) -> dict[str, str]:
