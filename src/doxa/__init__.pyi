@@ -9,6 +9,7 @@ from doxa.estimates.estimate import Estimate as Estimate
 from doxa.estimates.stopping import Until as Until
 from doxa.inference import infer as infer
 from doxa.inference import log_partition as log_partition
+from doxa.inference import most_probable as most_probable
 from doxa.models import CategoricalNetwork as CategoricalNetwork
 from doxa.models import Dag as Dag
 from doxa.models import LogisticNetwork as LogisticNetwork

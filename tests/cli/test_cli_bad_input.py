@@ -37,12 +37,6 @@ BAD_FILES = {
         "a,,c\n1,2,3\n",
         "source '{path}': column 2 of 3 has no name in the header; give it one (or remove the column)",
     ),
-    "numbers": (
-        "age,b\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50)),
-        "column 'age' (50 distinct numbers with decimals): numbers are categories only if they are integers of at "
-        "most 20 distinct values; cut into quantile bins with bins=4 or bins={{'age': 4}} (--bins 4 or --bins "
-        "NAME=4), or leave out by naming the others with columns=[...] or --columns",
-    ),
 }
 
 

@@ -138,7 +138,7 @@ COLUMNS = "which is not a column of the table; there are 'rain', 'wet', 'cold'"
             ["--edge-log-odds", "rain,wet=inf"],
             "edge_log_odds[('rain', 'wet')] is inf; it must be finite (required= and forbidden= say what is certain)",
         ),
-        (["--score", "aic"], "score is 'aic'; it must be one of 'bdeu', 'k2', 'bic'"),
+        (["--score", "aic"], "score is 'aic'; it must be one of 'bdeu', 'k2', 'bic', 'bge', 'gaussian_bic'"),
         (
             ["--score", "k2", "--equivalent-sample-size", "2"],
             "equivalent_sample_size is 2.0, which belongs to score='bdeu'; with score='k2' leave it out",

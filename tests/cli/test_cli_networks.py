@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -74,6 +75,43 @@ def test_blocks_and_scans_are_those_of_python(run, rain):
         assert out.startswith(str(found))
 
 
+def test_the_likeliest_states_of_all_variables(run, rain):
+    code, out, err = run("infer", rain, "--given", "wet=yes", "--most-probable")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "rain = no",
+        "sprinkler = yes",
+        "",
+        f"Log probability, with what was observed: {math.log(0.8 * 0.3 * 0.8):.6g} nats.",
+        "Exact: the maximum over all states.",
+    ]
+
+
+def test_a_graph_is_written_for_graphviz(run, rain):
+    code, out, _ = run("convert", rain, "rain.dot")
+    assert (code, out) == (0, "3 variables are in rain.dot.\n")
+    assert '"rain" -> "wet";' in (rain.parent / "rain.dot").read_text()
+
+
+@pytest.mark.parametrize("end", ["net", "dsc", "xdsl"])
+def test_every_format_is_taken_by_its_name(run, rain, end):
+    assert run("convert", rain, f"rain.{end}")[0] == 0
+    assert run("infer", f"rain.{end}", "--query", "rain") == run("infer", rain, "--query", "rain")
+    assert run("sample", f"rain.{end}", "--seed", "1", "--output", "a.csv")[0] == 0
+
+
+def test_warm_up_workers_and_time_are_those_of_learn(run, rain):
+    words = ("infer", rain, "--given", "wet=yes", "--query", "rain", "--method", "gibbs", "--seed", "1")
+    short = ("--draws", "200", "--warmup", "20")
+    one, two = (run(*words, *short, "--workers", str(workers)) for workers in (1, 2))
+    assert one == two
+    exact = doxa.infer(
+        doxa.read_network(rain), "rain", given={"wet": "yes"}, method="gibbs", draws=200, warmup=20, seed=1
+    )
+    assert one[1].startswith(str(exact))
+    assert run(*words, "--max-seconds", "60", "--mcse", "0.02")[0] == 0
+
+
 def test_odd_names_go_by_json_and_soft_evidence_by_numbers(run, tmp_path):
     dag = doxa.Dag.from_edges([("a=b", "wet?")])
     states = {"a=b": ["x=1", "y"], "wet?": ["no", "yes"]}
@@ -133,6 +171,8 @@ def test_a_reference_network_from_the_shell(run):
         (["infer", "rain.bif", "--method", "gibbs", "--block", "{}"], "one variable chooses"),
         (["infer", "rain.bif", "--output", "t.txt"], "its ending must be one of"),
         (["infer", "rain.bif", "--output", "rain.bif"], "its ending must be one of"),
+        (["infer", "rain.bif", "--most-probable", "--query", "rain"], "it has no --query; leave that out"),
+        (["infer", "rain.bif", "--draws", "9", "--mcse", "0.1"], "--draws says when to stop, too; give one of them"),
         (["convert", "rain.bif", "rain.bif"], "which is the network itself"),
         (["convert", "rain.bif", "rain.txt"], "its end must be one of"),
         (["sample", "rain.bif", "-n", "-1", "--output", "t.csv"], "n is -1"),

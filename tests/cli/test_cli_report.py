@@ -82,7 +82,7 @@ def test_an_answer_becomes_a_page(run, rain, tmp_path):
     assert (data["kind"], data["marginals"]["names"]) == ("values", ["rain"])
     assert facts["Network"] == "rain.bif: 2 variables, directed"
     assert facts["Digest of its file"] == hashlib.sha256(rain.read_bytes()).hexdigest()
-    assert facts["Options"] == "method=importance, chains=4"
+    assert facts["Options"] == "method=importance, chains=4, seed=5"
     assert (facts["Seed"], facts["Soft evidence"]) == ("5", "rain: 1, 3")
 
 

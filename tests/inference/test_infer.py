@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from importlib import import_module
 
 import numpy as np
@@ -10,8 +12,10 @@ import pytest
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.verdict import Verdict
-from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, joint, most_probable
+from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, chains, joint, most_probable
 from doxa.inference.answers import Answer
+from doxa.inference.infer import infer_from
+from doxa.inference.options import InferOptions
 from doxa.sampling.importance_estimate import WeightVerdict
 from support.networks import network_file
 
@@ -131,7 +135,7 @@ def test_auto_goes_on_when_the_budget_refuses():
     assert abs(estimate.value - exact["HYPOVOLEMIA"]["TRUE"].value) < 5 * estimate.mcse
 
 
-def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
+def test_auto_goes_from_method_to_method_and_says_why(monkeypatch):
     def poor(method):
         def answer(question):
             halves = {v: [doxa.Estimate(0.5, np.nan, np.nan)] * 2 for v in question.query}
@@ -141,7 +145,7 @@ def test_auto_climbs_from_method_to_method_and_says_why(monkeypatch):
 
     room = import_module("doxa.inference.infer")  # the package's attribute of that name is the function
     for name in SAMPLED:
-        monkeypatch.setitem(room.METHODS, name, poor(name))
+        monkeypatch.setitem(room._ANSWERS, name, poor(name))
     found = doxa.infer(xor_network(), "a", exact_budget=1, seed=1)
     assert (found.method, found.converged) == ("tempering", False)
     assert "importance is poor." in found.why
@@ -252,7 +256,7 @@ def test_mean_field_says_what_hard_constraints_cost(table, said):
 
 def test_joint_and_most_probable_against_enumeration():
     network = xor_network()
-    table = joint(network, ["b", "a"], given={"d": "yes"})
+    table = joint(network, ["b", "a"], given={"c": "yes", "d": "yes"})
     assert table.probabilities == pytest.approx(np.array([[0.15, 0.35], [0.15, 0.35]]))
     assert joint(network, ["c", "a"], given={"c": "no"}).probabilities == pytest.approx(np.array([[0.5, 0.5], [0, 0]]))
     best = most_probable(network, given={"c": "yes", "d": "no"})
@@ -313,3 +317,37 @@ def test_nothing_observed_has_a_log_evidence_of_0_and_not_of_rounding():
     assert str(doxa.infer(network, "x9").log_evidence) == "0 (exact)"
     seen = doxa.infer(network, "x0", given={"x9": "a"}).log_evidence
     assert seen.value == pytest.approx(np.log(doxa.infer(network, "x9")["x9"]["a"].value), rel=1e-12)
+
+
+def test_options_are_one_value():
+    asked = InferOptions(method="gibbs", draws=100, seed=3)
+    grid = doxa.ising_grid(3, 3, coupling=0.3, field=0.1)
+    assert str(asked) == "method=gibbs, chains=4, draws=100, seed=3"
+    by_value = infer_from(grid, "X0_0", {"X1_1": 1}, None, asked)
+    by_words = doxa.infer(grid, "X0_0", given={"X1_1": 1}, method="gibbs", draws=100, seed=3)
+    assert by_value.to_frame().equals(by_words.to_frame())
+    keywords = inspect.signature(doxa.infer).parameters
+    for field in dataclasses.fields(InferOptions):  # the same defaults at both faces
+        assert keywords[field.name].default == field.default
+
+
+@pytest.mark.parametrize("method", ["gibbs", "tempering", "importance"])
+def test_the_line_says_what_goes_on_and_workers_change_nothing(method, capsys):
+    network = xor_network()
+    loud = doxa.infer(network, "a", given={"c": "yes", "d": "yes"}, method=method, seed=1, workers=2, progress=True)
+    said = capsys.readouterr().err
+    assert f"asking the method '{method}'" in said
+    if method != "importance":
+        assert "draws of each chain" in said
+    quiet = doxa.infer(network, "a", given={"c": "yes", "d": "yes"}, method=method, seed=1, workers=1, progress=False)
+    assert capsys.readouterr().err == ""
+    assert loud.to_frame().equals(quiet.to_frame())
+
+
+def test_the_warm_up_is_as_long_as_said(monkeypatch):
+    lengths = []
+    run = chains.run_chains
+    monkeypatch.setattr(chains, "run_chains", lambda sampler, schedule, **rest: lengths.append(schedule) or run(
+        sampler, schedule, **rest))  # fmt: skip
+    doxa.infer(doxa.ising_grid(3, 3, coupling=0.3), method="gibbs", draws=40, warmup=7, seed=1)
+    assert lengths[0] == (4, 40, 7)

@@ -11,6 +11,7 @@ import doxa
 from doxa.errors import ArgumentError
 from doxa.inference import BudgetError, ImpossibleEvidenceError, most_probable
 from doxa.inference.annealing import SpinPath, cool
+from doxa.models.evidence import read_evidence
 from support.checks import SEED
 from support.small_networks import joint, random_categorical, random_evidence, random_markov
 
@@ -45,6 +46,25 @@ def test_annealing_finds_what_enumeration_finds():
         exact = most_probable(network, given=given, soft=soft)
         assert exact.exact
         assert exact.log_probability == pytest.approx(found.log_probability, abs=1e-10)
+
+
+def test_states_that_are_as_likely_are_said_to_be():
+    rng = np.random.default_rng([0, 19])
+    seen = set()
+    for _ in range(60):
+        network = random_categorical(rng, 4, 0.2)
+        tables = {name: np.round(4 * table) / 4 + 0.25 for name, table in network.tables.items()}  # few values: ties
+        tables = {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()}
+        network = doxa.CategoricalNetwork(network.dag, tables, dict(zip(network.names, network.states, strict=True)))
+        p = joint(network, read_evidence(network, None, None))
+        best, second = np.sort(p.ravel())[::-1][:2]
+        is_tie = np.log(best) - np.log(second) < 1e-9
+        found = most_probable(network)
+        assert found.log_probability == pytest.approx(np.log(best), abs=1e-10)
+        assert ("which these share with others" in found.verdict) == is_tie
+        assert found.gap == pytest.approx(np.log(best) - np.log(second), abs=1e-9)
+        seen.add(bool(is_tie))
+    assert seen == {True, False}
 
 
 def glass(side, seed=3):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError
 from doxa.models import LogisticNetwork
-from doxa.models.graph_files import MAX_BYTES, MAX_NODES, read_parents
+from doxa.models.graph_files import MAX_BYTES, MAX_NODES, read_graph, read_parents, write_graph
 from support.networks import load_network
 
 ASIA = Path(next(iter(find_spec("pgmpy").submodule_search_locations)), "utils", "example_models", "asia.bif.gz")
@@ -296,14 +296,14 @@ def test_files_that_cannot_be_opened_are_refused(tmp_path):
         read_parents(3)
 
 
-@pytest.mark.parametrize("end", [".json", ".parquet", ".XML", ".uai", ".json.gz"])
+@pytest.mark.parametrize("end", [".json", ".parquet", ".json.gz"])
 def test_other_formats_are_refused_by_their_names(tmp_path, end):
     with pytest.raises(FileError) as refused:
         read_parents(tmp_path / f"graph{end}")
     kind = end.lower().removesuffix(".gz")
     assert str(refused.value) == (
-        f"graph '{tmp_path}/graph{end}': files that end in {kind} are not read as graphs; give a .bif file, edges in a "
-        ".csv file, or lines 'child: parent parent' in a .txt file"
+        f"graph '{tmp_path}/graph{end}': files that end in {kind} are not read as graphs; give a network file, a .dot "
+        "file, edges in a .csv file, or lines 'child: parent parent' in a .txt file"
     )
 
 
@@ -356,3 +356,99 @@ def test_cycles_are_named_by_the_network(tmp_path, text, cycle):
     with pytest.raises(ArgumentError) as refused:
         LogisticNetwork(read(tmp_path, "graph.txt", text))
     assert str(refused.value) == f"parents has the cycle {cycle}; remove one of its edges"
+
+
+# --- DOT --------------------------------------------------------------------------------------------------------------
+
+
+GOOD_DOT = {
+    "edges": ("digraph { a -> b; c -> b }", {"a": [], "b": ["a", "c"], "c": []}),
+    "a chain, a group": ("strict digraph g {a->b->{c d}->e}",
+                         {"a": [], "b": ["a"], "c": ["b"], "d": ["b"], "e": ["c", "d"]}),
+    "nodes alone": ("DIGRAPH{a;b c,d}", {"a": [], "b": [], "c": [], "d": []}),
+    "quotes": ('digraph "g" {"a b" -> "say \\"x\\"" -> "#";}', {"a b": [], 'say "x"': ["a b"], "#": ['say "x"']}),
+    "attributes": ('digraph {\nrankdir=LR; node [shape="box]"]; edge[color=red]; a [l="a -> z"][x=1]\na -> b [w=2]}',
+                   {"a": [], "b": ["a"]}),
+    "comments": ("# one\n/* two -> */ digraph { // three\na -> b\n# four\n;}", {"a": [], "b": ["a"]}),
+    "ports": ("digraph { a:n -> b:f0:s }", {"a": [], "b": ["a"]}),
+    "a cluster": ("digraph { subgraph cluster_1 { label=x; a -> b } -> c; subgraph {d} }",
+                  {"a": [], "b": ["a"], "c": ["a", "b"], "d": []}),
+    "numbers": ("digraph { 1 -> -2.5 -> .5 }", {"1": [], "-2.5": ["1"], ".5": ["-2.5"]}),
+    "an edge twice": ("digraph { a -> b; a -> b }", {"a": [], "b": ["a"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOOD_DOT)
+def test_graphs_of_graphviz_are_read(tmp_path, name):
+    text, parents = GOOD_DOT[name]
+    for end in (".dot", ".gv"):
+        found = read(tmp_path, f"graph{end}", text)
+        assert found == parents
+        assert list(found) == list(parents)
+    assert read(tmp_path, "graph.dot.gz", gzip.compress(text.encode())) == parents
+
+
+DOT = "a DOT file is of the form 'digraph { a -> b; \"node c\"; }'"
+BAD_DOT = {
+    "a list": ("a: b", f"line 1: {DOT}"),
+    "a graph": ("graph { a -- b }", "line 1: the edges of a 'graph' have no direction; write a 'digraph'"),
+    "a line": ("digraph {\na -- b }", "line 2: the edge '--' has no direction; write '->'"),
+    "no brace": ("digraph g", f"line 1: '' stands where '{{' should; {DOT}"),
+    "cut off": ("digraph {\na ->", f"line 2: the end of the file stands where a name should; {DOT}"),
+    "cut in a quote": ('digraph {\n"a', f"line 2: '\"' stands where a name should; {DOT}"),
+    "cut in attributes": ("digraph {\na [x\n", "line 2: the attributes that begin here are not closed; has"),
+    "an empty name": ('digraph { "" }', f"line 1: '\"\"' stands where a name should; {DOT}"),
+    "two graphs": ("digraph {a}\ndigraph {b}", "line 2: something stands behind the graph's closing brace; "),
+    "a comment in a line": ("digraph { a -> b # c\n}", f"line 1: '#' stands where a name should; {DOT}"),
+    "a nest": ("digraph {" + "{" * 20, "line 1: groups are nested more than 16 deep"),
+    "too many edges": (
+        "digraph { {" + " ".join(map(str, range(1001))) + "} -> {" + " ".join(map(str, range(1001))) + "} }",
+        "line 1: the edges up to here are more than 1000000, the most that are read",
+    ),
+    "nothing": ("digraph {}", f" names no nodes; {DOT}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_DOT)
+def test_dot_files_that_cannot_be_read_are_refused(tmp_path, name):
+    text, message = BAD_DOT[name]
+    said = refusal(tmp_path, "graph.dot", text)
+    assert said.startswith(message.removesuffix("...").removesuffix("'..."))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(min_size=1, max_size=4).filter(lambda name: not name.endswith("\\")), min_size=2, max_size=5,
+                unique=True))  # fmt: skip
+def test_graphs_come_back_from_dot(tmp_path, names):
+    dag = doxa.Dag.from_edges([(names[0], names[-1]), *((names[1], name) for name in names[2:])], names)
+    try:
+        write_graph(dag, tmp_path / "g.dot")
+    except (ArgumentError, FileError) as error:
+        assert "which DOT cannot hold" in str(error) or "half a character" in str(error)  # noqa: PT017
+    else:
+        assert read_graph(tmp_path / "g.dot") == dag
+
+
+def test_a_graph_is_written_as_people_write_it(tmp_path):
+    write_graph(doxa.Dag.from_edges([("a", "b c")], ["a", "b c", "d"]), tmp_path / "g.gv")
+    assert (tmp_path / "g.gv").read_text() == 'digraph {\n  "a";\n  "b c";\n  "d";\n  "a" -> "b c";\n}\n'
+    with pytest.raises(ArgumentError, match=r"its end must be one of .dot, .gv, also with .gz$"):
+        write_graph(doxa.Dag.from_edges([("a", "b")]), tmp_path / "g.txt")
+    with pytest.raises(ArgumentTypeError, match=r"^graph is of type int; give a Dag, such as network.dag$"):
+        write_graph(3, tmp_path / "g.dot")
+    with pytest.raises(ArgumentError, match=r"has a backslash before a quote or its end, which DOT cannot hold$"):
+        write_graph(doxa.Dag.from_edges([("a\\", "b")]), tmp_path / "g.dot")
+
+
+@pytest.mark.parametrize("end", [".xml", ".net", ".dsc", ".xdsl", ".uai"])
+def test_the_graph_of_a_network_is_read_from_every_format(tmp_path, end):
+    network = doxa.read_network(ASIA)
+    doxa.write_network(network, tmp_path / f"asia{end}")
+    assert read_graph(tmp_path / f"asia{end}") == network.dag
+
+
+def test_an_undirected_network_has_no_parents(tmp_path):
+    doxa.write_network(doxa.ising_grid(2, 2, coupling=0.1), tmp_path / "a.uai")
+    assert refusal(tmp_path, "a.uai", (tmp_path / "a.uai").read_bytes()) == (
+        " holds an undirected network, which has no parents"
+    )

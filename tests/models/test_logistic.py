@@ -45,18 +45,18 @@ def chance_of_one(network, thetas, node, values):
 
 def chance_of_row(network, thetas, values):
     """Probability of values of all nodes."""
-    chance = 1.0
+    probability = 1.0
     for node in network.names:
         if network.parents(node):
             one = chance_of_one(network, thetas, node, values)
-            chance *= one if values[node] else 1 - one
+            probability *= one if values[node] else 1 - one
     for block in network.root_blocks:
         if block.probabilities is None:
             one = thetas[block.nodes[0]][0]
-            chance *= one if values[block.nodes[0]] else 1 - one
+            probability *= one if values[block.nodes[0]] else 1 - one
         else:
-            chance *= block.probabilities[tuple(values[node] for node in block.nodes)]
-    return chance
+            probability *= block.probabilities[tuple(values[node] for node in block.nodes)]
+    return probability
 
 
 def chance_of_observed(network, thetas, observed):

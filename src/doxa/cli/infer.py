@@ -14,20 +14,18 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.options import Words, said
+from doxa.cli.options import Words, check_end, refuse, said, typed
 from doxa.cli.report import check_page, tell
 from doxa.cli.words import parse_given, parse_names, parse_soft
 from doxa.text import printable
 
 if TYPE_CHECKING:
     from doxa.inference import ChosenBy
+    from doxa.inference.options import InferOptions
     from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["infer", "parse_blocks", "parse_scan"]
 
-Network = Annotated[
-    Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="NETWORK")
-]
 Query = Annotated[Words, said("A variable to ask for (repeat for more).", "all that were not observed")]
 Given = Annotated[
     Words, said('What was observed: BP=LOW, split at the first "=" (repeat for more); or a JSON object for odd names.')
@@ -48,10 +46,16 @@ Scan = Annotated[
 ]
 Chains = Annotated[int, said("Independent chains, where there are chains.", True)]
 Draws = Annotated[int | None, said("Draws of each chain, or weighted draws.", "until accurate")]
-Mcse = Annotated[float | None, said("Monte Carlo error of a probability to stop at.", "0.01")]
+Mcse = Annotated[float, said("Stop when no probability has a larger Monte Carlo error.", True)]
 ExactBudget = Annotated[int | None, said("Most operations that an exact answer may take.", "20000000000")]
-Seed = Annotated[int | None, said("Seed; the same seed gives the same draws.")]
+MostProbable = Annotated[
+    bool, typer.Option("--most-probable", help="The likeliest states of all variables together, in place of all this.")
+]
 Output = Annotated[Path | None, options.written_too("the table")]
+
+
+_OF_STATES = frozenset({"network", "given", "soft", "method", "exact_budget", "seed", "most_probable"})
+_WHEN_TO_STOP = ("mcse", "max_draws", "max_seconds")
 
 
 def parse_blocks(option: str, words: list[str]) -> list[list[str] | ChosenBy]:
@@ -84,7 +88,8 @@ def _choice(option: str, word: str) -> ChosenBy:
 
 
 def infer(
-    network: Network,
+    context: typer.Context,
+    network: options.Network,
     query: Query = None,
     given: Given = None,
     soft: Soft = None,
@@ -93,38 +98,49 @@ def infer(
     scan: Scan = None,
     chains: Chains = 4,
     draws: Draws = None,
-    mcse: Mcse = None,
+    warmup: options.Warmup = None,
+    mcse: Mcse = 0.01,
+    max_draws: options.MaxDraws = None,
+    max_seconds: options.MaxSeconds = None,
     exact_budget: ExactBudget = None,
-    seed: Seed = None,
+    seed: options.Seed = None,
+    workers: options.Workers = None,
+    most_probable: MostProbable = False,
     output: Output = None,
     report: options.Report = None,
 ) -> None:
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
+    from doxa.inference.infer import infer_from
+    from doxa.inference.options import InferOptions
     from doxa.output import check_output, write_frame
 
+    chosen = typed(context)
+    check_end(chosen, _WHEN_TO_STOP)
     if output is not None:
         check_output(output, network)
     if report is not None:
         check_page(report, network)
     observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
-    blocks = parse_blocks("--block", block) if block else None
+    goal = doxa.Until(mcse=mcse, max_draws=max_draws, max_seconds=max_seconds)
+    asked = InferOptions(
+        method=method,
+        exact_budget=exact_budget,
+        blocks=parse_blocks("--block", block) if block else None,
+        scan=None if scan is None else parse_scan(scan),
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        until=goal if chosen.intersection(_WHEN_TO_STOP) else None,
+        seed=seed,
+    )
     model = doxa.read_network(network)
-    asked = query or [name for name in model.names if name not in observed]
+    if most_probable:
+        for name in sorted(chosen - _OF_STATES):
+            refuse("--most-probable", f"it has no --{name.replace('_', '-')}; leave that out")
+        _explain(model, observed, likelihoods, asked)
+        return
     with interruptible("infer"):
-        result = doxa.infer(
-            model,
-            asked,
-            given=observed,
-            soft=likelihoods,
-            method=method,
-            exact_budget=exact_budget,
-            blocks=blocks,
-            scan=None if scan is None else parse_scan(scan),
-            chains=chains,
-            draws=draws,
-            until=None if mcse is None else doxa.Until(mcse=mcse),
-            seed=seed,
-        )
+        result = infer_from(model, query or None, observed, likelihoods, asked, workers)
     print(result)
     print(f"\nMethod: {printable(result.method)} ({printable(result.why)}).")
     print(printable(result.verdict))
@@ -134,24 +150,39 @@ def infer(
         write_frame(result.to_frame(), output)
         print(f"The table is in {printable(str(output))}.")
     if report is not None:
-        options = {"method": method, "chains": chains, "draws": draws, "mcse": mcse, "exact_budget": exact_budget}
-        options |= {"block": "; ".join(block) if block else None, "scan": scan}
-        doxa.report(result, report, facts=_facts(network, model, likelihoods, options))
+        doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
         tell(report)
 
 
-def _facts(
-    path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], options: dict[str, object]
-) -> dict[str, str]:
+def _explain(
+    model: DiscreteNetwork, observed: dict[str, str], soft: dict[str, list[float]], asked: InferOptions
+) -> None:
+    """Print the likeliest states of what was not observed."""
+    with interruptible("infer"):
+        found = doxa.most_probable(
+            model,
+            given=observed,
+            soft=soft,
+            exact_budget=asked.exact_budget,
+            method=asked.method,  # type: ignore[arg-type]  # it judges
+            seed=asked.seed,
+        )
+    for name, label in found.states.items():
+        if name not in observed:
+            print(printable(f"{name} = {label}"))
+    print(f"\nLog probability, with what was observed: {found.log_probability:.6g} nats.")
+    print(found.verdict)
+
+
+def _facts(path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], asked: InferOptions) -> dict[str, str]:
     """What the page says of the question besides the answer."""
     import hashlib
 
     kind = "directed" if isinstance(model, doxa.CategoricalNetwork) else "undirected"
-    given = ", ".join(f"{name}={value}" for name, value in options.items() if value is not None)
     facts = {
         "Network": f"{path.name}: {len(model.names)} variables, {kind}",
         "Digest of its file": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "Options": given,
+        "Options": str(asked),
     }
     if soft:
         facts["Soft evidence"] = "; ".join(

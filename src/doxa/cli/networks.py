@@ -8,30 +8,35 @@ from typing import Annotated
 import typer
 
 import doxa
+from doxa.cli import options
 from doxa.errors import ArgumentError
+from doxa.models import write_graph
+from doxa.models.graph_files import is_dot
 from doxa.text import printable
 
 __all__ = ["convert", "sample"]
 
 
 def convert(
-    source: Annotated[
-        Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="A")
+    network: options.Network,
+    target: Annotated[
+        Path,
+        typer.Argument(help="The file to write; its ending says the format, .dot of the graph alone.", metavar="FILE"),
     ],
-    target: Annotated[Path, typer.Argument(help="The file to write; its ending says the format.", metavar="B")],
 ) -> None:
-    """Write a network in another format."""
-    if source.exists() and target.exists() and source.samefile(target):
-        raise ArgumentError(f"B is '{target}', which is the network itself; give another name")
-    network = doxa.read_network(source)
-    doxa.write_network(network, target)
-    print(f"{len(network.names)} variables are in {printable(str(target))}.")
+    """Write a network in another format, or draw its graph for Graphviz."""
+    if network.exists() and target.exists() and network.samefile(target):
+        raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
+    model = doxa.read_network(network)
+    if is_dot(target) and isinstance(model, doxa.CategoricalNetwork):
+        write_graph(model.dag, target)
+    else:
+        doxa.write_network(model, target)
+    print(f"{len(model.names)} variables are in {printable(str(target))}.")
 
 
 def sample(
-    network: Annotated[
-        Path, typer.Argument(help="A network file: .bif, .xml, .xmlbif or .uai, also with .gz.", metavar="NETWORK")
-    ],
+    network: options.Network,
     output: Annotated[Path, typer.Option(help="The file to write: .csv, .json or .parquet.")],
     n: Annotated[int, typer.Option("--n", "-n", help="Records to draw.")] = 1000,
     missing: Annotated[float, typer.Option(help="Share of cells left blank, each by chance alone.")] = 0.0,

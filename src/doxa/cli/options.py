@@ -77,6 +77,12 @@ def written_too(what: str) -> Any:
     return said(f"Write {what} to this file, too: .csv, .json or .parquet.")
 
 
+Network = Annotated[
+    Path,
+    typer.Argument(
+        help="A network file: .bif, .xml, .xmlbif, .net, .dsc, .xdsl or .uai, also with .gz.", metavar="NETWORK"
+    ),
+]
 Warmup = Annotated[int | None, said("Draws discarded first.", "half of --draws, or until the chains agree")]
 MaxDraws = Annotated[int | None, said("Stop after so many draws of each chain all the same.", "100000")]
 MaxSeconds = Annotated[float | None, said("Stop after so many seconds all the same.", "none")]

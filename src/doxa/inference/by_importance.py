@@ -46,10 +46,11 @@ def answer_by_importance(
 
 def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], running: Running) -> Answer:
     if running.schedule.draws is not None:
-        sample = sample_network(proposal, running.schedule.draws * running.schedule.chains, seed=running.seed)
+        n = running.schedule.draws * running.schedule.chains
+        sample = sample_network(proposal, n, seed=running.seed, workers=running.workers)
         stopped = ""
     else:
-        sample, report = sample_until(proposal, running.until, seed=running.seed)
+        sample, report = sample_until(proposal, running.until, seed=running.seed, workers=running.workers)
         stopped = report.text
     estimates = {v: certain(problem.expand(v)) if v in problem.fixed else [*sample.marginal(v)] for v in query}
     numbers = {"draws": float(sample.n), "ess": sample.ess, "pareto_k": sample.pareto_k}

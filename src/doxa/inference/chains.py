@@ -38,6 +38,7 @@ class Running(NamedTuple):
     until: Until
     seed: int
     gives_up: bool = False  # chains that sit in different modes end early, as there is another method to try
+    workers: int | None = None  # chains that run at the same time; None: one for each core
 
 
 class ChainRun(NamedTuple):
@@ -92,7 +93,14 @@ def run_to_accuracy(
 
     block = None if steps_per_block is None else max(1, steps_per_block // sampler.thin)
     run = run_chains(
-        sampler, schedule, until=until, assess=assess, settled=settled, seed=running.seed, block=block, progress=False
+        sampler,
+        schedule,
+        until=until,
+        assess=assess,
+        settled=settled,
+        seed=running.seed,
+        workers=running.workers,
+        block=block,
     )
     marginals = diagnose_averages(run.trace[probability])
     where = diagnose_real(run.trace[scalar])

@@ -20,6 +20,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.verdict import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
+from doxa.inference.options import read_budget
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
@@ -30,6 +31,9 @@ from doxa.sampling.driver import fresh_entropy
 _ROUNDING = 1e-12  # nats: a log probability this near to 0 is 0 but for rounding
 
 __all__ = ["Explanation", "JointTable", "joint", "most_probable"]
+
+
+_TIE = 1e-9  # nats: what rounding makes of no difference
 
 
 class JointTable(NamedTuple):
@@ -45,9 +49,9 @@ class Explanation(NamedTuple):
 
     states: dict[str, str]  # of every variable, observed ones included
     log_probability: float  # nats, with the evidence: log p(states) of a directed network, log potential of another
-    gap: float  # nats to the next states; 0 where others are as likely; nan where they were searched for
+    gap: float  # nats to the next states; about 0 where others are as likely; nan where they were searched for
     exact: bool = True  # whether no states are likelier; else they are the best that a search has met
-    verdict: str = "Exact: the maximum over all states."
+    verdict: str = "Exact: the maximum over all states."  # says so where others are as likely
 
 
 def answer_exactly(
@@ -145,7 +149,8 @@ def most_probable(
     Returns
     -------
     Explanation
-        What annealing finds is a lower bound of the largest probability; ``verdict`` says how many chains ended there.
+        Where several states are as likely, one of them, a ``gap`` of about 0, and a ``verdict`` that says so.  What
+        annealing finds is a lower bound of the largest probability; ``verdict`` says how many chains ended there.
 
     Raises
     ------
@@ -155,9 +160,9 @@ def most_probable(
     Examples
     --------
     >>> import doxa
-    >>> most_probable(doxa.ising_grid(2, 2, coupling=1.0, field=0.1)).states
+    >>> doxa.most_probable(doxa.ising_grid(2, 2, coupling=1.0, field=0.1)).states
     {'X0_0': '1', 'X0_1': '1', 'X1_0': '1', 'X1_1': '1'}
-    >>> wide = most_probable(doxa.ising_grid(40, 40, coupling=0.5, field=0.1), method="annealed", seed=1)
+    >>> wide = doxa.most_probable(doxa.ising_grid(40, 40, coupling=0.5, field=0.1), method="annealed", seed=1)
     >>> wide.exact, round(wide.log_probability, 6)  # all up: 0.5 for each of 3120 edges, and 160
     (False, 1720.0)
     """
@@ -186,7 +191,10 @@ def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -
         raise _impossible(network, evidence, budget)
     codes = problem.decode(np.asarray(best.states)[None])[0]
     states = {name: network.states[v][codes[v]] for v, name in enumerate(network.names)}
-    return Explanation(states, problem.log_constant + best.log_value, best.gap)
+    found = Explanation(states, problem.log_constant + best.log_value, best.gap)
+    if best.gap > _TIE:
+        return found
+    return found._replace(verdict="Exact: the maximum over all states, which these share with others.")
 
 
 def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restarts: int, seed: int) -> Explanation:
@@ -218,13 +226,6 @@ def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argum
         if name in asked[:k]:
             raise ArgumentError(f"{argument} has {name!r} twice; name each variable once")
     return [index[name] for name in asked]
-
-
-def read_budget(budget: Budget | int | None) -> Budget:
-    """The budget meant: a number is one of operations."""
-    if budget is None or isinstance(budget, Budget):
-        return Budget() if budget is None else budget
-    return Budget(operations=budget)
 
 
 def refuse_wide_grids(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> None:

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.inference.answers import Answer, Inference
 from doxa.inference.chains import Running
 from doxa.inference.exact import Budget, BudgetError
-from doxa.inference.exact_answers import answer_exactly, positions, read_budget
+from doxa.inference.exact_answers import answer_exactly, positions
+from doxa.inference.options import METHODS, InferOptions
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.progress import following, tell
-from doxa.sampling.driver import fresh_entropy, plan_length
+from doxa.sampling.driver import fresh_entropy
 
 if TYPE_CHECKING:
     from doxa.inference.by_gibbs import ChosenBy, Plan
 
-__all__ = ["infer"]
+__all__ = ["infer", "infer_from"]
 
 
 class Question(NamedTuple):
@@ -54,8 +54,11 @@ def infer(
     scan: Literal["in_order", "reversed", "random"] | Sequence[float] | None = None,
     chains: int = 4,
     draws: int | None = None,
+    warmup: int | None = None,
     until: Until | None = None,
     seed: int | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
 ) -> Inference:
     """Find the distribution of variables given what was observed.
 
@@ -87,10 +90,17 @@ def infer(
         Independent chains of Gibbs sampling and tempering.
     draws : int, optional
         Of each chain, or weighted draws; as many as ``until`` needs when left out.
+    warmup : int, optional
+        Draws of each chain discarded first; half of ``draws``, or until the chains agree, when left out.
     until : Until, optional
         ``mcse`` is the largest Monte Carlo error of a probability that is good enough; 0.01 when left out.
     seed : int, optional
         The same seed gives the same answer.
+    workers : int, optional
+        Chains that run at the same time, or blocks of weighted draws; one for each core when left out.  The answer does
+        not depend on it.
+    progress : bool, optional
+        Say on one line of standard error what goes on; when left out, if that is a terminal or a notebook's.
 
     Returns
     -------
@@ -114,54 +124,65 @@ def infer(
     X1_1 = -1  0.0788851 (exact)
     X1_1 = 1   0.921115 (exact)
     """
-    _check(network, method)
-    schedule, goal = plan_length(chains, draws, None, until)
-    entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
+    asked = InferOptions(
+        method=method,
+        exact_budget=exact_budget,
+        blocks=blocks,
+        scan=scan,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        until=until,
+        seed=seed,
+    )
+    return infer_from(network, query, given, soft, asked, workers, progress)
+
+
+def infer_from(
+    network: CategoricalNetwork | MarkovNetwork,
+    query: str | Sequence[str] | None,
+    given: Mapping[str, str | int] | None,
+    soft: Mapping[str, ArrayLike | Mapping[str, float]] | None,
+    asked: InferOptions,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Inference:
+    """`infer`, its options as one value."""
+    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
+        raise ArgumentTypeError(
+            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
+            "such as doxa.read_network makes"
+        )
+    entropy = fresh_entropy() if asked.seed is None else asked.seed
     evidence = read_evidence(network, given, soft)
-    asked = positions(network, query)
+    wanted = positions(network, query)
     if query is None:
-        asked = [v for v in asked if v not in evidence.hard]
-    plan = _read_plan(network, blocks, scan)
-    if plan is not None and method != "gibbs":
-        given_too = "blocks" if blocks is not None else "scan"
-        raise ArgumentError(f"{given_too} is given, but method is {method!r}; it belongs to method='gibbs'")
-    question = Question(network, evidence, asked, read_budget(exact_budget), Running(schedule, goal, entropy), plan)
-    with following():
-        answer, why = _auto(question) if method == "auto" else (_by(method, question), "asked for")
+        wanted = [v for v in wanted if v not in evidence.hard]
+    running = Running(*asked.length, entropy, workers=workers)
+    question = Question(network, evidence, wanted, asked.budget, running, _read_plan(network, asked))
+    with following(progress):
+        answer, why = _auto(question) if asked.method == "auto" else (_by(asked.method, question), "asked for")
     labels = network.states
-    tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in asked}
+    tables = {network.names[v]: dict(zip(labels[v], answer.estimates[v], strict=True)) for v in wanted}
     observed = {network.names[v]: labels[v][state] for v, state in evidence.hard.items()}
     return Inference(
         tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
 
 
-def _read_plan(
-    network: DiscreteNetwork, blocks: Sequence[Sequence[str] | ChosenBy] | None, scan: str | Sequence[float] | None
-) -> Plan | None:
+def _read_plan(network: DiscreteNetwork, asked: InferOptions) -> Plan | None:
     """Blocks and order of a Gibbs sampler as the user gave them; None if neither was given."""
-    if blocks is None and scan is None:
+    if asked.blocks is None and asked.scan is None:
         return None
     from doxa.inference.by_gibbs import read_plan
 
-    return read_plan(network, blocks, scan)
-
-
-def _check(network: object, method: str) -> None:
-    if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
-        raise ArgumentTypeError(
-            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
-            "such as doxa.read_network makes"
-        )
-    if method not in METHODS and method != "auto":
-        names = ", ".join(map(repr, ("auto", *METHODS)))
-        raise ArgumentError(f"method is {method!r}; it must be one of {names}")
+    return read_plan(network, asked.blocks, asked.scan)
 
 
 def _by(method: str, question: Question) -> Answer:
     """The answer of one method, which is named on the line that says what goes on."""
     tell(f"asking the method {method!r}")
-    return METHODS[method](question)
+    return _ANSWERS[method](question)
 
 
 def _exact(question: Question) -> Answer:
@@ -229,10 +250,6 @@ def _auto(question: Question) -> tuple[Answer, str]:
     return answer, "; ".join(tried)
 
 
-METHODS: dict[str, Callable[[Question], Answer]] = {
-    "exact": _exact,
-    "importance": _importance,
-    "gibbs": _gibbs,
-    "tempering": _tempering,
-    "mean_field": _mean_field,
-}
+_ANSWERS: dict[str, Callable[[Question], Answer]] = dict(
+    zip(METHODS, (_exact, _importance, _gibbs, _tempering, _mean_field), strict=True)
+)

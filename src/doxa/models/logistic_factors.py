@@ -62,8 +62,8 @@ class LogisticFactor(NamedTuple):
     def draw(self, codes: Bits, thetas: Mapping[str, NDArray[np.float64]], uniforms: NDArray[np.float64]) -> Bits:
         """Draw the child given its parents in ``codes``, shape (n, 1); parameters of shape (1, n_coefficients)."""
         design, offset = self.design(codes[:, list(self.scope[:-1])])
-        chance = np.exp(log_logistic(design @ thetas[self.node][0] + offset))
-        return np.asarray(uniforms < chance, dtype=np.int8)[:, None]
+        probability = np.exp(log_logistic(design @ thetas[self.node][0] + offset))
+        return np.asarray(uniforms < probability, dtype=np.int8)[:, None]
 
 
 class RootFactor(NamedTuple):

@@ -168,7 +168,7 @@ def test_cooling_finds_the_best_state_of_a_grid(kind):
     assert np.median(quenched.log_values) < best.log_value - 1
 
 
-def test_cooling_climbs_to_a_local_maximum():
+def test_cooling_ascends_to_a_local_maximum():
     network, path = grid(4, "normal")
     table = TablePath(network.n_states, network.factors)
     for one in (path, table):

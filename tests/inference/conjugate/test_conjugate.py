@@ -12,7 +12,7 @@ from scipy.stats import gamma, multivariate_normal, norm
 import doxa
 from doxa.inference import conjugate
 from doxa.inference.conjugate import Categorical, Gamma, GammaFactor, GaussianFactor, Mixture, Normal
-from doxa.inference.mean_field import climb
+from doxa.inference.mean_field import ascend
 from support.checks import SEED
 
 X = np.array([[1.0, -1.2], [1.0, -0.3], [1.0, 0.1], [1.0, 0.8], [1.0, 2.0]])
@@ -199,7 +199,7 @@ def test_the_bound_is_stationary_at_the_end_and_not_before(case):
     rng, problem = np.random.default_rng(SEED), problem_of(case)
     q = problem.start(rng)
     assert slope(problem, q, rng) > 1e-3
-    q = climb(problem, q, tolerance=1e-11, max_sweeps=5000).q
+    q = ascend(problem, q, tolerance=1e-11, max_sweeps=5000).q
     assert slope(problem, q, rng) < 1e-5
 
 

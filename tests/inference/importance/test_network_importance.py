@@ -206,7 +206,7 @@ def test_unlikely_evidence_is_not_answered_in_silence():
 
 
 def test_learning_finds_what_likelihood_weighting_hardly_meets():
-    """P(e) about 1e-5, met by a few draws of a stage in a thousand: learning climbs there by tempered weights."""
+    """P(e) about 1e-5, met by a few draws of a stage in a thousand: learning ascends there by tempered weights."""
     network = random_two_layers(np.random.default_rng([SEED, 31]))
     evidence = Evidence(dict.fromkeys(range(6, 16), 1), {})
     exact = np.log(joint(network, evidence).sum())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mean_field_cases import ROUNDING
 
-from doxa.inference.mean_field import ImpossibleError, climb, mean_field, mean_field_problem
+from doxa.inference.mean_field import ImpossibleError, ascend, mean_field, mean_field_problem
 from doxa.models.factors import Factor
 from support.checks import SEED
 from support.small_networks import joint, marginal
@@ -169,13 +169,13 @@ def test_larger_blocks_have_better_bounds():
     for network, problem, q in cases.problems(120, zeros=0.1, structured=False):
         if len(problem.blocks) < 4:
             continue
-        fine = climb(problem, q).q
+        fine = ascend(problem, q).q
         coarse = mean_field_problem(problem.n_states, network.factors, [[0, 1], [2, 3]])
         tables = problem.tables(fine)
         merged = [np.multiply.outer(tables[0], tables[1]), np.multiply.outer(tables[2], tables[3]), *tables[4:]]
         begin = coarse.flat(merged)
         assert coarse.elbo(begin) == pytest.approx(problem.elbo(fine), abs=1e-9)
-        n_better += climb(coarse, begin).bounds[-1] > problem.elbo(fine) + 1e-3
+        n_better += ascend(coarse, begin).bounds[-1] > problem.elbo(fine) + 1e-3
     assert n_better > 10
 
 
@@ -217,7 +217,7 @@ def test_a_gradient_without_the_entropy_or_the_normalisation_is_not():
 
 def test_the_gradient_vanishes_at_a_fixed_point_and_not_elsewhere():
     for _, problem, q in cases.problems(40):
-        assert np.abs(problem.gradient(climb(problem, q).q)).max() < 1e-7
+        assert np.abs(problem.gradient(ascend(problem, q).q)).max() < 1e-7
     assert max(np.abs(problem.gradient(q)).max() for _, problem, q in cases.problems(40)) > 0.1
 
 

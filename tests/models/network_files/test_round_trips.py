@@ -183,9 +183,7 @@ def test_arguments_are_checked(tmp_path):
             write_network(LAWN, name)
     with pytest.raises(ArgumentError, match=r"which is evidence by its name; read it by read_evidence_file$"):
         read_network("a.uai.evid.gz")
-    with pytest.raises(
-        ArgumentError, match=r"^format is 'hugin'; it must be one of 'bif', 'xmlbif', 'net', 'dsc', 'xdsl', 'uai'$"
-    ):
+    with pytest.raises(ArgumentError, match=r"^format is 'hugin'; it must be one of 'bif', 'xmlbif', 'net', 'dsc',"):
         read_network("a.bif", format="hugin")
     with pytest.raises(ArgumentTypeError, match=r"^path is 3; it must be the name of a file$"):
         read_network(3)

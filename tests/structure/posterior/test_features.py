@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -301,3 +301,55 @@ def test_unknown_nodes_and_numbers_are_refused(posterior):
         posterior.parent_sets("x0", most=0)
     with pytest.raises(ArgumentTypeError, match=r"most is 2\.5; it must be a whole number of at least 1"):
         posterior.parent_sets("x0", most=2.5)
+
+
+# --- reasoning on graphs -------------------------------------------------------------------------------------------
+
+
+def test_separations_have_their_exact_probability(posterior, exact, dags):
+    seen, truth, twin = [], [], []
+    for x, y, z in permutations(NAMES, 3):
+        for observed in ((), (z,)):
+            seen.append(posterior.d_separated(x, y, observed))
+            truth.append(sum(exact.probability[k] for k, dag in enumerate(dags) if dag.d_separated(x, y, observed)))
+            twin.append(sum(exact.probability[k] for k, dag in enumerate(dags) if not dag.has_edge(x, y)))
+    p, n = np.array(truth), posterior.n_edges.size
+    usable = n * p * (1 - p) >= 30
+    errors = np.sqrt(p * (1 - p) / n)[usable]
+    values = np.array([estimate.value for estimate in seen])[usable]
+    assert worst_z(values, p[usable], errors) < z_limit(usable.sum())
+    assert worst_z(values, np.array(twin)[usable], errors) > z_limit(usable.sum())  # no edge is not separation
+    assert all(estimate.mcse > 0 for estimate in seen)
+
+
+def test_adjustment_sets_have_their_exact_probability(posterior, exact, dags):
+    cause, effect = "x0", "x3"
+    frame = posterior.adjustment_sets(cause, effect)
+    assert list(frame.columns) == ["given", "probability", "mcse", "ess", "r_hat"]
+    assert frame["probability"].is_monotonic_decreasing
+    found = {dag.adjustment_set(cause, effect) for dag in posterior_dags(posterior)} - {None}
+    assert set(frame["given"]) == found
+    truth, n = [], posterior.n_edges.size
+    for row in frame.itertuples():
+        same = posterior.is_adjustment_set(cause, effect, row.given)
+        assert (same.value, same.mcse, same.ess) == pytest.approx((row.probability, row.mcse, row.ess))
+        valid = [dag.is_adjustment_set(cause, effect, row.given) for dag in dags]
+        truth.append(float(exact.probability[valid].sum()))
+    p = np.array(truth)
+    usable = n * p * (1 - p) >= 30
+    errors = np.sqrt(p * (1 - p) / n)[usable]
+    assert worst_z(frame["probability"].to_numpy()[usable], p[usable], errors) < z_limit(usable.sum())
+    assert len(posterior.adjustment_sets(cause, effect, most=1)) == 1
+
+
+def posterior_dags(posterior):
+    return [Dag.from_rows(rows, posterior.names) for rows in posterior._distinct[0]]
+
+
+def test_where_no_graph_has_a_set_none_is_listed():
+    never = posterior_of_dags([Dag.from_edges([("b", "a")])] * 8)
+    assert never.adjustment_sets("a", "b").empty
+    with pytest.raises(ArgumentError, match="node 'z' is not in the graph"):
+        never.d_separated("a", "z")
+    with pytest.raises(ArgumentError, match="most is 0; it must be at least 1"):
+        never.adjustment_sets("a", "b", most=0)

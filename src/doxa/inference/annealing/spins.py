@@ -266,7 +266,7 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 _FROZEN = 1e9  # inverse temperature at which nothing but ties is left to chance
-_CLIMBS = 20  # sweeps there
+_ASCENTS = 20  # sweeps there
 _FEWEST = 12  # edges of one |J| that are counted together
 
 
@@ -426,7 +426,7 @@ class SpinPath:
     def cool(self, betas: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
         """Cool 512 chains along inverse temperatures of couplings and fields, then let them ascent."""
         flat = replace(self, base=np.zeros(self.n_variables))
-        return flat.forward(np.concatenate([[0.0], betas, np.full(_CLIMBS, _FROZEN)]), rng)[1]
+        return flat.forward(np.concatenate([[0.0], betas, np.full(_ASCENTS, _FROZEN)]), rng)[1]
 
     def _anneal(
         self, betas: Floats, is_reversed: bool, sweeps: int, state: Words, streams: Words, work: Words

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
-from doxa.inference.mean_field.fit import Start, best_climb, check_search
+from doxa.inference.mean_field.fit import Start, best_ascent, check_search
 from doxa.models.dag import Dag
 
 __all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
@@ -235,7 +235,7 @@ def conjugate_mean_field(
         (kind, problem.start(None if kind == "prior" else np.random.default_rng(child)))
         for kind, child in zip(kinds, children, strict=True)
     ]
-    best, search = best_climb(problem, begins, tolerance, max_sweeps)
+    best, search = best_ascent(problem, begins, tolerance, max_sweeps)
     return ConjugateMeanField(
         factors={name: best.q[name] for name in problem.order},
         log_evidence_bound=search.pop("log_z_bound"),

@@ -12,6 +12,7 @@ from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfal
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sample import NetworkSample, sample_network
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
+from doxa.progress import tell
 
 __all__ = ["sample_until", "shortfall"]
 
@@ -103,6 +104,7 @@ def sample_until(
                 _monitored(sample, until.quantities)
             else:
                 sample = sample.extended(min(n, sample.n + CHUNK * BLOCK), workers=workers)
+            tell(f"weighted sampling: {sample.n} draws" + (f"; {missing}" if missing else ""))
             if until.max_seconds is not None and time.monotonic() - begin > until.max_seconds:
                 reason = "max_seconds"
                 break

@@ -1,7 +1,7 @@
-from doxa.inference.mean_field.fit import Climb as Climb
+from doxa.inference.mean_field.fit import Ascent as Ascent
 from doxa.inference.mean_field.fit import MeanField as MeanField
 from doxa.inference.mean_field.fit import Start as Start
-from doxa.inference.mean_field.fit import climb as climb
+from doxa.inference.mean_field.fit import ascend as ascend
 from doxa.inference.mean_field.fit import mean_field as mean_field
 from doxa.inference.mean_field.ising import IsingMeanField as IsingMeanField
 from doxa.inference.mean_field.ising import ising_mean_field as ising_mean_field

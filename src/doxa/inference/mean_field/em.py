@@ -301,7 +301,7 @@ def variational_em(
     found = []
     for k, rng in enumerate(map(np.random.default_rng, np.random.SeedSequence(seed).spawn(n_starts))):
         theta = learning.drawn(rng) if k else learning.given
-        found.append(learning.climb(theta, rng, tolerance, *limits))
+        found.append(learning.ascend(theta, rng, tolerance, *limits))
     best = max(found, key=lambda fit: float(fit.bounds[-1]))
     return LearntTables(
         network=learning.network_of(best.theta),
@@ -346,7 +346,7 @@ class _Learning:
         """Tables whose rows are uniform over all distributions that are 0 where the given ones are."""
         return self._divided(rng.standard_exponential(self.given.size) * (self.given > 0), self.given)
 
-    def climb(
+    def ascend(
         self, theta: _Floats, rng: np.random.Generator, tolerance: float, max_iterations: int, max_sweeps: int
     ) -> _Fit:
         """EM from some tables."""

@@ -22,7 +22,7 @@ from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
 
-__all__ = ["Climb", "MeanField", "Start", "best_climb", "check_search", "climb", "mean_field"]
+__all__ = ["Ascent", "MeanField", "Start", "ascend", "best_ascent", "check_search", "mean_field"]
 
 _Floats = NDArray[np.float64]
 _ROUNDING = 1e-12  # of the sum of the sizes of the bound's terms
@@ -101,7 +101,7 @@ class Ascending(Protocol):
         """Bound, sum of the sizes of its terms, entropy."""
 
 
-class Climb(NamedTuple):
+class Ascent(NamedTuple):
     """Where coordinate ascent ended."""
 
     q: Any
@@ -109,7 +109,7 @@ class Climb(NamedTuple):
     converged: bool
 
 
-def climb(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Climb:
+def ascend(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Ascent:
     """Sweep from q until nothing changes by more than ``tolerance``; the bound at q must be finite."""
     bound, size, _ = problem._bound(q)
     trace, converged = [bound], False
@@ -119,16 +119,16 @@ def climb(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: in
         assert bound >= trace[-1] - _ROUNDING * (1 + size), "the bound fell, which no update can do"
         trace.append(max(bound, trace[-1]))  # the difference is rounding
         converged = change <= tolerance
-    return Climb(q, np.array(trace), converged)
+    return Ascent(q, np.array(trace), converged)
 
 
-def best_climb(
+def best_ascent(
     problem: Ascending, begins: Iterable[tuple[str, Any]], tolerance: float, max_sweeps: int
-) -> tuple[Climb, dict[str, Any]]:
-    """The best of the climbs from several starts, and what a `MeanField` says of the search."""
-    climbs = [(kind, climb(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]
-    best = climbs[int(np.argmax([found.bounds[-1] for _, found in climbs]))][1]  # the first of equals
-    starts = tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in climbs)
+) -> tuple[Ascent, dict[str, Any]]:
+    """The best of the ascents from several starts, and what a `MeanField` says of the search."""
+    ascents = [(kind, ascend(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]
+    best = ascents[int(np.argmax([found.bounds[-1] for _, found in ascents]))][1]  # the first of equals
+    starts = tuple(Start(kind, float(c.bounds[-1]), len(c.bounds) - 1, c.converged) for kind, c in ascents)
     bound = float(best.bounds[-1])
     return best, {"log_z_bound": bound, "bounds": best.bounds, "converged": best.converged, "starts": starts}
 
@@ -203,7 +203,7 @@ def mean_field(
             break  # any other leads to the same
         rng = np.random.default_rng(child)
         begins.append((kind, begin_at(problem.layout, problem.values, problem.base, ground, kind, rng)))
-    best, search = best_climb(problem, begins, tolerance, max_sweeps)
+    best, search = best_ascent(problem, begins, tolerance, max_sweeps)
     return MeanField(
         marginals=problem.marginals(best.q),
         entropy=problem.entropy(best.q),

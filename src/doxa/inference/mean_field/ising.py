@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.fit import MeanField, best_climb, check_search
+from doxa.inference.mean_field.fit import MeanField, best_ascent, check_search
 from doxa.models.ising import IsingNetwork
 
 __all__ = ["IsingMeanField", "ising_mean_field"]
@@ -182,7 +182,7 @@ def ising_mean_field(
     for k, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
         kind = _KINDS[k] if k < len(_KINDS) else "random"
         begins.append((kind, _begin(problem, kind, np.random.default_rng(child))))
-    best, search = best_climb(problem, begins, tolerance, max_sweeps)
+    best, search = best_ascent(problem, begins, tolerance, max_sweeps)
     return IsingMeanField(
         marginals=np.stack([(1 - best.q) / 2, (1 + best.q) / 2], axis=1),
         entropy=problem.entropy(best.q),

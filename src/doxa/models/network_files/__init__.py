@@ -140,9 +140,13 @@ def write_network(
         raise ArgumentTypeError(
             f"network is of type {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork"
         )
-    if isinstance(network, MarkovNetwork) and kind != "uai":
+    if kind == "uai":
+        pieces = uai_pieces(network)
+    elif isinstance(network, MarkovNetwork):
         raise ArgumentError(f"network is a MarkovNetwork, which the format {kind!r} cannot hold; write UAI (.uai)")
-    write_text(uai_pieces(network) if kind == "uai" else _FORMATS[kind].pieces(network), name, "network")
+    else:
+        pieces = _FORMATS[kind].pieces(network)
+    write_text(pieces, name, "network")
 
 
 def _format(name: str, given: str | None) -> str:

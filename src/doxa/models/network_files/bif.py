@@ -39,7 +39,7 @@ from typing import NamedTuple, NoReturn
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.names import name_comments, quotable, renamed, words_for
+from doxa.models.network_files.names import finish_renamed, name_comments, quotable, words_for
 from doxa.models.network_files.source import Finder, Source, Spans, repeated, shown
 from doxa.models.network_files.tables import Numbers, Rows, finish
 from doxa.models.network_files.words import CUT_OFF, MARKS, Words, plain
@@ -92,15 +92,15 @@ _DSC = _Dialect(
 
 def read_bif(source: Source) -> CategoricalNetwork:
     """Read a network, or raise `NetworkFileError`."""
-    return _read_blocks(source, _BIF)
+    return finish(_read_blocks(source, _BIF))
 
 
 def read_dsc(source: Source) -> CategoricalNetwork:
     """Read a network, or raise `NetworkFileError`."""
-    return renamed(_read_blocks(source, _DSC), source)
+    return finish_renamed(_read_blocks(source, _DSC), source)
 
 
-def _read_blocks(source: Source, dialect: _Dialect) -> CategoricalNetwork:
+def _read_blocks(source: Source, dialect: _Dialect) -> Rows:
     words, labels = Words(source, dialect.form), Spans(source.text, plain)
     draft = Draft(source, labels)
     heads, ends = array("q"), array("q")  # of blocks probability, where they begin and where their last brace stands
@@ -126,7 +126,7 @@ def _read_blocks(source: Source, dialect: _Dialect) -> CategoricalNetwork:
     tables = _Tables(words, draft, labels, dialect)
     for family, (begin, end) in enumerate(zip(heads, ends, strict=True)):
         tables.read(family, begin, end)
-    return finish(tables.rows)
+    return tables.rows
 
 
 def read_families(words: Words, draft: Draft, heads: array[int]) -> None:

@@ -19,8 +19,9 @@ from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.network_files.source import Source, Spans, repeated
+from doxa.models.network_files.tables import Rows, finish
 
-__all__ = ["Names", "is_word", "name_comments", "quotable", "read_names", "renamed", "words_for"]
+__all__ = ["Names", "finish_renamed", "name_comments", "quotable", "read_names", "words_for"]
 
 _NAMES = re.compile(r"(?:#[ \t]*+|(?:%|//|<!--) (?=variable [0-9]{1,9}: \[))variable[ \t]++([0-9]{1,9}):([^\n]*+)")
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))++"'  # of JSON
@@ -82,16 +83,17 @@ def _unquoted(text: str) -> str:
     return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
-def renamed(network: CategoricalNetwork, source: Source) -> CategoricalNetwork:
-    """The network with the names, and in the order, that comments give; as it is, where there are none."""
-    numbers = [int(found[1]) for found in _NAMES.finditer(source.text)]
+def finish_renamed(rows: Rows, source: Source) -> CategoricalNetwork:
+    """Make the network, with the names and in the order that comments give; as the file has it where there are none."""
+    numbers, n_states = [int(found[1]) for found in _NAMES.finditer(source.text)], rows.draft.n_states
     if not numbers:
-        return network
-    if sorted(numbers) != list(range(len(network.names))):
-        source.refuse(f"comments name variables; they should name each of the {len(network.names)} once, or none")
+        return finish(rows)
+    if sorted(numbers) != list(range(len(n_states))):
+        source.refuse(f"comments name variables; they should name each of the {len(n_states)} once, or none")
     order = np.argsort(numbers).tolist()  # of each place in the network: the place in the file
-    given = read_names(source, [network.n_states[i] for i in order])
+    given = read_names(source, [n_states[i] for i in order])
     assert given is not None  # they are there
+    network = finish(rows)  # which takes more than all the rest
     names, labels = list(given.names), iter(given.labels)
     states = {name: [next(labels) for _ in network.states[i]] for name, i in zip(names, order, strict=True)}
     tables = {}
@@ -102,7 +104,7 @@ def renamed(network: CategoricalNetwork, source: Source) -> CategoricalNetwork:
     return CategoricalNetwork(Dag(network.dag.adjacency[np.ix_(order, order)], names), tables, states)
 
 
-def is_word(name: str) -> bool:
+def _is_word(name: str) -> bool:
     """Whether a name begins with a letter, and has letters, digits and underlines alone."""
     return _IS_WORD.fullmatch(name) is not None
 
@@ -112,9 +114,9 @@ def words_for(names: Sequence[str], reserved: frozenset[str] = frozenset()) -> l
 
     def word(name: str) -> str:
         made = _NO_WORD.sub("_", name).strip("_")
-        return made if is_word(made) and made not in reserved else f"X_{made}".rstrip("_")
+        return made if _is_word(made) and made not in reserved else f"X_{made}".rstrip("_")
 
-    return _substituted(names, [name if is_word(name) and name not in reserved else word(name) for name in names])
+    return _substituted(names, [name if _is_word(name) and name not in reserved else word(name) for name in names])
 
 
 def quotable(labels: Sequence[str]) -> list[str]:

@@ -27,9 +27,9 @@ from math import prod
 
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.names import name_comments, quotable, renamed, words_for
+from doxa.models.network_files.names import finish_renamed, name_comments, quotable, words_for
 from doxa.models.network_files.source import Source, Spans, blanked, repeated, shown
-from doxa.models.network_files.tables import Rows, finish
+from doxa.models.network_files.tables import Rows
 from doxa.models.network_files.words import CUT_OFF, MARKS, Words, plain
 
 __all__ = ["net_pieces", "read_net"]
@@ -75,7 +75,7 @@ def read_net(source: Source) -> CategoricalNetwork:
     for k, begin in enumerate(heads):
         words.position = begin
         _read_potential(words, draft, rows, k)
-    return renamed(finish(rows), original)
+    return finish_renamed(rows, original)
 
 
 def _read_node(words: Words, draft: Draft, labels: Spans) -> None:

@@ -19,9 +19,9 @@ from math import prod
 
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.names import name_comments, renamed, words_for
+from doxa.models.network_files.names import finish_renamed, name_comments, words_for
 from doxa.models.network_files.source import Source, repeated, shown
-from doxa.models.network_files.tables import Rows, finish
+from doxa.models.network_files.tables import Rows
 from doxa.models.network_files.xmlbif import ESCAPES, ILLEGAL, Mark, scan_marks, unescaped
 
 __all__ = ["read_xdsl", "xdsl_pieces"]
@@ -47,7 +47,7 @@ def read_xdsl(source: Source) -> CategoricalNetwork:
     rows = Rows(draft)
     for family in range(len(draft.children)):
         nodes.read_table(family, rows)
-    return renamed(finish(rows), source)
+    return finish_renamed(rows, source)
 
 
 class _Stretches:

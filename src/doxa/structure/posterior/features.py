@@ -7,6 +7,7 @@ graphs is in `doxa.structure.posterior.relations`, the errors are in `doxa.estim
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,11 @@ from doxa.models.bits import pack_rows, unpack_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.models.dag import Nodes
     from doxa.structure.posterior.sample import GraphSample
 
 __all__ = [
+    "adjustment_sets",
     "ancestors",
     "cpdag_edges",
     "edge_position",
@@ -209,6 +212,51 @@ def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
     """
     rows, _ = posterior._distinct
     return mean_over_draws(posterior, [f(Dag.from_rows(graph, posterior.names)) for graph in rows], "f")
+
+
+def adjustment_sets(posterior: GraphSample, cause: Nodes, effect: Nodes, most: int = 10) -> pd.DataFrame:
+    """Posterior probability that adjusting for a set identifies the effect of one node on another.
+
+    Parameters
+    ----------
+    posterior : StructurePosterior
+    cause, effect : node or iterable of nodes
+        As `Dag.adjustment_set` takes them.
+    most : int, default=10
+        How many sets to return; there may be fewer.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``given, probability, mcse, ess, r_hat``, most probable first; ``given`` is a tuple of names in the
+        order of the nodes.  Listed are the sets that `Dag.adjustment_set` finds in most draws; each counts in every
+        graph where it is valid.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+    >>> posterior.adjustment_sets("smoke", "systol").columns.tolist()
+    ['given', 'probability', 'mcse', 'ess', 'r_hat']
+    """
+    import pandas as pd
+
+    most = check_whole("most", most, 1)
+    rows, which = posterior._distinct
+    dags = [Dag.from_rows(graph, posterior.names) for graph in rows]
+    n_draws = np.bincount(which.ravel(), minlength=len(dags))
+    found: Counter[tuple[str, ...]] = Counter()
+    for dag, n in zip(dags, n_draws.tolist(), strict=True):
+        given = dag.adjustment_set(cause, effect)
+        if given is not None:
+            found[given] += n
+    sets = [given for given, _ in found.most_common(most)]
+    valid = np.array([[dag.is_adjustment_set(cause, effect, given) for given in sets] for dag in dags], dtype=np.bool_)
+    columns: dict[str, Any] = {name: np.empty(0) for name in ("probability", "mcse", "ess", "r_hat")}
+    if sets:
+        diagnostics = diagnose_indicators(IndicatorCounts.from_draws(valid[which]), posterior.reference_ess)
+        columns = {name: getattr(diagnostics, name) for name in columns}
+    return _most_probable_first(pd.DataFrame({"given": pd.Series(sets, dtype=object), **columns}))
 
 
 def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: str) -> Estimate:

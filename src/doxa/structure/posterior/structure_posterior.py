@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from doxa.estimates.diagnostics import RealDiagnosis
     from doxa.estimates.stopping import StopReport
+    from doxa.models.dag import Nodes
     from doxa.structure.families.cache import CacheUse
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
@@ -299,6 +300,44 @@ class StructurePosterior:
         True
         """
         return features.feature_mean(self, f)
+
+    def d_separated(self, x: Nodes, y: Nodes, given: Nodes = ()) -> Estimate:
+        """Posterior probability that nodes are d-separated given others, so that the graph makes them independent.
+
+        Parameters
+        ----------
+        x, y, given : node or iterable of nodes
+            Three groups without a node in common; ``given`` may be empty.
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        ArgumentError
+            As `doxa.Dag.d_separated`.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> joined = posterior.d_separated("smoke", "systol")
+        >>> joined.value < posterior.d_separated("smoke", "systol", given=["protein", "phys"]).value
+        True
+        """
+        return self.feature(lambda dag: dag.d_separated(x, y, given))
+
+    def is_adjustment_set(self, cause: Nodes, effect: Nodes, given: Nodes = ()) -> Estimate:
+        """Posterior probability that adjusting for a set identifies an effect; see `doxa.Dag.is_adjustment_set`."""
+        return self.feature(lambda dag: dag.is_adjustment_set(cause, effect, given))
+
+    def adjustment_sets(self, cause: Nodes, effect: Nodes, most: int = 10) -> pd.DataFrame:
+        """Sets to adjust for, and the probability that each of them identifies the effect of one node on another.
+
+        Columns ``given, probability, mcse, ess, r_hat``; see `doxa.structure.posterior.features.adjustment_sets`.
+        """
+        return features.adjustment_sets(self, cause, effect, most)
 
     @property
     def expected_edges(self) -> Estimate:
