@@ -51,7 +51,10 @@ ROOMS = (
     Room(
         "doxa.models",
         "Networks",
-        _below("doxa.models", "ising factors evidence network_files interop logistic_parts logistic_regression"),
+        _below(
+            "doxa.models",
+            "ising factors evidence network_files graph_files interop logistic_parts logistic_regression",
+        ),
     ),
     Room(
         "doxa.parameters.variational",

@@ -10,8 +10,6 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.errors import ArgumentError
-from doxa.models import write_graph
-from doxa.models.graph_files import is_dot
 from doxa.text import printable
 
 __all__ = ["convert", "sample"]
@@ -25,6 +23,9 @@ def convert(
     ],
 ) -> None:
     """Write a network in another format, or draw its graph for Graphviz."""
+    from doxa.models import write_graph
+    from doxa.models.graph_files import is_dot
+
     if network.exists() and target.exists() and network.samefile(target):
         raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
     model = doxa.read_network(network)
