@@ -45,7 +45,7 @@ ROOMS = (
     Room(
         "doxa.parameters",
         "Posteriors over parameters",
-        _below("doxa.parameters", "averages report verdict regression joint_target modes mode_search"),
+        _below("doxa.parameters", "averages report regression joint_target population mode_search"),
     ),
     Room("doxa.inference", "Hidden values", ("doxa.inference.exact",)),
     Room(
@@ -61,8 +61,7 @@ ROOMS = (
         "Variational methods",
         _below(
             "doxa.parameters.variational",
-            "bound batch one_pass case_order sequential spiegelhalter_lauritzen laplace optimal predictive "
-            "evidence_bracket hidden latent_trait latent_map latent_model maximum_likelihood",
+            "bound batch sequential laplace optimal evidence_bracket hidden latent_trait latent_quadrature",
         ),
     ),
     Room(
@@ -70,9 +69,8 @@ ROOMS = (
         "Kernels for continuous targets",
         _below(
             "doxa.parameters",
-            "kernels.targets kernels.chain_sampler averaged kernels.normal kernels.student kernels.adaptation "
-            "kernels.regeneration kernels.resampling_adaptation kernels.splitting kernels.pilot kernels.tour_moments "
-            "kernels.ergodicity",
+            "kernels.kernel samplers keeping kernels.gaussians kernels.adaptation kernels.regeneration "
+            "kernels.resampling_adaptation kernels.splitting kernels.tour_moments kernels.ergodicity",
         ),
     ),
     Room("doxa.inference.gibbs", "Gibbs sampling and fast chains of spins", ("doxa.inference.spins",)),
