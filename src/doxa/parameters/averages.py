@@ -52,8 +52,8 @@ class ParameterAverages(FittedParameters):
     >>> from doxa.parameters import Averages
     >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
     >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), keep=Averages(50), draws=200, seed=1)
-    >>> fit
-    ParameterAverages(3 nodes, 4 chains of 200 averages of 50 draws, auto)
+    >>> print(repr(fit).splitlines()[0])
+    ParameterAverages: 3 nodes, 4 chains of 200 averages of 50 draws, auto
     >>> print(fit.quantile("systol", "smoke", 0.9))
     -0.1004 +/- 0.0004
     >>> print(fit.probability("systol", "phys"))

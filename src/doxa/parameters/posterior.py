@@ -91,6 +91,8 @@ def predict_cells(network: LogisticNetwork, thetas: Mapping[str, Floats], table:
     """
     import pandas as pd
 
+    from doxa.frames import ReadFrame
+
     codes = binary_codes(table, network.names)
     rows, nodes = np.nonzero(codes < 0)
     filled = codes[rows]
@@ -111,7 +113,7 @@ def predict_cells(network: LogisticNetwork, thetas: Mapping[str, Floats], table:
     cells = pd.DataFrame(columns, columns=["probability", "mcse", "sd", "lower", "upper"], dtype=np.float64)
     cells.insert(0, "node", [network.names[v] for v in nodes])
     cells.insert(0, "distinct", rows)
-    source = pd.DataFrame({"row": np.arange(table.n_rows), "distinct": table.row_index})
+    source = ReadFrame({"row": np.arange(table.n_rows), "distinct": table.row_index})
     return source.merge(cells, on="distinct", sort=False).drop(columns="distinct").reset_index(drop=True)
 
 

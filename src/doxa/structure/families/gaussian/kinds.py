@@ -100,7 +100,7 @@ class BGe(GaussianKind):
     'BGe score, alpha_mu 1'
     >>> cells = np.array([[0.2, -0.3], [1.0, 0.4], [-1.2, -0.1]])
     >>> round(BGe().log_marginal_likelihood(cells, np.ones(3, dtype=np.int64), [0, 0]), 4)
-    -4.6018
+    -6.2833
     """
 
     alpha_mu: float = 1.0
