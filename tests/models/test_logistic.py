@@ -852,8 +852,8 @@ def test_bad_values_are_refused(call, message):
         (lambda: SIMPLE.design("b", [["x"]]), "values has dtype <U1; it must hold numbers"),
         (
             lambda: SIMPLE.simulate(5, {"b": [0, 0]}, 7),
-            "rng is 7; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes, or left out for a seed: "
-            "seed=1",
+            "rng is 7; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes, or left out for a "
+            "seed: seed=1",
         ),
         (
             lambda: SIMPLE.likelihood([[0, 1]]),

@@ -237,8 +237,8 @@ def choices(name: str, keyword: str) -> tuple[Any, ...] | None:
     from doxa.inference.infer import METHODS as INFER
     from doxa.parameters.approximate import check_approximation
     from doxa.parameters.methods import METHODS as FIT
-    from doxa.structure.runs.options import SCORES
     from doxa.structure.moves.by_name import MOVES
+    from doxa.structure.runs.options import SCORES
 
     looked_up = {
         ("doxa.fit", "method"): tuple(FIT),
