@@ -152,8 +152,15 @@ class TestProblem:
     def test_collisions_of_hashes_do_no_harm(self, monkeypatch):
         from doxa.models import logistic_regression as module
 
-        monkeypatch.setattr(module, "_hash_rows", lambda table: np.zeros(len(table), dtype=np.uint64))
+        hashed = []
+
+        def collide(table):
+            hashed.append(len(table))
+            return np.zeros(len(table), dtype=np.uint64)
+
+        monkeypatch.setattr(module, "_hash_rows", collide)
         self.test_equal_rows_are_put_together_in_order_of_appearance()
+        assert hashed == [3000]
 
     def test_rows_may_be_kept_and_empty_rows_go(self):
         kept = make_problem([[1.0], [1.0], [2.0]], [1, 1, -1], counts=[1, 2, 0], collapse=False)

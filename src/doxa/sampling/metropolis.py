@@ -24,14 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.kernel import TargetError
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 
-__all__ = ["MetropolisHastings", "MetropolisState"]
+__all__ = ["MetropolisHastings", "MetropolisState", "TargetError"]
 
 State: TypeAlias = NDArray[Any]
 
 _TRIES = 100
+
+
+class TargetError(DoxaError):
+    """A log density that cannot be drawn from: NaN, plus infinity, or an array of the wrong shape."""
 
 
 class MetropolisState(NamedTuple):

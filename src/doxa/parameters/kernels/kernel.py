@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.sampling.metropolis import TargetError
 
 __all__ = [
     "Function",
@@ -42,10 +43,6 @@ __all__ = [
 
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-class TargetError(DoxaError):
-    """A log density that cannot be drawn from: NaN, plus infinity, or an array of the wrong shape."""
 
 
 class ValueAndGradient(NamedTuple):

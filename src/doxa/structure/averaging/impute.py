@@ -221,7 +221,8 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
         raise ArgumentError(f"n is {n}; the posterior has {n_draws} draws of the table")
     chosen = (2 * np.arange(n) + 1) * n_draws // (2 * n)
     if table.numbers is not None:
-        return [_completed(table, posterior, int(t)) for t in chosen]
+        missing, cells = _drawn_cells(posterior, table)
+        return [_completed(table, missing, drawn) for drawn in cells.reshape(n_draws, missing.n_missing)[chosen]]
     draws = draw_networks(posterior, table, None)
     completed = draws.completed
     everyone = np.arange(table.n_rows)
@@ -235,14 +236,13 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     return frames
 
 
-def _completed(table: Table, posterior: SampledGraphs, t: int) -> pd.DataFrame:
-    """A table with numbers, its missing cells from one draw."""
+def _completed(table: Table, missing: MissingCells, drawn: Floats) -> pd.DataFrame:
+    """A table with numbers, its missing cells from one draw, shape (n_missing,)."""
     import pandas as pd
 
     assert table.numbers is not None  # the caller saw to it
-    missing, cells = _drawn_cells(posterior, table)
     codes, numbers = table.codes[table.row_index], table.numbers[table.row_index]
-    rows, drawn = missing.source_row[missing.row], cells.reshape(-1, missing.n_missing)[t]
+    rows = missing.source_row[missing.row]
     is_number = missing.is_number
     codes[rows, missing.column] = np.where(is_number, 0, drawn).astype(np.int16)
     numbers[rows[is_number], missing.column[is_number]] = drawn[is_number]
