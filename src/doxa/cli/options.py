@@ -11,8 +11,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from doxa.cli.words import parse_bins
+
 Words = list[str] | None  # an option that may be repeated
 HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts")
+
+
+def reading(**given: Any) -> dict[str, Any]:
+    """The options of `doxa.read_table` that were given, by the names that commands have for them."""
+    bins = parse_bins("--bins", given.pop("bins"))
+    return {name: value for name, value in (given | {"bins": bins}).items() if value is not None}
+
 
 _SPELLED = {"exact": "--exact or --sample"}
 
@@ -89,7 +98,11 @@ MaxSeconds = Annotated[float | None, said("Stop after so many seconds all the sa
 Seed = Annotated[int | None, said("The same seed gives the same draws.", "fresh")]
 Workers = Annotated[int | None, said("Chains that run at the same time.", "one for each core")]
 Bins = Annotated[
-    Words, said("Cut numeric columns into so many quantile bins: 4, or age=4 for one column (repeat for more).")
+    Words,
+    said(
+        "Cut columns of numbers into so many quantile bins: 4, or age=4 for one (repeat for more); or at cuts, "
+        "bmi=18.5,25,30; or age=uniform:4, age=supervised:COLUMN."
+    ),
 ]
 Columns = Annotated[Words, said("Use this column (repeat for more); all when left out.")]
 Drop = Annotated[Words, said("Leave this column out (repeat for more).")]

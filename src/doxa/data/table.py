@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,11 @@ class Table:
     numbers : ndarray of float64, shape (n_distinct, n_columns), or None
         The values of columns of numbers, NaN where they are missing and in columns of categories; None where no column
         holds numbers.  Read-only.
+    cuts : mapping of str to tuple of float
+        Of the columns that were cut into bins, the cuts between these: a number's code is how many are not above it.
+    measured : mapping of str to ndarray of float64, shape (n_rows,)
+        The numbers of those columns in the rows of the source, NaN where they are missing; empty where only counts are
+        kept.  Read-only.
 
     Examples
     --------
@@ -88,6 +93,8 @@ class Table:
     counts: NDArray[np.int64]
     _row_index: NDArray[np.int32] | NDArray[np.int64] | None
     numbers: NDArray[np.float64] | None = None
+    cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def from_codes(
@@ -244,6 +251,8 @@ class Table:
             _total(group, first.size, self.counts),
             None if self._row_index is None else group[self._row_index],
             {k: column[first] for k, column in values.items()},
+            {name: self.cuts[name] for name in columns if name in self.cuts},
+            {name: self.measured[name] for name in columns if name in self.measured},
         )
 
     def __repr__(self) -> str:
@@ -265,10 +274,13 @@ def collapsed(
     *,
     in_order: bool = True,
     numbers: Mapping[int, NDArray[np.float64]] | None = None,
+    cuts: Mapping[str, tuple[float, ...]] | None = None,
+    measured: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Table:
     """Make a table from checked columns of codes, one entry a row (or a row and its count).
 
-    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position.
+    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position;
+    ``cuts`` and ``measured`` are those of `Table`.
     """
     n_rows = columns[0].size
     values = {} if numbers is None else numbers
@@ -279,7 +291,8 @@ def collapsed(
     times = np.ones(n_rows, dtype=np.int64) if counts is None else counts
     row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
     kept = {j: column[first] for j, column in values.items()}
-    return _frozen(names, states, codes, _total(group, first.size, times), row_index, kept)
+    total = _total(group, first.size, times)
+    return _frozen(names, states, codes, total, row_index, kept, cuts or {}, measured or {})
 
 
 def check_categories(table: Table, what: str, columns: Collection[str] | None = None) -> None:
@@ -316,6 +329,8 @@ def _frozen(
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp] | None,
     numbers: Mapping[int, NDArray[np.float64]],
+    cuts: Mapping[str, tuple[float, ...]],
+    measured: Mapping[str, NDArray[np.float64]],
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
@@ -331,7 +346,9 @@ def _frozen(
         values.setflags(write=False)
     for array in (own, counts):
         array.setflags(write=False)
-    return Table(names, states, own, counts, index, values)
+    for measurements in measured.values():
+        measurements.setflags(write=False)
+    return Table(names, states, own, counts, index, values, dict(cuts), dict(measured))
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
