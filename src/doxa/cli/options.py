@@ -52,7 +52,7 @@ def check_end(given: set[str], when_to_stop: Iterable[str]) -> None:
     """Raise unless one thing says when a run ends."""
     if "draws" in given:
         for name in when_to_stop:
-            if name in given:
+            if name in given and name != "max_seconds":
                 refuse(_option(name), "--draws says when to stop, too; give one of them")
 
 
