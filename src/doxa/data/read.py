@@ -136,7 +136,8 @@ def read_table(
     Polars Enums, in their own order and with the categories that never occur; and integers of at most 20
     distinct values, by size.  Integers may be stored as floats without fraction, as pandas does beside missing
     cells.  The cells of a delimited text are integers or numbers if all that are present are written so;
-    labels stay as written, and a column with both ``1`` and ``01`` is text.  Any other numeric column
+    labels stay as written, and a column with both ``1`` and ``01`` is text.  Decimal commas are read where cells are
+    separated by something else, and the log says so.  Any other numeric column
     holds numbers, unless it is cut into ``bins``.  A category has at most 1000 states.
 
     Left out, with a line in the log, are columns that look like identifiers or free text: more than 20 different texts,

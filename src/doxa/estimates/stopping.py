@@ -151,7 +151,8 @@ class StopReport(NamedTuple):
         factor, more = self.held_back.factor, ""
         if math.isfinite(factor) and factor > 1:
             times = f"{factor:.2g}" if factor < 10 else many(factor)
-            more = f"; about {times} times as many draws would do, {duration(self.seconds * (factor - 1))} more"
+            as_many = "a few more" if factor < 1.15 else f"about {times} times as many"
+            more = f"; {as_many} draws would do, {duration(self.seconds * (factor - 1))} more"
         return f"{limit[:-1]}: {self.held_back}{more}."
 
 
