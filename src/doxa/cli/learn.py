@@ -130,6 +130,7 @@ def learn(
     numbers: options.Numbers = None,
     categories: options.Categories = None,
     counts: options.Counts = None,
+    transform: options.Transform = None,
     store: Store = None,
     resume: Resume = None,
     watch: options.Watch = False,
@@ -148,8 +149,9 @@ def learn(
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
     read = options.reading(
-        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts
-    )
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
     with interruptible("learn", kept), watching(watch, watch_port, kept):
         if resume is not None:
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)

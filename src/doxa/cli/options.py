@@ -11,16 +11,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from doxa.cli.words import parse_bins
+from doxa.cli.words import parse_bins, parse_given
 
 Words = list[str] | None  # an option that may be repeated
-HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts")
+HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts", "transform")
 
 
 def reading(**given: Any) -> dict[str, Any]:
     """The options of `doxa.read_table` that were given, by the names that commands have for them."""
-    bins = parse_bins("--bins", given.pop("bins"))
-    return {name: value for name, value in (given | {"bins": bins}).items() if value is not None}
+    made = {"bins": parse_bins("--bins", given["bins"])}
+    if given.get("transform") is not None:
+        made["transform"] = parse_given(given["transform"], "--transform")
+    return {name: value for name, value in (given | made).items() if value is not None}
 
 
 _SPELLED = {"exact": "--exact or --sample"}
@@ -108,6 +110,10 @@ Columns = Annotated[Words, said("Use this column (repeat for more); all when lef
 Drop = Annotated[Words, said("Leave this column out (repeat for more).")]
 Numbers = Annotated[Words, said("This column holds numbers, few as they are (repeat for more).")]
 Categories = Annotated[Words, said("This column holds categories, many as they are (repeat for more).")]
+Transform = Annotated[
+    Words,
+    said("Learn from a column on another scale: income=log, or log1p, logit, 'normal scores' (repeat for more)."),
+]
 Counts = Annotated[str | None, said("The column that says how often each row occurs.", "once")]
 Missing = Annotated[
     Words, said("A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.")

@@ -114,6 +114,7 @@ def impute(
     numbers: options.Numbers = None,
     categories: options.Categories = None,
     counts: options.Counts = None,
+    transform: options.Transform = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
@@ -123,8 +124,9 @@ def impute(
 
     _check_outputs((output, completed), (data,))
     read = options.reading(
-        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts
-    )
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
     posterior = _posterior(data, read, draws, max_seconds, seed)
     found = posterior.impute()
     n_missing_cells = len(found[["row", "column"]].drop_duplicates())
@@ -152,6 +154,7 @@ def predict(
     numbers: options.Numbers = None,
     categories: options.Categories = None,
     counts: options.Counts = None,
+    transform: options.Transform = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
@@ -159,8 +162,9 @@ def predict(
     """Predict a column, or the missing cells, of new rows, averaged over networks learned from a table."""
     _check_outputs((output,), (data, rows))
     read = options.reading(
-        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts
-    )
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
     posterior = _posterior(data, read, draws, max_seconds, seed)
     _tell(posterior.predict(rows, target, unseen=unseen), posterior, output, "predictions")
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from doxa.data.bins import Binning, Cuts, Rank, check_bins, codes_of_numbers, find_cuts, informative_cuts, rank_in
 from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, MISSING, check_columns, near, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
+from doxa.data.transforms import check_transforms, transform_of
 from doxa.errors import ArgumentError, TableError
 
 MAX_INTEGERS = 20  # an integer column with more distinct values is a measurement, not a category
@@ -53,6 +54,7 @@ class Reading:
     numbers: Any = None
     categories: Any = None
     counts: str | None = None
+    transform: Any = None
     known: frozenset[str] = frozenset()  # columns that are never taken for identifiers
 
     def choose(self, names: Sequence[str]) -> tuple[list[int], Binning | dict[str, Binning] | None]:
@@ -80,6 +82,10 @@ class Reading:
             if self.categories is None
             else [read[j] for j in check_columns(self.categories, read, "categories")],
         }
+        for name in check_transforms(self.transform, read):
+            for option in ("bins", "categories"):
+                if name in named[option]:
+                    raise ArgumentError(f"transform and {option} both name {name!r}; only numbers are transformed")
         for (one, ours), (other, theirs) in combinations(named.items(), 2):
             for name in ours:
                 if name in theirs:
@@ -88,7 +94,7 @@ class Reading:
 
     def refuse_where_counted(self) -> None:
         """Raise `ArgumentError` if something is asked that rows counted where they are cannot have."""
-        for name in ("numbers", "categories", "counts"):
+        for name in ("numbers", "categories", "counts", "transform"):
             if getattr(self, name) is not None:
                 raise ArgumentError(
                     f"{name} is given, and the rows of this source are counted where they are, without it; give a "
@@ -138,7 +144,8 @@ def code_table(
     if n_rows is not None:
         columns = _without_identifiers(columns, bins, asked_for, n_rows)
     _refuse_empty(columns)
-    asked, kept = asked_for.numbers or (), asked_for.categories or ()
+    scales = asked_for.transform or {}
+    asked, kept = {*(asked_for.numbers or ()), *scales}, asked_for.categories or ()
     binning = {c.name: None if c.name in asked or c.name in kept else _bins_of(c, bins) for c in columns}
     of_numbers = [c for c in columns if c.name in asked or (_needs_bins(c, binning) and c.name not in kept)]
     if n_rows is None:
@@ -171,13 +178,18 @@ def code_table(
             cuts[column.name] = tuple(found.cuts.tolist())
             coded[j] = found.labels, codes_of_numbers(found.cuts, measured[column.name])
     codes = [coded[j][1] for j in range(len(columns))]
+    transforms = {
+        names[j]: transform_of(names[j], scales[names[j]], column, times)
+        for j, column in values.items()
+        if names[j] in scales
+    }
     if times is not None:
         rows = np.flatnonzero(times)
         codes, times = [part[rows] for part in codes], times[rows]
         values = {j: part[rows] for j, part in values.items()}
         measured = {name: np.repeat(part[rows], times) for name, part in measured.items()}
     states = tuple(coded[j][0] for j in range(len(columns)))
-    return collapsed(names, states, codes, times, numbers=values, cuts=cuts, measured=measured)
+    return collapsed(names, states, codes, times, numbers=values, cuts=cuts, measured=measured, transforms=transforms)
 
 
 def _is_supervised(binning: Binning | None) -> bool:
@@ -218,7 +230,13 @@ def _without_identifiers(
     n_rows: int,
 ) -> list[Column]:
     """Leave out columns that tell rows apart, but for those that the user names, and unless there are no others."""
-    named = {*reading.known, *(reading.columns or ()), *(reading.numbers or ()), *(reading.categories or ())}
+    named = {
+        *reading.known,
+        *(reading.transform or ()),
+        *(reading.columns or ()),
+        *(reading.numbers or ()),
+        *(reading.categories or ()),
+    }
     named |= set(bins) if isinstance(bins, Mapping) else set()
     left_out = [c for c in columns if c.name not in named and _looks_like_identifier(c, n_rows)]
     if len(left_out) == len(columns):

@@ -75,6 +75,7 @@ def read_table(
     numbers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     counts: str | None = None,
+    transform: Mapping[str, str] | None = None,
 ) -> Table:
     r"""Read a table of categories and numbers from a file or a frame.
 
@@ -108,6 +109,10 @@ def read_table(
         Columns that hold numbers although they have few values, and that hold categories although they have many.
     counts : str, optional
         The column that says how often each row occurs: whole numbers, 0 or more.  It is no column of the table.
+    transform : mapping of str to str, optional
+        Scales on which columns of numbers are learned from: ``"log"``, ``"log1p"``, ``"logit"``, or
+        ``"normal scores"``, the normal quantiles of their ranks.  The table holds the numbers as they are, and answers
+        are in their unit.
 
     Returns
     -------
@@ -163,7 +168,7 @@ def read_table(
     (('[20.5, 40.5)', '[40.5, 59.5]'),)
     """
     options = {"columns": columns, "missing": missing, "bins": bins, "drop": drop, "numbers": numbers}
-    return _read(source, (), **options, categories=categories, counts=counts)
+    return _read(source, (), **options, categories=categories, counts=counts, transform=transform)
 
 
 def _read(source: Any, known: Collection[str], *, missing: Any = None, **options: Any) -> Table:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
+from doxa.data.transforms import Transform
 from doxa.errors import TableError
 
 __all__ = ["MAX_STATES", "Table", "check_categories", "collapsed", "group_rows", "plain"]
@@ -77,6 +78,8 @@ class Table:
     measured : mapping of str to ndarray of float64, shape (n_rows,)
         The numbers of those columns in the rows of the source, NaN where they are missing; empty where only counts are
         kept.  Read-only.
+    transforms : mapping of str to Transform
+        The scales on which columns of numbers are learned from, where these are not their own.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Table:
     numbers: NDArray[np.float64] | None = None
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
 
     @classmethod
     def from_codes(
@@ -218,6 +222,9 @@ class Table:
         content.update(self.counts.astype("<i8").tobytes())
         if self.numbers is not None:
             content.update(self.numbers.astype("<f8").tobytes())
+        if self.transforms:
+            methods = sorted((name, transform.method) for name, transform in self.transforms.items())
+            content.update(json.dumps(methods, ensure_ascii=True).encode("ascii"))
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -251,8 +258,9 @@ class Table:
             _total(group, first.size, self.counts),
             None if self._row_index is None else group[self._row_index],
             {k: column[first] for k, column in values.items()},
-            {name: self.cuts[name] for name in columns if name in self.cuts},
-            {name: self.measured[name] for name in columns if name in self.measured},
+            cuts={name: self.cuts[name] for name in columns if name in self.cuts},
+            measured={name: self.measured[name] for name in columns if name in self.measured},
+            transforms={name: self.transforms[name] for name in columns if name in self.transforms},
         )
 
     def __repr__(self) -> str:
@@ -274,13 +282,12 @@ def collapsed(
     *,
     in_order: bool = True,
     numbers: Mapping[int, NDArray[np.float64]] | None = None,
-    cuts: Mapping[str, tuple[float, ...]] | None = None,
-    measured: Mapping[str, NDArray[np.float64]] | None = None,
+    **of_columns: Mapping[str, Any],
 ) -> Table:
     """Make a table from checked columns of codes, one entry a row (or a row and its count).
 
     Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position;
-    ``cuts`` and ``measured`` are those of `Table`.
+    ``of_columns`` are ``cuts``, ``measured`` and ``transforms`` of `Table`.
     """
     n_rows = columns[0].size
     values = {} if numbers is None else numbers
@@ -292,7 +299,7 @@ def collapsed(
     row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
     kept = {j: column[first] for j, column in values.items()}
     total = _total(group, first.size, times)
-    return _frozen(names, states, codes, total, row_index, kept, cuts or {}, measured or {})
+    return _frozen(names, states, codes, total, row_index, kept, **of_columns)
 
 
 def check_categories(table: Table, what: str, columns: Collection[str] | None = None) -> None:
@@ -329,8 +336,7 @@ def _frozen(
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp] | None,
     numbers: Mapping[int, NDArray[np.float64]],
-    cuts: Mapping[str, tuple[float, ...]],
-    measured: Mapping[str, NDArray[np.float64]],
+    **of_columns: Mapping[str, Any],
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
@@ -346,9 +352,9 @@ def _frozen(
         values.setflags(write=False)
     for array in (own, counts):
         array.setflags(write=False)
-    for measurements in measured.values():
+    for measurements in of_columns.get("measured", {}).values():
         measurements.setflags(write=False)
-    return Table(names, states, own, counts, index, values, dict(cuts), dict(measured))
+    return Table(names, states, own, counts, index, values, **of_columns)
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -103,8 +103,7 @@ def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, 
         cells = posterior.trace["cells"].astype(np.float64)
     is_number, scaling = missing.is_number, missing.numbers
     if scaling is not None and is_number.any():
-        column = missing.column[is_number]
-        cells[..., is_number] = cells[..., is_number] * scaling.scale[column] + scaling.centre[column]
+        cells[..., is_number] = scaling.restored(cells[..., is_number], missing.column[is_number])
     return missing, cells
 
 
