@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -18,8 +19,9 @@ from support.tables import skewed_table
 
 
 @cache
-def some_options() -> Any:
-    return doxa.learn(skewed_table(2, 10, seed=0), draws=4, seed=1).options
+def some_options(names: tuple[str, ...]) -> Any:
+    options, n = doxa.learn(skewed_table(2, 10, seed=0), draws=4, seed=1).options, len(names)
+    return replace(options, names=names, max_parents=(n - 1,) * n, n_states=(2,) * n, max_configurations=None)
 
 
 def posterior_of(
@@ -29,7 +31,7 @@ def posterior_of(
     info = {name: np.full(len(rows), 9) for name in ("proposed", "accepted")}
     n_edges = np.bitwise_count(rows).sum(axis=(2, 3)).astype(np.int32)
     trace = Trace({"rows": rows, "log_score": log_score, "n_edges": n_edges}, info=info)
-    return StructurePosterior(names, trace, SingleEdge(), some_options())
+    return StructurePosterior(names, trace, SingleEdge(), some_options(names))
 
 
 def posterior_of_dags(dags: list[Dag], scores: list[float] | None = None, repeat: int = 1) -> StructurePosterior:

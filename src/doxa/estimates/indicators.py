@@ -53,8 +53,8 @@ class IndicatorDiagnostics:
     probability : ndarray of float
         Share of draws in state 1.
     mcse : ndarray of float
-        Monte Carlo standard error of ``probability``, always positive; for a quantity that never switched, the root
-        mean square of what may be missing (`doxa.estimates.intervals.unseen_error`).
+        Monte Carlo standard error of ``probability``; for a quantity that never switched, the root mean square of what
+        may be missing (`doxa.estimates.intervals.unseen_error`).  0 where the value is known.
     ess : ndarray of float
         ``probability * (1 - probability) / mcse**2``, at most ``n log10(n)`` for n draws; for a quantity that never
         switched, the reference it was judged by (0 when there is none).
@@ -70,6 +70,8 @@ class IndicatorDiagnostics:
         What the interval follows, see `doxa.estimates.intervals.two_state_bounds`.
     n_chains, n_draws : int
         Number of chains, and of draws in each.
+    known : ndarray of bool, optional
+        Quantities that cannot switch, whose values are exact; none when left out.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class IndicatorDiagnostics:
     skew: NDArray[np.float64]
     n_chains: int
     n_draws: int
+    known: NDArray[np.bool_] | None = None
 
     @property
     def lower(self) -> NDArray[np.float64]:
@@ -120,6 +123,8 @@ class IndicatorDiagnostics:
         """
         reference_ess = float(min(reference_ess, self.n_chains * self.n_draws))
         constant = never_switched(self.probability)
+        if self.known is not None:
+            constant &= ~self.known
         verdict = Status.OK if reference_ess > 0 else Status.CANNOT_TELL
         return replace(
             self,
@@ -127,6 +132,23 @@ class IndicatorDiagnostics:
             ess=np.where(constant, reference_ess, self.ess),
             status=np.where(constant, verdict, self.status).astype(np.int8),
             reference_ess=reference_ess,
+        )
+
+    def with_known(self, known: NDArray[np.bool_]) -> IndicatorDiagnostics:
+        """The same, with those that cannot switch, and did not, called exact.
+
+        >>> from doxa.estimates.indicators import IndicatorCounts, diagnose_indicators
+        >>> counts = IndicatorCounts.from_draws(np.zeros((4, 2000, 2), dtype=np.int8))
+        >>> print(diagnose_indicators(counts, 900).with_known(np.array([True, False])).estimate(0))
+        0 (exact)
+        """
+        exact = known & never_switched(self.probability)
+        return replace(
+            self,
+            mcse=np.where(exact, 0.0, self.mcse),
+            ess=np.where(exact, np.inf, self.ess),
+            status=np.where(exact, Status.OK, self.status).astype(np.int8),
+            known=exact,
         )
 
     def mirrored(self) -> IndicatorDiagnostics:
@@ -137,10 +159,15 @@ class IndicatorDiagnostics:
         return replace(self, **mirrored)  # type: ignore[arg-type]
 
     def interval(self, prob: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper ends for all quantities, in [0, 1], never of zero width, with nominal coverage ``prob``."""
+        """Lower and upper ends for all quantities, in [0, 1], with nominal coverage ``prob``; of zero width only where
+        the value is known.
+        """
         prob = check_prob(prob)
         arguments = self.n_zero, self.n_one, self.switches / 2, self.dispersion, self.df, self.skew
-        return _bounds(*arguments, self.probability, self.reference_ess, prob)
+        lower, upper = _bounds(*arguments, self.probability, self.reference_ess, prob)
+        if self.known is None:
+            return lower, upper
+        return np.where(self.known, self.probability, lower), np.where(self.known, self.probability, upper)
 
     def estimate(self, index: int | tuple[int, ...] = ()) -> Estimate:
         """The estimate of the quantity at a position in the array; ``()`` when there is only one."""
@@ -152,6 +179,8 @@ class IndicatorDiagnostics:
         if value is None or np.ndim(value) != 0:
             message = f"index is {index}; it must name one quantity of an array of shape {self.probability.shape}"
             raise ArgumentError(message)
+        if self.known is not None and self.known[position]:
+            return Estimate.exactly(float(value))
         law: TwoStateInterval | UnseenInterval
         if never_switched(value):
             law = UnseenInterval(self.reference_ess, self.n_chains * self.n_draws)

@@ -57,6 +57,7 @@ def test_word_reason_and_advice_make_up_the_text(log_score, word, reason, advice
 def of_columns(posterior, n_columns, n_rows=500, **changes):
     """The same draws, of a table of so many binary columns."""
     names = tuple(f"x{k}" for k in range(n_columns))
+    _ = posterior.edge_diagnostics, posterior.adjacency_diagnostics  # of the draws' own two
     posterior.options = dataclasses.replace(
         posterior.options, names=names, n_rows=n_rows, max_parents=(n_columns - 1,) * n_columns,
         n_states=(2,) * n_columns, max_configurations=n_rows, **changes,

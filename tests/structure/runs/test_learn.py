@@ -462,3 +462,17 @@ def test_unknown_nodes_are_refused(reinis):
     )
     with pytest.raises(ArgumentError, match="source and target are both 'smoke'; an edge joins two different nodes"):
         reinis.edge("smoke", "smoke")
+
+
+def test_edges_that_the_limits_decide_are_exact():
+    table = datasets.load("reinis")
+    posterior = doxa.learn(table, exact=False, seed=1, forbidden=[("smoke", "phys")], required=[("mental", "family")])
+    for pair, value in {("smoke", "phys"): 0.0, ("mental", "family"): 1.0, ("family", "mental"): 0.0}.items():
+        estimate = posterior.edge(*pair)
+        assert (estimate.exact, estimate.value, estimate.interval()) == (True, value, (value, value))
+    assert not posterior.edge("phys", "smoke").exact
+    assert not posterior.edge("family", "systol").exact  # hardly ever there, but nothing forbids it
+    joined = posterior.adjacencies().set_index(["node_a", "node_b"])
+    assert joined["mcse"]["mental", "family"] == 0
+    assert joined["mcse"]["smoke", "phys"] > 0
+    assert posterior.converged

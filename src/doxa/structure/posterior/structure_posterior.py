@@ -200,8 +200,9 @@ class StructurePosterior:
         -------
         pandas.DataFrame
             Columns ``source, target, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes, most
-            probable first.  ``mcse`` is the Monte Carlo standard error of ``probability`` and never 0; ``ess`` the
-            effective number of draws; ``r_hat`` the split R-hat over the chains (nan where the edge never changed).
+            probable first.  ``mcse`` is the Monte Carlo standard error of ``probability``, 0 only where the limits
+            forbid or require the edge; ``ess`` the effective number of draws; ``r_hat`` the split R-hat over the chains
+            (nan where the edge never changed).
 
         Examples
         --------
@@ -469,12 +470,21 @@ class StructurePosterior:
     @cached_property
     def edge_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all edges, arrays of shape (n_nodes, n_nodes); ``[i, j]`` is i -> j."""
-        return self._edges_alone.judged_by(self.reference_ess)
+        return self._edges_alone.judged_by(self.reference_ess).with_known(self._decided)
 
     @cached_property
     def adjacency_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
-        return diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
+        found = diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
+        limits = self.options.limits
+        joined, possible = limits.required_edges, limits.allowed_edges
+        return found.with_known(joined | joined.T | ~(possible | possible.T))
+
+    @cached_property
+    def _decided(self) -> NDArray[np.bool_]:
+        """Edges that the limits forbid or require, and the reverse of these, (n_nodes, n_nodes)."""
+        limits = self.options.limits
+        return np.asarray(limits.required_edges | limits.required_edges.T | ~limits.allowed_edges)
 
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:
