@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["ROUNDING", "Array", "as_distribution", "as_numbers", "as_transition_matrix", "check_not_negative"]
+__all__ = ["ROUNDING", "Floats", "as_distribution", "as_numbers", "as_transition_matrix", "check_not_negative"]
 
-Array = NDArray[np.float64]
 
 ROW_SUM = 1e-9  # how far from 1 probabilities may sum: far above rounding, far below a digit left out
 ROUNDING = 1e-12  # 1 - sum of the rest may come out as little below 0; such entries become 0
 
 
-def as_numbers(values: ArrayLike, name: str, n: int | None = None, finite: bool = True) -> Array:
+def as_numbers(values: ArrayLike, name: str, n: int | None = None, finite: bool = True) -> Floats:
     """A copy as floats: finite unless told, in one row of ``n``, or of any shape when ``n`` is left out.
 
     Examples
@@ -39,7 +39,7 @@ def as_numbers(values: ArrayLike, name: str, n: int | None = None, finite: bool 
     return numbers
 
 
-def as_distribution(values: ArrayLike, name: str, n: int | None = None) -> Array:
+def as_distribution(values: ArrayLike, name: str, n: int | None = None) -> Floats:
     """Probabilities that sum to 1, in one row.
 
     Examples
@@ -56,7 +56,7 @@ def as_distribution(values: ArrayLike, name: str, n: int | None = None) -> Array
     return p
 
 
-def as_transition_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:
+def as_transition_matrix(matrix: ArrayLike, name: str = "matrix") -> Floats:
     """A copy as floats, once it has passed as a stochastic matrix.
 
     Entries that rounding has put below 0 by at most 1e-12 become 0.
@@ -79,7 +79,7 @@ def as_transition_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:
     return p
 
 
-def check_not_negative(p: Array, name: str) -> None:
+def check_not_negative(p: Floats, name: str) -> None:
     """Raise if a probability is below 0."""
     if (p < 0).any():
         where = np.argwhere(p < 0)[0].tolist()

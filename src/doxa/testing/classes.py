@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
-from doxa.testing.checks import Array, as_transition_matrix
+from doxa.testing.checks import as_transition_matrix
 
 __all__ = ["CommunicatingClass", "LabelledChain", "frozen"]
 
@@ -33,7 +34,7 @@ class LabelledChain:
     What `FiniteChain` says before it asks for numbers; the parameters are described there.
     """
 
-    matrix: Array
+    matrix: Floats
     labels: tuple[Hashable, ...] = field(repr=False)
 
     def __init__(self, matrix: ArrayLike, labels: Sequence[Hashable] | None = None) -> None:

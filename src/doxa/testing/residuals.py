@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
-from doxa.testing.checks import Array, as_numbers
+from doxa.testing.checks import as_numbers
 from doxa.testing.finite_chain import FiniteChain
 
 __all__ = ["detailed_balance_residual", "invariance_residual", "stationary_distribution", "total_variation"]
 
 
-def stationary_distribution(matrix: ArrayLike) -> Array:
+def stationary_distribution(matrix: ArrayLike) -> Floats:
     """The stationary distribution of a transition matrix: `FiniteChain.stationary`.
 
     Parameters
@@ -128,7 +129,7 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> float:
     return 0.5 * float(np.abs(p - q).sum())
 
 
-def _target_and_matrix(target: ArrayLike, matrix: ArrayLike) -> tuple[Array, Array]:
+def _target_and_matrix(target: ArrayLike, matrix: ArrayLike) -> tuple[Floats, Floats]:
     p = as_numbers(matrix, "matrix")
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
         raise ArgumentError(f"matrix has shape {p.shape}; a transition matrix is square")

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.intervals import (
@@ -153,9 +153,6 @@ def judged(
     if isinstance(law, UnseenInterval):  # its bounds do not depend on the error, so nan would not hide them
         law = StudentInterval(unit=True)
     return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=delta, verdict=verdict)
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,20 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
-from doxa.structure.families.kind import FamilyKind, raise_caught
+from doxa.structure.families.kind import Data, FamilyKind, raise_caught
 from doxa.structure.families.scores import BDeu, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 
-__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
+__all__ = ["CacheArrays", "CacheUse", "FamilyScores", "ScoreCache", "Scoring", "family_log_score", "local_weights"]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
+CacheArrays = tuple[Words, Floats, Ints, Ints, Ints]  # keys, scores, used, statistics, the ``used`` at which to grow
+Scoring = tuple[Data, Rule, tuple[Floats, Floats], CountingScratch]  # what a family is scored by
+
 _FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
 
 
@@ -93,7 +97,7 @@ class ScoreCache:
         return bool(self.statistics[2])
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> CacheArrays:
         """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
         limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
         return self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
@@ -190,7 +194,7 @@ class FamilyScores:
             return float(family_log_score(self.names.index(child), pack_rows(members), cache.arrays, scoring))
 
     @contextmanager
-    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+    def borrow(self) -> Iterator[tuple[ScoreCache, Scoring]]:
         """A cache and the scoring arrays for compiled code, for one chain at a time."""
         with self._lock:
             cache, scratch = self._pool.pop() if self._pool else self._new_cache()

@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Ints
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.graph import ILLEGAL, apply_change, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["EdgeGibbs"]
@@ -116,7 +118,7 @@ class EdgeGibbs:
 
 
 @hot
-def _advance(work: Any, pairs: Any, at_random: bool, first: int, n_steps: int, rng: np.random.Generator) -> int:
+def _advance(work: Work, pairs: Ints, at_random: bool, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed = work.cache, work.scoring, work.proposed
     n_pairs = pairs.shape[0]

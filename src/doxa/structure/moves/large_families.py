@@ -8,14 +8,13 @@ always the one without which the family weighs most, as long as that helps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Words
 from doxa.models.bits import n_words, unpack_rows
-from doxa.structure.families.cache import FamilyScores, family_log_score
+from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring, family_log_score
 from doxa.structure.graph import count_bits, has_bit, reach, replace_parents, toggle_bit, working_graph
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import cache_is_full
@@ -89,7 +88,7 @@ def with_large_family(
 
 
 @hot
-def _leave_out(node: int, members: Any, limits: Any, cache: Any, scoring: Any, weight: Any) -> bool:
+def _leave_out(node: int, members: Words, limits: Limits, cache: CacheArrays, scoring: Scoring, weight: Floats) -> bool:
     """Leave out parents as long as that helps; False when the cache should grow first."""
     n = members.shape[0]
     weight[0] = family_log_score(node, members[node], cache, scoring)

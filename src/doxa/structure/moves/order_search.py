@@ -14,12 +14,13 @@ many as was allowed: counted work, so that what it finds depends on the table an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import n_words, unpack_rows
 from doxa.structure.moves.parent_sets import ParentSets, draw_set
 from doxa.structure.moves.starts import random_order
@@ -104,31 +105,31 @@ def _kicked(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.in
 
 
 @hot
-def _best(table: Any, node: int, avoid: Any) -> int:
+def _best(table: ParentSets, node: int, avoid: Words) -> int:
     """Number of the heaviest listed set of the node without a node of ``avoid``; -1 if there is none."""
     return int(draw_set(table, node, avoid, -1, 0.0, np.inf)[0])
 
 
 @hot
-def _weight(table: Any, node: int, avoid: Any) -> float:
+def _weight(table: ParentSets, node: int, avoid: Words) -> float:
     number = _best(table, node, avoid)
     return table.weight[number] if number >= 0 else -np.inf
 
 
 @hot
-def _flip(avoid: Any, node: int) -> None:
+def _flip(avoid: Words, node: int) -> None:
     avoid[node >> 6] ^= np.uint64(1) << np.uint64(node & 63)
 
 
 @hot
-def _forbid_all(avoid: Any, n: int) -> None:
+def _forbid_all(avoid: Words, n: int) -> None:
     avoid[:] = np.uint64(0)
     for node in range(n):
         _flip(avoid, node)
 
 
 @hot
-def _pass(table: Any, order: Any, nodes: Any, avoid: Any, sums: Any, rest: Any) -> float:
+def _pass(table: ParentSets, order: Ints, nodes: Ints, avoid: Words, sums: Floats, rest: Ints) -> float:
     """Take out each of ``nodes`` and put it in the best place of ``order``; return the score of the whole after that.
 
     ``sums[0, k]`` is what the node has at place k, ``sums[1]`` and ``sums[2]`` are the others' weights where the node
@@ -169,7 +170,7 @@ def _pass(table: Any, order: Any, nodes: Any, avoid: Any, sums: Any, rest: Any) 
 
 
 @hot
-def _graph_of(table: Any, order: Any, avoid: Any, rows: Any) -> None:
+def _graph_of(table: ParentSets, order: Ints, avoid: Words, rows: Words) -> None:
     """Write the adjacency rows of the best graph of an order."""
     n = order.size
     _forbid_all(avoid, n)

@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-from doxa.structure.families.cache import family_log_score
-from doxa.structure.graph import has_bit, reach, rebuild, replace_parents, working_graph
+from doxa.arrays import Floats
+from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
+from doxa.structure.graph import WorkingGraph, has_bit, reach, rebuild, replace_parents, working_graph
 from doxa.structure.moves.changes import cache_is_full, keep
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_sum_of_sets
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["ParentSetGibbs", "parent_set_step"]
@@ -69,7 +71,15 @@ def _members(words: NDArray[np.uint64]) -> list[int]:
 
 
 @inlined
-def parent_set_step(graph: Any, local: Any, node: int, cache: Any, scoring: Any, table: Any, rng: Any) -> bool:
+def parent_set_step(
+    graph: WorkingGraph,
+    local: Floats,
+    node: int,
+    cache: CacheArrays,
+    scoring: Scoring,
+    table: ParentSets,
+    rng: np.random.Generator,
+) -> bool:
     """Redraw the parents of ``node`` among its listed sets; True if they changed.  Closures are not kept."""
     if table.where[node] < 0:
         return False
@@ -84,7 +94,7 @@ def parent_set_step(graph: Any, local: Any, node: int, cache: Any, scoring: Any,
 
 
 @hot
-def _advance(work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+def _advance(work: Work, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     n = local.size
     for node in range(n):

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -40,6 +41,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["PRESENT", "SingleEdge", "advance_single_edge", "log_hastings", "log_proposals"]
@@ -121,7 +123,7 @@ def log_proposals(n: int) -> NDArray[np.float64]:
 
 
 @hot
-def log_hastings(log_q: Any, kind: int, n_edges: int) -> float:
+def log_hastings(log_q: Floats, kind: int, n_edges: int) -> float:
     """Log q(G | G') - log q(G' | G) for a change of this kind to a graph with ``n_edges`` edges."""
     if kind == ADD:
         return log_q[1, n_edges + 1] - log_q[0, n_edges]  # type: ignore[no-any-return]
@@ -131,7 +133,7 @@ def log_hastings(log_q: Any, kind: int, n_edges: int) -> float:
 
 
 @hot
-def _list_edges(children: Any, edges: Any) -> int:
+def _list_edges(children: Words, edges: Ints) -> int:
     """Write all edges as columns (parent, child) of ``edges``, in order; return their number."""
     found = 0
     for i in range(children.shape[0]):
@@ -146,7 +148,7 @@ def _list_edges(children: Any, edges: Any) -> int:
 
 
 @hot
-def _draw_pair(children: Any, edges: Any, n_edges: int, u: float, v: float) -> tuple[int, int]:
+def _draw_pair(children: Words, edges: Ints, n_edges: int, u: float, v: float) -> tuple[int, int]:
     """A candidate (i, j) from two uniform numbers; (-1, -1) to draw again, where the pair is adjacent.
 
     The first number chooses between the edges and the absent edges, the second the pair.
@@ -169,7 +171,7 @@ def _draw_pair(children: Any, edges: Any, n_edges: int, u: float, v: float) -> t
 
 
 @hot
-def _insert_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
+def _insert_edge(edges: Ints, n_edges: int, i: int, j: int) -> None:
     """Add a column to the list, which stays in order: draws must not depend on how the graph was come by."""
     place = n_edges
     while place > 0 and (edges[0, place - 1] > i or (edges[0, place - 1] == i and edges[1, place - 1] > j)):
@@ -181,7 +183,7 @@ def _insert_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
 
 
 @hot
-def _remove_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
+def _remove_edge(edges: Ints, n_edges: int, i: int, j: int) -> None:
     place = 0
     while edges[0, place] != i or edges[1, place] != j:
         place += 1
@@ -191,7 +193,7 @@ def _remove_edge(edges: Any, n_edges: int, i: int, j: int) -> None:
 
 
 @hot
-def _update_edges(edges: Any, n_edges: int, kind: int, i: int, j: int) -> int:
+def _update_edges(edges: Ints, n_edges: int, kind: int, i: int, j: int) -> int:
     """Keep the list of edges in step with an accepted change; return their number."""
     if kind == ADD:
         _insert_edge(edges, n_edges, i, j)
@@ -206,11 +208,11 @@ def _update_edges(edges: Any, n_edges: int, kind: int, i: int, j: int) -> int:
 
 @hot
 def _advance(
-    work: Any,
+    work: Work,
     reversals: int,
     published: bool,
-    edges: Any,
-    log_q: Any,
+    edges: Ints,
+    log_q: Floats,
     first: int,
     n_steps: int,
     rng: np.random.Generator,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from doxa import estimates
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
@@ -88,7 +89,7 @@ def adjacency_counts(rows: NDArray[np.uint64]) -> IndicatorCounts:
 
 
 @hot
-def _symmetrise(rows: Any, out: Any) -> None:
+def _symmetrise(rows: Words, out: Words) -> None:
     for graph in range(rows.shape[0]):
         for i in range(rows.shape[1]):
             for w in range(rows.shape[2]):
