@@ -16,7 +16,7 @@ from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, chains,
 from doxa.inference.answers import Answer
 from doxa.inference.infer import infer_from
 from doxa.inference.options import InferOptions
-from doxa.sampling.importance_estimate import WeightVerdict
+from doxa.sampling.importance_weights import WeightVerdict
 from support.networks import network_file
 
 YES_NO = ["no", "yes"]

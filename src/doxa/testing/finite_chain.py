@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.testing.checks import as_distribution, as_numbers
-from doxa.testing.classes import CommunicatingClass, LabelledChain, frozen
+from doxa.testing.checks import CommunicatingClass, LabelledChain, as_distribution, as_numbers, frozen
 
 
 def eliminate(matrix: Floats) -> tuple[Floats, Floats]:

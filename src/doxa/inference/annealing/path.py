@@ -40,8 +40,7 @@ from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.sampling.importance import ImportanceSample
-from doxa.sampling.importance_estimate import WeightedEstimate
-from doxa.sampling.importance_weights import log_mean_exp
+from doxa.sampling.importance_weights import WeightedEstimate, log_mean_exp
 from doxa.sampling.runner import run_in_parallel
 
 __all__ = [

@@ -25,7 +25,7 @@ their weights.  With :math:`Z_i(o)` the sum of the weights of i's sets that fit,
 
 the product over the nodes that got new parents.  It keeps :math:`P(G \mid D)\, q(o \mid G)`, whose sum over o is the
 posterior: orders are an auxiliary variable, so unlike order MCMC (Friedman & Koller 2003) graphs with many orders are
-not favoured.  As in `doxa.structure.moves.parent_set_gibbs` lists need not be complete: a step that would redraw a
+not favoured.  As in `doxa.structure.moves.gibbs` lists need not be complete: a step that would redraw a
 family outside them is not taken, and none leads there.
 """
 
@@ -57,8 +57,8 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
+from doxa.structure.moves.gibbs import parent_set_step
 from doxa.structure.moves.joint_parents import joint_parents_step
-from doxa.structure.moves.parent_set_gibbs import parent_set_step
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_bounds
 from doxa.structure.moves.sampler import Work
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals

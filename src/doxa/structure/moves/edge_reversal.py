@@ -8,7 +8,7 @@ with probability
 .. math:: \min\Big\{1, \frac{E}{E'} \cdot \frac{Z_i^{j}\, Z_j}{Z_j^{i}\, Z_i}\Big\},
 
 where :math:`Z_j` is taken with i's new parents in place, and :math:`Z_j^{i}`, :math:`Z_i` on the way back.  As in
-`doxa.structure.moves.parent_set_gibbs` the lists need not be complete: a step from a family outside them is rejected,
+`doxa.structure.moves.gibbs` the lists need not be complete: a step from a family outside them is rejected,
 and none leads there.
 """
 

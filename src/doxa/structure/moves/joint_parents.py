@@ -14,7 +14,7 @@ joint parent sets of S is a sum over the 543 graphs on four nodes,
 from which a graph H is drawn, and then a set of its type for every node.  Which nodes are taken together depends on
 the lists and on chance, never on the graph: a node, and others that matter to it or to each other.
 
-The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.parent_set_gibbs` a draw from a
+The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.gibbs` a draw from a
 part of the sets is exact whatever the part, and a step from a family outside it stays.
 """
 

@@ -2,7 +2,7 @@
 
 Edges, adjacencies, ancestors, parent sets, probabilities of single graphs and the log marginal likelihood are exact.
 All else is the mean of independent exact draws of graphs, with its Monte Carlo error.  Whether a sum is worth its cost
-is decided in `doxa.structure.posterior.exact_cost`.
+is decided in `doxa.structure.exact.dag_budget`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from doxa.estimates.indicators import Status
 from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.progress import tell
+from doxa.structure.exact.dag_budget import exact_cost
 from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
-from doxa.structure.moves.exact import Exact
-from doxa.structure.posterior.exact_cost import exact_cost
+from doxa.structure.moves.by_name import Exact
 from doxa.structure.posterior.kept_sums import KeptSums
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, wide_families

@@ -30,7 +30,6 @@ from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows
 from doxa.structure.posterior import features
-from doxa.structure.posterior.compare import PosteriorComparison, compare_posteriors
 from doxa.structure.posterior.consensus import (
     MedianGraph,
     SampledClass,
@@ -43,7 +42,7 @@ from doxa.structure.posterior.consensus import (
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.posterior.relations import label_rows
 from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, posterior_card, posterior_text, summary_text
-from doxa.structure.posterior.verdict import Verdict, judge
+from doxa.structure.posterior.verdict import PosteriorComparison, Verdict, compare_posteriors, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,7 +382,7 @@ class StructurePosterior:
         return least_loss_graph(self, loss, candidates, max_evaluations)
 
     def compare(self, other: StructurePosterior) -> PosteriorComparison:
-        """Edge probabilities beside another posterior's; see `doxa.structure.posterior.compare`."""
+        """Edge probabilities beside another posterior's; see `doxa.structure.posterior.verdict`."""
         return compare_posteriors(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> None:
