@@ -282,7 +282,7 @@ def _check_table(table: Table) -> None:
 
 
 @hot
-def _slot_of(words: Any, mask: int) -> int:
+def _slot_of(words: Words, mask: int) -> int:
     """First slot to look at: a multiplicative hash of the key's words."""
     mixed = np.uint64(0x243F6A8885A308D3)
     for w in range(words.size):
@@ -293,7 +293,7 @@ def _slot_of(words: Any, mask: int) -> int:
 
 
 @hot
-def store_score(child: int, words: Any, score: float, cache: Any) -> None:
+def store_score(child: int, words: Words, score: float, cache: CacheArrays) -> None:
     """Write a score into the first free slot of its window, or over the window's first."""
     keys, scores, used, statistics, limit = cache
     n = words.size
@@ -316,7 +316,7 @@ def store_score(child: int, words: Any, score: float, cache: Any) -> None:
 
 
 @hot
-def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
+def _move(old_keys: Words, old_scores: Floats, cache: CacheArrays) -> None:
     n = old_keys.shape[2] - 1
     for child in range(old_keys.shape[0]):
         for slot in range(old_keys.shape[1]):
@@ -325,7 +325,7 @@ def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
 
 
 @inlined
-def _look_up(child: int, words: Any, cache: Any) -> float:
+def _look_up(child: int, words: Words, cache: CacheArrays) -> float:
     """The score if the cache holds it, else NaN.
 
     Apart from the counting, and without the arrays that only counting needs, the compiler puts this in the place of
@@ -351,7 +351,7 @@ def _look_up(child: int, words: Any, cache: Any) -> float:
 
 
 @hot
-def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
+def _count(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Count the family, and keep its score."""
     data, rule, prior, scratch = scoring
     score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
@@ -361,7 +361,7 @@ def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
 
 
 @inlined
-def family_log_score(child: int, words: Any, cache: Any, scoring: Any) -> float:
+def family_log_score(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Score of ``child`` with the parents in the bit set ``words``, from the cache or counted and cached."""
     stored = _look_up(child, words, cache)
     return _count(child, words, cache, scoring) if np.isnan(stored) else stored
