@@ -11,7 +11,7 @@ import pytest
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Verdict
 from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, chains, joint, most_probable
 from doxa.inference.answers import Answer
 from doxa.inference.infer import infer_from

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
 from doxa.inference.importance import (

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from doxa.arrays import Floats
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Verdict
 from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
 from doxa.sampling.importance import ImportanceSample

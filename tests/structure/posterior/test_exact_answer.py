@@ -17,8 +17,7 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import K2
 from doxa.structure.limits import capped, make_limits
-from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior.kept_sums import KeptSums
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior, KeptSums
 from doxa.structure.priors import PRIORS, make_prior
 from support.checks import z_limit
 from support.tables import skewed_table

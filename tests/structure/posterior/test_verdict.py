@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import doxa
+from doxa.estimates.estimate import Verdict
 from doxa.estimates.stopping import StopReport
-from doxa.estimates.verdict import Verdict
 from doxa.structure import Auto, Logistic, MarkovBlanket, SingleEdge
 from doxa.structure.exact.dag_budget import exact_cost, worth_it
 from doxa.structure.posterior.verdict import judge

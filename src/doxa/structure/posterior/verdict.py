@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
-from doxa.estimates.verdict import Verdict
 from doxa.models.bits import unpack_rows
 from doxa.structure.exact.dag_budget import affordable_sum
 from doxa.structure.posterior.features import listed
