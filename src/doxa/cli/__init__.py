@@ -1,6 +1,6 @@
 """The command line: parse, call, print."""
 
-from doxa.cli import first_steps, fit, infer, learn, report, show, values
+from doxa.cli import first_steps, fit, infer, learn, networks, report, show, values
 from doxa.cli.app import app, main
 
 __all__ = ["app", "main"]
@@ -14,8 +14,8 @@ for _command in (
     values.predict,
     report.report,
     report.watch,
-    infer.convert,
-    infer.sample,
+    networks.convert,
+    networks.sample,
     first_steps.warm_up,
     first_steps.demo,
 ):  # the order of the help

@@ -1,8 +1,6 @@
 """`doxa infer`: the distribution of variables of a network, given what was observed.
 
 Options of Gibbs sampling in blocks: ``tub,lung`` for a block, a JSON object for a choice, ``1,2,1`` for weights.
-
-`doxa convert` and `doxa sample`: networks from one format to another, and records drawn from them.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from doxa.cli.app import interruptible
 from doxa.cli.options import Words, check_end, refuse, said, typed
 from doxa.cli.report import check_page, tell
 from doxa.cli.words import parse_given, parse_names, parse_soft
-from doxa.errors import ArgumentError
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -27,14 +24,7 @@ if TYPE_CHECKING:
     from doxa.inference.options import InferOptions
     from doxa.models.factors import DiscreteNetwork
 
-__all__ = [
-    "convert",
-    "infer",
-    "parse_blocks",
-    "parse_scan",
-    "sample",
-]
-
+__all__ = ["infer", "parse_blocks", "parse_scan"]
 
 Query = Annotated[Words, said("A variable to ask for (repeat for more).", "all that were not observed")]
 Given = Annotated[
@@ -199,51 +189,3 @@ def _facts(path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], ask
             f"{name}: {', '.join(f'{x:g}' for x in numbers)}" for name, numbers in soft.items()
         )
     return facts
-
-
-def convert(
-    network: options.Network,
-    target: Annotated[
-        Path,
-        typer.Argument(help="The file to write; its ending says the format, .dot of the graph alone.", metavar="FILE"),
-    ],
-) -> None:
-    """Write a network in another format, or draw its graph for Graphviz."""
-    from doxa.models import write_graph
-    from doxa.models.graph_files import is_dot
-
-    if network.exists() and target.exists() and network.samefile(target):
-        raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
-    model = doxa.read_network(network)
-    if is_dot(target) and isinstance(model, doxa.CategoricalNetwork):
-        write_graph(model.dag, target)
-    else:
-        doxa.write_network(model, target)
-    print(f"{len(model.names)} variables are in {printable(str(target))}.")
-
-
-def sample(
-    network: options.Network,
-    output: Annotated[Path, typer.Option(help="The file to write: .csv, .json or .parquet.")],
-    n: Annotated[int, typer.Option("--n", "-n", help="Records to draw.")] = 1000,
-    missing: Annotated[float, typer.Option(help="Share of cells left blank, each by chance alone.")] = 0.0,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed; the same seed gives the same records.", show_default=False)
-    ] = None,
-) -> None:
-    """Draw records from a directed network."""
-    import numpy as np
-    import pandas as pd
-
-    from doxa.output import check_output, write_frame
-
-    check_output(output, network)
-    model = doxa.read_network(network)
-    if not isinstance(model, doxa.CategoricalNetwork):
-        raise ArgumentError(f"network is '{network}', which has no directions; records are drawn from directed ones")
-    table = model.simulate(n, np.random.default_rng(seed), missing=missing)
-    codes = table.codes[table.row_index]
-    labels = [np.array([*states, None], dtype=object) for states in table.states]  # the last for -1
-    columns = {name: labels[j][codes[:, j]] for j, name in enumerate(table.names)}
-    write_frame(pd.DataFrame(columns), output)
-    print(f"{n} records of {len(table.names)} variables are in {printable(str(output))}.")

@@ -13,16 +13,15 @@ up in a table.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
-from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
-from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
-from doxa.structure.families.cache import CacheArrays, Scoring, store_score
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+from doxa.structure.families.cache import store_score
 from doxa.structure.families.counting import CONSTANT_RULE
 from doxa.structure.families.scores import family_log_marginal, log_ratio
 from doxa.structure.moves.joint_parents import joint_work, near_nodes
@@ -104,7 +103,7 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
 
 
 @hot
-def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_states: Ints) -> None:
+def _prepare(lists: Any, base: Any, weights: Any, n_states: Any) -> None:
     """Fill factors, tables of logarithms, and the counts of rows whose family is complete."""
     for table in range(lists.log_weights.size):
         log_alpha = lists.log_weights[table]
@@ -130,7 +129,7 @@ def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_state
 
 
 @hot
-def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, parents: Words, weight: Floats) -> None:
+def weigh_lists(completion: Any, scoring: Any, lists: Any, parents: Any, weight: Any) -> None:
     """Fill ``weight`` with the log weights of all sets in a completion: score and log prior.
 
     ``scoring`` is `IncompleteData.scoring`, ``parents`` work space of shape (n_words,).
@@ -147,7 +146,7 @@ def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, pa
 
 
 @hot
-def fill_cache(lists: FamilyLists, weight: Floats, words: Words, cache: CacheArrays) -> None:
+def fill_cache(lists: Any, weight: Any, words: Any, cache: Any) -> None:
     """Store the weights of all listed families as their scores; ``words`` is work space of shape (n_words,)."""
     for s in range(lists.node.size):
         for w in range(words.size):
@@ -156,7 +155,7 @@ def fill_cache(lists: FamilyLists, weight: Floats, words: Words, cache: CacheArr
 
 
 @hot
-def _count_set(s: int, completion: Completion, lists: FamilyLists) -> None:
+def _count_set(s: int, completion: Any, lists: Any) -> None:
     """Counts of a listed family in a completion, into the work space."""
     node, rows = lists.node[s], completion.rows
     counts = lists.scratch
@@ -178,7 +177,7 @@ def _count_set(s: int, completion: Completion, lists: FamilyLists) -> None:
 
 
 @hot
-def _score_set(s: int, r: int, lists: FamilyLists) -> float:
+def _score_set(s: int, r: int, lists: Any) -> float:
     """Log marginal likelihood of the family whose counts are in the work space."""
     counts = lists.scratch
     of_cell, of_config = lists.cell_table[s], lists.config_table[s]
@@ -195,7 +194,7 @@ def _score_set(s: int, r: int, lists: FamilyLists) -> float:
 
 
 @hot
-def _ratio(cases: int, table: int, lists: FamilyLists) -> float:
+def _ratio(cases: int, table: int, lists: Any) -> float:
     if cases < lists.ratios.shape[1]:
         return lists.ratios[table, cases]  # type: ignore[no-any-return]
     log_alpha = lists.log_weights[table]
@@ -242,7 +241,7 @@ def arrange(table: ParentSets, lists: FamilyLists, weight: NDArray[np.float64]) 
 
 
 @hot
-def _fill(table: ParentSets, numbers: Ints, sums: Floats) -> None:
+def _fill(table: Any, numbers: Any, sums: Any) -> None:
     """What is left after each set, in its node's list and in the lists of those that hold a node; blocks of 64."""
     n = table.first.size - 1
     level, place = numbers
@@ -270,7 +269,7 @@ def _fill(table: ParentSets, numbers: Ints, sums: Floats) -> None:
 
 
 @hot
-def _pass(j: int, here: int, value: float, level: Ints, sums: Floats) -> float:
+def _pass(j: int, here: int, value: float, level: Any, sums: Any) -> float:
     """Go up one set in list j: return what is left below it, relative to its level, and add it."""
     of_level, of_next = sums
     if level[j] != here:

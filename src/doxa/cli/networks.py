@@ -1,0 +1,63 @@
+"""`doxa convert` and `doxa sample`: networks from one format to another, and records drawn from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import doxa
+from doxa.cli import options
+from doxa.errors import ArgumentError
+from doxa.text import printable
+
+__all__ = ["convert", "sample"]
+
+
+def convert(
+    network: options.Network,
+    target: Annotated[
+        Path,
+        typer.Argument(help="The file to write; its ending says the format, .dot of the graph alone.", metavar="FILE"),
+    ],
+) -> None:
+    """Write a network in another format, or draw its graph for Graphviz."""
+    from doxa.models import write_graph
+    from doxa.models.graph_files import is_dot
+
+    if network.exists() and target.exists() and network.samefile(target):
+        raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
+    model = doxa.read_network(network)
+    if is_dot(target) and isinstance(model, doxa.CategoricalNetwork):
+        write_graph(model.dag, target)
+    else:
+        doxa.write_network(model, target)
+    print(f"{len(model.names)} variables are in {printable(str(target))}.")
+
+
+def sample(
+    network: options.Network,
+    output: Annotated[Path, typer.Option(help="The file to write: .csv, .json or .parquet.")],
+    n: Annotated[int, typer.Option("--n", "-n", help="Records to draw.")] = 1000,
+    missing: Annotated[float, typer.Option(help="Share of cells left blank, each by chance alone.")] = 0.0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed; the same seed gives the same records.", show_default=False)
+    ] = None,
+) -> None:
+    """Draw records from a directed network."""
+    import numpy as np
+    import pandas as pd
+
+    from doxa.output import check_output, write_frame
+
+    check_output(output, network)
+    model = doxa.read_network(network)
+    if not isinstance(model, doxa.CategoricalNetwork):
+        raise ArgumentError(f"network is '{network}', which has no directions; records are drawn from directed ones")
+    table = model.simulate(n, np.random.default_rng(seed), missing=missing)
+    codes = table.codes[table.row_index]
+    labels = [np.array([*states, None], dtype=object) for states in table.states]  # the last for -1
+    columns = {name: labels[j][codes[:, j]] for j, name in enumerate(table.names)}
+    write_frame(pd.DataFrame(columns), output)
+    print(f"{n} records of {len(table.names)} variables are in {printable(str(output))}.")
