@@ -29,9 +29,9 @@ BAD_FILES = {
         "or --columns, or say with missing=[...] or --missing which texts mean missing",
     ),
     "10,000 states": (
-        "id,b\n" + "".join(f"u{i},{i % 2}\n" for i in range(10_000)),
-        "column 'id' has 10000 distinct values, and a category at most 1000: it looks like an identifier; leave it out "
-        "by naming the others with columns=[...] or --columns, or group its values first",
+        "id,b\n" + "".join(f"u{i // 2},{i % 2}\n" for i in range(20_000)),
+        "column 'id' has 10000 distinct values, and a category at most 1000: it looks like an identifier or free text; "
+        "leave it out by naming the others with columns=[...] or --columns, or group its values first",
     ),
     "empty cell in the header": (
         "a,,c\n1,2,3\n",

@@ -79,9 +79,10 @@ def test_what_belongs_together(run, tmp_path, words, message):
 
 
 def test_two_things_that_say_when_to_stop(run, tmp_path):
-    code, _, err = run("learn", two_columns(tmp_path), *QUICK, "--max-seconds", "5")
+    code, _, err = run("learn", two_columns(tmp_path), *QUICK, "--max-draws", "500")
     assert code == 2
-    assert err.startswith("doxa: Invalid value for --max-seconds: --draws says when to stop, too; give one of them")
+    assert err.startswith("doxa: Invalid value for --max-draws: --draws says when to stop, too; give one of them")
+    assert run("learn", two_columns(tmp_path), *QUICK, "--max-seconds", "500")[0] == 0
 
 
 def test_what_is_no_run_cannot_be_watched(run, tmp_path):
@@ -102,7 +103,10 @@ def test_a_file_is_watched_until_ctrl_c(run, tmp_path):
         with urllib.request.urlopen(f"{address}status") as answer:
             assert b'"state": "finished"' in answer.read()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        try:
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # or a failure would wait for it without end
     assert process.returncode == 0
     assert err == "doxa: the page is closed; the run is as it was\n"
     assert (tmp_path / "run.doxa").read_bytes() == before

@@ -106,12 +106,14 @@ OPTIONS = [
     (
         {"bins": "4"},
         ArgumentTypeError,
-        "bins is '4'; give a number of bins (4) or one for each column ({'age': 4})",
+        "bins is '4'; give a number of quantile bins (4), cuts ([18.5, 25, 30]), 'uniform:4' for equal widths or "
+        "'supervised:COLUMN', or one for each column ({'age': 4})",
     ),
     (
         {"bins": True},
         ArgumentTypeError,
-        "bins is True; give a number of bins (4) or one for each column ({'age': 4})",
+        "bins is True; give a number of quantile bins (4), cuts ([18.5, 25, 30]), 'uniform:4' for equal widths or "
+        "'supervised:COLUMN', or one for each column ({'age': 4})",
     ),
     ({"bins": {"age": 1001}}, ArgumentError, "bins['age'] is 1001; a column is cut into 2 to 1000 bins"),
     (

@@ -102,11 +102,11 @@ TEXTS = {
     "a column all missing": (b"a,b\n1,\n2,NA\n", f"column 'b': {NO_STATES}"),
     "columns all missing": (b"a,b\n?,\n,NA\n", f"columns 'a', 'b': {NO_STATES}"),
     "an identifier": (
-        lines("id,b", [f"r{i}" for i in range(10_000)]),
+        lines("id,b", [f"r{i}" for i in range(10_000)] * 2),
         f"column 'id' has 10000 distinct values, and {IDENTIFIER}",
     ),
     "a state too many": (
-        lines("id,b", [f"r{i}" for i in range(1001)]),
+        lines("id,b", [f"r{i}" for i in range(1001)] * 2),
         f"column 'id' has 1001 distinct values, and {IDENTIFIER}",
     ),
 }

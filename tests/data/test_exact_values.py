@@ -150,8 +150,8 @@ def test_fractions_in_parquet(tmp_path, precision, scale):
 def test_many_decimals_in_parquet(tmp_path):
     values = pa.array([D(i) / 4 for i in range(4000)], pa.decimal128(12, 2))
     pq.write_table(pa.table({"x": values, "n": pa.array(range(4000), pa.decimal128(12, 0))}), tmp_path / "t.parquet")
-    assert read_table(tmp_path / "t.parquet").numbers[5].tolist() == [1.25, 5.0]
-    assert read_table(tmp_path / "t.parquet", bins=2).states == (
+    assert read_table(tmp_path / "t.parquet", numbers=["n"]).numbers[5].tolist() == [1.25, 5.0]
+    assert read_table(tmp_path / "t.parquet", bins={"x": 2, "n": 2}).states == (
         ("[0, 500)", "[500, 999.75]"),
         ("[0, 2000)", "[2000, 3999]"),
     )

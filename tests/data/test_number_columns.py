@@ -21,7 +21,7 @@ FRAME = pd.DataFrame(
         "visits": list(range(30))[::7],
     }
 )
-MANY = pd.DataFrame({"steps": range(40), "dose": [float(i) for i in range(40)], "few": [1, 2] * 20})
+MANY = pd.DataFrame({"steps": range(0, 80, 2), "dose": [float(5 * i) for i in range(40)], "few": [1, 2] * 20})
 
 
 def test_numbers_are_the_same_from_every_source(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 import doxa
 from doxa import read_table
 from doxa.data import large
+from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
 FRAME = pd.DataFrame(
@@ -40,7 +41,58 @@ def source_of(request, tmp_path):
 
 def test_columns_are_left_out(source_of):
     assert read_table(source_of(FRAME), drop=["id", "dose"]).names == ("age", "arm")
-    assert read_table(read_table(source_of(FRAME)), drop=["id"]).names == ("age", "dose", "arm")
+    assert read_table(read_table(source_of(FRAME), categories=["id"]), drop=["id"]).names == ("age", "dose", "arm")
+
+
+def people(n=100):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "Unnamed: 0": range(n),
+            "patient_id": rng.permutation(10**6)[:n],
+            "name": [f"p{i}" for i in range(n - 5)] + ["twin"] * 5,
+            "said": [f"a complaint of {k} days, in words of the patient" for k in np.arange(n) // 2],
+            "income": rng.permutation(10**5)[:n],
+            "year": range(1900, 1900 + n),
+            "sex": ["f", "m"] * (n // 2),
+        }
+    )
+
+
+def test_identifiers_and_free_text_are_left_out_and_the_log_says_so(source_of, caplog):
+    with caplog.at_level(logging.WARNING, logger="doxa"):
+        table = read_table(source_of(people()))
+    assert table.names == ("income", "year", "sex")
+    said = [record.getMessage() for record in caplog.records]
+    assert said[1] == (
+        "column 'patient_id' is left out: it looks like row numbers or identifiers, with 100 distinct values in 100 "
+        "rows; numbers=['patient_id'] or --numbers keeps it"
+    )
+    assert [line.split("'")[1] for line in said] == ["Unnamed: 0", "patient_id", "name", "said"]
+    assert said[3].endswith("with 50 distinct values in 100 rows; categories=['said'] or --categories keeps it")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"numbers": ["patient_id"]},
+        {"categories": ["patient_id"]},
+        {"columns": ["patient_id", "sex"]},
+        {"bins": {"patient_id": 3}},
+    ],
+)
+def test_who_names_an_identifier_has_it(options):
+    assert "patient_id" in read_table(people(), **options).names
+    assert "patient_id" not in read_table(people(), bins=3).names
+
+
+def test_new_rows_keep_the_columns_that_are_known():
+    assert read_without_empty(people(), known=["name"]).names == ("name", "income", "year", "sex")
+
+
+def test_a_table_of_nothing_but_an_identifier_is_read():
+    assert read_table(people()[["name"]]).names == ("name",)
+    assert "name" in read_table(people(20)).names  # so few rows tell nothing
 
 
 def test_columns_are_left_out_of_lazy_sources():

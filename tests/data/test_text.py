@@ -273,3 +273,12 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     read(tmp_path, '\ufeff"a\n",b\n1,2\n')
     assert list(temporary.iterdir()) == []
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["t.csv", "tmp"]
+
+
+def test_decimal_commas_where_cells_are_separated_otherwise(tmp_path, caplog):
+    (tmp_path / "t.csv").write_text("x;y;z;n\n1,5;1,2,3;a,b;3\n-2;4;c;4\n\n".replace("\n\n", "\n"))
+    with caplog.at_level(logging.WARNING, logger="doxa"):
+        table = read_table(tmp_path / "t.csv", numbers=["x"])
+    assert table.numbers[:, 0].tolist() == [1.5, -2.0]
+    assert table.states[1:] == (("1,2,3", "4"), ("a,b", "c"), ("3", "4"))  # not numbers, or without commas
+    assert caplog.records[0].getMessage() == "column 'x' is read with decimal commas: 1.5 for '1,5'"

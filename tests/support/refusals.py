@@ -21,7 +21,9 @@ BINS = (
     "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
     "or leave out by naming the others with columns=[...] or --columns"
 )
-IDENTIFIER = f"a category at most 1000: it looks like an identifier; {LEAVE_OUT}, or group its values first"
+IDENTIFIER = (
+    f"a category at most 1000: it looks like an identifier or free text; {LEAVE_OUT}, or group its values first"
+)
 NO_CATEGORIES = f"makes no categories; turn it into text or numbers, or {LEAVE_OUT}"
 
 

@@ -130,6 +130,7 @@ def learn(
     numbers: options.Numbers = None,
     categories: options.Categories = None,
     counts: options.Counts = None,
+    transform: options.Transform = None,
     store: Store = None,
     resume: Resume = None,
     watch: options.Watch = False,
@@ -147,9 +148,10 @@ def learn(
     goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
-    read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
-    more = {"drop": drop, "numbers": numbers, "categories": categories, "counts": counts}
-    read |= {name: value for name, value in more.items() if value is not None}
+    read = options.reading(
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
     with interruptible("learn", kept), watching(watch, watch_port, kept):
         if resume is not None:
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)

@@ -11,8 +11,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from doxa.cli.words import parse_bins, parse_given
+
 Words = list[str] | None  # an option that may be repeated
-HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts")
+HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts", "transform")
+
+
+def reading(**given: Any) -> dict[str, Any]:
+    """The options of `doxa.read_table` that were given, by the names that commands have for them."""
+    made = {"bins": parse_bins("--bins", given["bins"])}
+    if given.get("transform") is not None:
+        made["transform"] = parse_given(given["transform"], "--transform")
+    return {name: value for name, value in (given | made).items() if value is not None}
+
 
 _SPELLED = {"exact": "--exact or --sample"}
 
@@ -43,7 +54,7 @@ def check_end(given: set[str], when_to_stop: Iterable[str]) -> None:
     """Raise unless one thing says when a run ends."""
     if "draws" in given:
         for name in when_to_stop:
-            if name in given:
+            if name in given and name != "max_seconds":
                 refuse(_option(name), "--draws says when to stop, too; give one of them")
 
 
@@ -89,12 +100,20 @@ MaxSeconds = Annotated[float | None, said("Stop after so many seconds all the sa
 Seed = Annotated[int | None, said("The same seed gives the same draws.", "fresh")]
 Workers = Annotated[int | None, said("Chains that run at the same time.", "one for each core")]
 Bins = Annotated[
-    Words, said("Cut numeric columns into so many quantile bins: 4, or age=4 for one column (repeat for more).")
+    Words,
+    said(
+        "Cut columns of numbers into so many quantile bins: 4, or age=4 for one (repeat for more); or at cuts, "
+        "bmi=18.5,25,30; or age=uniform:4, age=supervised:COLUMN."
+    ),
 ]
 Columns = Annotated[Words, said("Use this column (repeat for more); all when left out.")]
 Drop = Annotated[Words, said("Leave this column out (repeat for more).")]
 Numbers = Annotated[Words, said("This column holds numbers, few as they are (repeat for more).")]
 Categories = Annotated[Words, said("This column holds categories, many as they are (repeat for more).")]
+Transform = Annotated[
+    Words,
+    said("Learn from a column on another scale: income=log, or log1p, logit, 'normal scores' (repeat for more)."),
+]
 Counts = Annotated[str | None, said("The column that says how often each row occurs.", "once")]
 Missing = Annotated[
     Words, said("A text that marks a missing cell (repeat for more), instead of NA, NaN, null, ? and the empty cell.")

@@ -13,7 +13,7 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.words import aligned, parse_given, parse_numbers
+from doxa.cli.words import aligned, parse_given
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -110,6 +110,11 @@ def impute(
     columns: options.Columns = None,
     bins: options.Bins = None,
     missing: options.Missing = None,
+    drop: options.Drop = None,
+    numbers: options.Numbers = None,
+    categories: options.Categories = None,
+    counts: options.Counts = None,
+    transform: options.Transform = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
@@ -118,7 +123,11 @@ def impute(
     from doxa.output import write_frame
 
     _check_outputs((output, completed), (data,))
-    posterior = _posterior(data, columns, bins, missing, draws, max_seconds, seed)
+    read = options.reading(
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
+    posterior = _posterior(data, read, draws, max_seconds, seed)
     found = posterior.impute()
     n_missing_cells = len(found[["row", "column"]].drop_duplicates())
     print(f"{n_missing_cells} missing cells in {posterior.table.n_rows} rows; rows are counted from 0\n")
@@ -141,13 +150,22 @@ def predict(
     columns: options.Columns = None,
     bins: options.Bins = None,
     missing: options.Missing = None,
+    drop: options.Drop = None,
+    numbers: options.Numbers = None,
+    categories: options.Categories = None,
+    counts: options.Counts = None,
+    transform: options.Transform = None,
     draws: Draws = None,
     max_seconds: Seconds = None,
     seed: Seed = None,
 ) -> None:
     """Predict a column, or the missing cells, of new rows, averaged over networks learned from a table."""
     _check_outputs((output,), (data, rows))
-    posterior = _posterior(data, columns, bins, missing, draws, max_seconds, seed)
+    read = options.reading(
+        columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
+        transform=transform,
+    )  # fmt: skip
+    posterior = _posterior(data, read, draws, max_seconds, seed)
     _tell(posterior.predict(rows, target, unseen=unseen), posterior, output, "predictions")
 
 
@@ -163,15 +181,13 @@ def _check_outputs(outputs: tuple[Path | None, ...], needed: tuple[Path, ...]) -
 
 def _posterior(
     data: Path,
-    columns: list[str] | None,
-    bins: list[str] | None,
-    missing: list[str] | None,
+    read: dict[str, Any],
     draws: int | None,
     max_seconds: float | None,
     seed: int | None,
 ) -> Posterior:
     """From a run file, or learned from a table."""
-    made = {"--columns": columns, "--bins": bins, "--missing": missing, "--draws": draws, "--seed": seed}
+    made = {f"--{name}": value for name, value in read.items()} | {"--draws": draws, "--seed": seed}
     if _is_run(data):
         for option, value in (made | {"--max-seconds": max_seconds}).items():
             if value is not None:
@@ -180,7 +196,7 @@ def _posterior(
         if not isinstance(loaded, doxa.Posterior):
             raise doxa.DoxaError(f"'{data}' holds a fit of parameters; a run over graphs is needed: doxa learn --store")
         return loaded
-    table = doxa.read_table(data, columns=columns, bins=parse_numbers("--bins", bins), missing=missing)
+    table = doxa.read_table(data, **read)
     until = None if max_seconds is None else doxa.Until(max_seconds=max_seconds)
     with interruptible("learn"):
         return doxa.learn(table, draws=draws, until=until, seed=seed)

@@ -10,10 +10,20 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
-__all__ = ["aligned", "parse_edges", "parse_given", "parse_log_odds", "parse_names", "parse_numbers", "parse_soft"]
+__all__ = [
+    "aligned",
+    "parse_bins",
+    "parse_edges",
+    "parse_given",
+    "parse_log_odds",
+    "parse_names",
+    "parse_numbers",
+    "parse_soft",
+]
 
 
 def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
@@ -95,6 +105,32 @@ def parse_numbers(option: str, words: list[str] | None) -> int | dict[str, int] 
     return parsed
 
 
+def parse_bins(option: str, words: list[str] | None) -> Any:
+    """As ``bins`` of `doxa.read_table`: ``["4"]``, ``["age=4", "bmi=18.5,25,30", "dose=uniform:4"]``."""
+    if words is not None and len(words) == 1 and "=" not in words[0] and ":" in words[0]:
+        return words[0]
+    cuts: dict[str, str | list[float]] = {}
+    numbers = []
+    for word in words or []:
+        name, equals, rule = word.rpartition("=")
+        if not equals or not (":" in rule or "," in rule or "." in rule):
+            numbers.append(word)
+        elif name in cuts:
+            raise typer.BadParameter(f"column {name!r} is given twice", param_hint=option)
+        else:
+            cuts[name] = rule if ":" in rule else [_cut(option, cut, word) for cut in rule.split(",") if cut]
+    if not cuts:
+        return parse_numbers(option, numbers)
+    whole = parse_numbers(option, numbers)
+    if isinstance(whole, int):
+        message = f"{numbers[0]!r} should be NAME=NUMBER, as in {option} age=4"
+        raise typer.BadParameter(message, param_hint=option)
+    both = [name for name in whole or {} if name in cuts]
+    if both:
+        raise typer.BadParameter(f"column {both[0]!r} is given twice", param_hint=option)
+    return cuts | (whole or {})
+
+
 def parse_names(option: str, word: str) -> list[str]:
     """``"age,sex"`` to a list."""
     try:
@@ -140,6 +176,14 @@ def _whole(option: str, number: str, word: str) -> int:
         return int(number)
     except ValueError:
         message = f"{word!r} should be a whole number, or NAME=NUMBER, as in {option} age=4"
+        raise typer.BadParameter(message, param_hint=option) from None
+
+
+def _cut(option: str, number: str, word: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        message = f"{word!r} should be cuts with commas between them, as in {option} bmi=18.5,25,30"
         raise typer.BadParameter(message, param_hint=option) from None
 
 

@@ -5,6 +5,7 @@ Columns are c0, c1, ... inside DuckDB, whose names disregard case; the true name
 
 from __future__ import annotations
 
+import logging
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from doxa.errors import TableError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_COMMA_NUMBER = r"[ \t]*[+-]?[0-9]+(,[0-9]+)?[ \t]*"
 
 _MEMORY = "2GB"  # beyond it DuckDB keeps its table in the temporary folder
 # Beyond these a file is counted where it is, and the order of its rows is not kept: every row would cost 2 bytes a
@@ -91,6 +94,20 @@ def text_column(
 def untyped_column(connection: DuckDBPyConnection, cell: str, name: str) -> Column:
     """Describe a column of texts that may all be numbers."""
     return text_column(connection, cell, name, partial(kind_of_texts, name), partial(_kind_of_many, connection, cell))
+
+
+def with_decimal_points(connection: DuckDBPyConnection, cell: str, name: str) -> None:
+    """Rewrite a column whose cells are all numbers, some of them with a decimal comma; the log says so."""
+    no_number = f"NOT regexp_full_match({cell}, '{_COMMA_NUMBER}')"
+    asked = f"count(*) FILTER ({no_number}), any_value({cell}) FILTER (contains({cell}, ','))"
+    ((others, example),) = connection.execute(f"SELECT {asked} FROM cells").fetchall()  # noqa: S608
+    if others or example is None:
+        return
+    connection.execute(f"UPDATE cells SET {cell} = replace({cell}, ',', '.')")  # noqa: S608
+    point = example.replace(",", ".")
+    logging.getLogger("doxa").warning(
+        "column %r is read with decimal commas: %s for %r", name, point.strip(), example.strip()
+    )
 
 
 def _kind_of_many(connection: DuckDBPyConnection, cell: str) -> Kind:

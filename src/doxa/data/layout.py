@@ -27,9 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import compiled
-from doxa.data.coding import code_table
-from doxa.data.duck import count_rows, database, is_large, literal, load, possible, unglobbed, untyped_column
-from doxa.data.options import Reading, shown
+from doxa.data.coding import Reading, code_table
+from doxa.data.duck import (
+    count_rows,
+    database,
+    is_large,
+    literal,
+    load,
+    possible,
+    unglobbed,
+    untyped_column,
+    with_decimal_points,
+)
+from doxa.data.options import shown
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, TableError
 
@@ -384,5 +394,8 @@ def read_text(path: Path, reading: Reading) -> Table:
         n_rows = count_rows(connection)
         if n_rows != layout.scan.n_rows:
             raise TableError(f"source {str(path)!r} has {layout.scan.n_rows} rows, of which DuckDB reads {n_rows}")
+        if layout.delimiter != ",":
+            for k, name in enumerate(names):
+                with_decimal_points(connection, f"c{k}", name)
         described = [untyped_column(connection, f"c{k}", name) for k, name in enumerate(names)]
-        return code_table(described, n_bins, reading)
+        return code_table(described, n_bins, reading, n_rows)

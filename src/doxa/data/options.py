@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +64,7 @@ _OTHERS = "by naming the others with columns=[...] or --columns"
 LEAVE_OUT = f"leave it out {_OTHERS}"
 LEAVE_OUT_MANY = f"leave out {_OTHERS}"
 _MAX_SHOWN = 10
-_MAX_BINS = 1000
+MOST_BINS = 1000
 
 
 def check_missing(missing: Any) -> tuple[str, ...]:
@@ -108,71 +106,6 @@ def check_columns(columns: Any, names: Sequence[str], what: str = "columns") -> 
     return list(chosen.values())
 
 
-def check_bins(bins: Any, names: Sequence[str]) -> int | dict[str, int] | None:
-    """Return ``bins`` checked against the names of the columns that are read."""
-    if bins is None:
-        return None
-    if not isinstance(bins, Mapping):
-        return _number_of_bins(bins, "bins")
-    for name in bins:
-        if name not in names:
-            raise ArgumentError(f"bins names {name!r}, which is no column that is read{near(str(name), names)}")
-    return {name: _number_of_bins(number, f"bins[{name!r}]") for name, number in bins.items()}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table is read: the options of `doxa.read_table`, which `choose` holds against the names of the columns."""
-
-    columns: Any = None
-    missing: tuple[str, ...] = MISSING
-    bins: Any = None
-    drop: Any = None
-    numbers: Any = None
-    categories: Any = None
-    counts: str | None = None
-
-    def choose(self, names: Sequence[str]) -> tuple[list[int], int | dict[str, int] | None]:
-        """Positions of the columns that are read, that of counts among them, and the bins of those that are cut."""
-        chosen = check_columns(self.columns, names)
-        if self.drop is not None:
-            dropped = check_columns(self.drop, names, "drop")
-            both = [names[j] for j in dropped if j in chosen] if self.columns is not None else []
-            if both:
-                raise ArgumentError(f"columns and drop both name {both[0]!r}; take it out of one of them")
-            chosen = [j for j in chosen if j not in dropped]
-            if not chosen:
-                raise ArgumentError("drop names every column; leave one in")
-        if self.counts is not None:
-            if self.counts not in names:
-                raise ArgumentError(f"counts names {self.counts!r}, which is no column{near(str(self.counts), names)}")
-            where = names.index(self.counts)
-            chosen = [*(j for j in chosen if j != where), where]
-        read = [names[j] for j in chosen if names[j] != self.counts]
-        bins = check_bins(self.bins, read)
-        named = {
-            "bins": list(bins) if isinstance(bins, dict) else [],
-            "numbers": [] if self.numbers is None else [read[j] for j in check_columns(self.numbers, read, "numbers")],
-            "categories": []
-            if self.categories is None
-            else [read[j] for j in check_columns(self.categories, read, "categories")],
-        }
-        for (one, ours), (other, theirs) in combinations(named.items(), 2):
-            for name in ours:
-                if name in theirs:
-                    raise ArgumentError(f"{one} and {other} both name {name!r}; a column is one or the other")
-        return chosen, bins
-
-    def refuse_where_counted(self) -> None:
-        """Raise `ArgumentError` if something is asked that rows counted where they are cannot have."""
-        for name in ("numbers", "categories", "counts"):
-            if getattr(self, name) is not None:
-                raise ArgumentError(
-                    f"{name} is given, and the rows of this source are counted where they are, without it; give a "
-                    "table that is held in memory, or leave it out"
-                )
-
-
 def near(name: str, names: Sequence[str]) -> str:
     """Say which names resemble ``name``, and which there are."""
     matches = [f"{match!r}" for match in difflib.get_close_matches(name, names, n=3)]
@@ -185,13 +118,3 @@ def shown(names: Iterable[str]) -> str:
     quoted = [repr(name) for name in names]
     rest = len(quoted) - _MAX_SHOWN
     return ", ".join(quoted[:_MAX_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _number_of_bins(number: Any, where: str) -> int:
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise ArgumentTypeError(
-            f"{where} is {number!r}; give a number of bins (4) or one for each column ({{'age': 4}})"
-        )
-    if not 2 <= int(number) <= _MAX_BINS:
-        raise ArgumentError(f"{where} is {int(number)}; a column is cut into 2 to {_MAX_BINS} bins")
-    return int(number)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import Column, code_table
+from doxa.data.coding import Column, Reading, code_table
 from doxa.data.duck import (
     count_rows,
     database,
@@ -29,7 +29,7 @@ from doxa.data.duck import (
     untyped_column,
 )
 from doxa.data.number import decimal_texts, number_column
-from doxa.data.options import LEAVE_OUT, Reading, shown
+from doxa.data.options import LEAVE_OUT, shown
 from doxa.data.table import Table
 from doxa.errors import TableError
 
@@ -146,13 +146,14 @@ def read_parquet(path: Path, reading: Reading) -> Table:
         aliases = ", ".join(f"c{j}" for j in range(len(all_names)))
         selected = [f"{cell_of(f'c{j}', types[j], missing)} AS c{k}" for k, j in enumerate(chosen)]
         load(connection, path, selected, f"{source} AS source({aliases})")
-        if not count_rows(connection):
+        n_rows = count_rows(connection)
+        if not n_rows:
             raise TableError(f"source {str(path)!r} has columns but no rows")
         described = [
             _column(connection, f"c{k}", name, types[j], missing)
             for k, (name, j) in enumerate(zip(names, chosen, strict=True))
         ]
-        return code_table(described, n_bins, reading)
+        return code_table(described, n_bins, reading, n_rows)
 
 
 def _column(connection: DuckDBPyConnection, cell: str, name: str, kind: str, missing: Sequence[str]) -> Column:

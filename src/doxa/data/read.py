@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from doxa.data.coding import code_table
-from doxa.data.options import Reading, check_missing, check_opens, is_parquet
+from doxa.data.coding import Reading, code_table
+from doxa.data.options import check_missing, check_opens, is_parquet
 from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
@@ -40,9 +40,8 @@ def read_frame(source: Any, reading: Reading) -> Table:
     if not len(frame):
         raise TableError("source has columns but no rows")
     own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
-    return code_table(
-        [series_column(frame[own_names[j]], all_names[j], reading.missing) for j in chosen], n_bins, reading
-    )
+    described = [series_column(frame[own_names[j]], all_names[j], reading.missing) for j in chosen]
+    return code_table(described, n_bins, reading, len(frame))
 
 
 def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
@@ -71,15 +70,16 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     missing: str | Sequence[str] | None = None,
-    bins: int | Mapping[str, int] | None = None,
+    bins: int | str | Mapping[str, int | str | Sequence[float]] | None = None,
     drop: Sequence[str] | None = None,
     numbers: Sequence[str] | None = None,
     categories: Sequence[str] | None = None,
     counts: str | None = None,
+    transform: Mapping[str, str] | None = None,
 ) -> Table:
     r"""Read a table of categories and numbers from a file or a frame.
 
-    No row, column, name or value is dropped, renamed or retyped in silence: what cannot be read as
+    No row, column, name or value is left out, renamed or retyped in silence: what cannot be read as
     it stands is refused by name.
 
     Parameters
@@ -97,15 +97,22 @@ def read_table(
         ``"NA"`` in quotes is a value, and so is ``""``, the empty text; an empty unquoted cell is always
         missing.  In a frame or Parquet file, texts and categories are compared, and numbers with the
         tokens that are numbers (categories that are numbers too); its own nulls and NaN are always missing.
-    bins : int or mapping of str to int, optional
-        Into how many quantile bins to cut: one number for all the columns that would hold numbers,
-        or a number for each column named.  Bins are labelled by their intervals, ``[18, 40)``.
+    bins : int, str or mapping of str to int, str or sequence of float, optional
+        How to cut columns of numbers into bins: one rule for all the columns that would hold numbers, or one for each
+        column named.  A whole number is a number of quantile bins, ``"uniform:4"`` asks for bins of equal width,
+        ``[18.5, 25, 30]`` are cuts (of one column), and ``"supervised:COLUMN"`` cuts where it tells most of a column
+        of categories.  Bins are labelled by their intervals, ``[18, 40)``; a value that many rows share has one of
+        its own.  `Table.cuts` remembers the cuts.
     drop : sequence of str, optional
         Names of columns to leave out.
     numbers, categories : sequence of str, optional
         Columns that hold numbers although they have few values, and that hold categories although they have many.
     counts : str, optional
         The column that says how often each row occurs: whole numbers, 0 or more.  It is no column of the table.
+    transform : mapping of str to str, optional
+        Scales on which columns of numbers are learned from: ``"log"``, ``"log1p"``, ``"logit"``, or
+        ``"normal scores"``, the normal quantiles of their ranks.  The table holds the numbers as they are, and answers
+        are in their unit.
 
     Returns
     -------
@@ -134,8 +141,14 @@ def read_table(
     Polars Enums, in their own order and with the categories that never occur; and integers of at most 20
     distinct values, by size.  Integers may be stored as floats without fraction, as pandas does beside missing
     cells.  The cells of a delimited text are integers or numbers if all that are present are written so;
-    labels stay as written, and a column with both ``1`` and ``01`` is text.  Any other numeric column
+    labels stay as written, and a column with both ``1`` and ``01`` is text.  Decimal commas are read where cells are
+    separated by something else, and the log says so.  Any other numeric column
     holds numbers, unless it is cut into ``bins``.  A category has at most 1000 states.
+
+    Left out, with a line in the log, are columns that look like identifiers or free text: more than 20 different texts,
+    other ones in nine of ten rows (in half of them, if they are 30 characters long); whole numbers, all different, that
+    count the rows or are called ``id``, ``index``, ``key`` or the like.  A column that ``columns``, ``numbers``,
+    ``categories`` or ``bins`` names is kept, and so are all of a table that has no others.
 
     The delimiter is a tab in ``.tsv`` and ``.tab``.  Elsewhere it is the one of comma, semicolon, tab and
     vertical bar that occurs in the header outside quotes; if several do, the one which splits header and first
@@ -154,19 +167,27 @@ def read_table(
     >>> read_table(ages, bins=2).states
     (('[20.5, 40.5)', '[40.5, 59.5]'),)
     """
-    tokens = check_missing(missing)
+    options = {"columns": columns, "missing": missing, "bins": bins, "drop": drop, "numbers": numbers}
+    return _read(source, (), **options, categories=categories, counts=counts, transform=transform)
+
+
+def _read(source: Any, known: Collection[str], *, missing: Any = None, **options: Any) -> Table:
     if isinstance(source, Table):
-        given = {"missing": missing, "bins": bins, "numbers": numbers, "categories": categories, "counts": counts}
-        return _from_table(source, columns, drop, given)
-    reading = Reading(columns, tokens, bins, drop, numbers, categories, counts)
+        return _from_table(source, missing=missing, **options)
+    reading = Reading(missing=check_missing(missing), known=frozenset(known), **options)
     if isinstance(source, str | os.PathLike):
         return _from_file(Path(source), reading)
     return read_frame(source, reading)
 
 
-def read_without_empty(source: Any, allowed: Collection[str] | None = None, **options: Any) -> Table:
-    """`read_table`, which leaves out columns without a value (those allowed) instead of refusing them."""
-    return without_empty(partial(read_table, source), allowed, options)
+def read_without_empty(
+    source: Any, allowed: Collection[str] | None = None, known: Collection[str] = (), **options: Any
+) -> Table:
+    """`read_table`, which leaves out columns without a value (those allowed) instead of refusing them.
+
+    Columns that are ``known`` are never taken for identifiers.
+    """
+    return without_empty(partial(_read, source, known), allowed, options)
 
 
 def without_empty(read: Callable[..., Read], allowed: Collection[str] | None, options: dict[str, Any]) -> Read:
@@ -182,9 +203,7 @@ def without_empty(read: Callable[..., Read], allowed: Collection[str] | None, op
         return read(**{**options, "columns": left})
 
 
-def _from_table(
-    table: Table, columns: Sequence[str] | None, drop: Sequence[str] | None, given: Mapping[str, Any]
-) -> Table:
+def _from_table(table: Table, columns: Any = None, drop: Any = None, **given: Any) -> Table:
     for option, value in given.items():
         if value is not None:
             raise ArgumentError(f"{option} is given and source is a Table, whose cells are already coded")

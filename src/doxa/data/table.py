@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
+from doxa.data.transforms import Transform
 from doxa.errors import TableError
 
 __all__ = ["MAX_STATES", "Table", "check_categories", "collapsed", "group_rows", "plain"]
@@ -72,6 +73,13 @@ class Table:
     numbers : ndarray of float64, shape (n_distinct, n_columns), or None
         The values of columns of numbers, NaN where they are missing and in columns of categories; None where no column
         holds numbers.  Read-only.
+    cuts : mapping of str to tuple of float
+        Of the columns that were cut into bins, the cuts between these: a number's code is how many are not above it.
+    measured : mapping of str to ndarray of float64, shape (n_rows,)
+        The numbers of those columns in the rows of the source, NaN where they are missing; empty where only counts are
+        kept.  Read-only.
+    transforms : mapping of str to Transform
+        The scales on which columns of numbers are learned from, where these are not their own.
 
     Examples
     --------
@@ -88,6 +96,9 @@ class Table:
     counts: NDArray[np.int64]
     _row_index: NDArray[np.int32] | NDArray[np.int64] | None
     numbers: NDArray[np.float64] | None = None
+    cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
 
     @classmethod
     def from_codes(
@@ -211,6 +222,9 @@ class Table:
         content.update(self.counts.astype("<i8").tobytes())
         if self.numbers is not None:
             content.update(self.numbers.astype("<f8").tobytes())
+        if self.transforms:
+            methods = sorted((name, transform.method) for name, transform in self.transforms.items())
+            content.update(json.dumps(methods, ensure_ascii=True).encode("ascii"))
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -244,6 +258,9 @@ class Table:
             _total(group, first.size, self.counts),
             None if self._row_index is None else group[self._row_index],
             {k: column[first] for k, column in values.items()},
+            cuts={name: self.cuts[name] for name in columns if name in self.cuts},
+            measured={name: self.measured[name] for name in columns if name in self.measured},
+            transforms={name: self.transforms[name] for name in columns if name in self.transforms},
         )
 
     def __repr__(self) -> str:
@@ -265,10 +282,12 @@ def collapsed(
     *,
     in_order: bool = True,
     numbers: Mapping[int, NDArray[np.float64]] | None = None,
+    **of_columns: Mapping[str, Any],
 ) -> Table:
     """Make a table from checked columns of codes, one entry a row (or a row and its count).
 
-    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position.
+    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position;
+    ``of_columns`` are ``cuts``, ``measured`` and ``transforms`` of `Table`.
     """
     n_rows = columns[0].size
     values = {} if numbers is None else numbers
@@ -279,7 +298,8 @@ def collapsed(
     times = np.ones(n_rows, dtype=np.int64) if counts is None else counts
     row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
     kept = {j: column[first] for j, column in values.items()}
-    return _frozen(names, states, codes, _total(group, first.size, times), row_index, kept)
+    total = _total(group, first.size, times)
+    return _frozen(names, states, codes, total, row_index, kept, **of_columns)
 
 
 def check_categories(table: Table, what: str, columns: Collection[str] | None = None) -> None:
@@ -316,6 +336,7 @@ def _frozen(
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp] | None,
     numbers: Mapping[int, NDArray[np.float64]],
+    **of_columns: Mapping[str, Any],
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
     own = np.ascontiguousarray(codes, dtype=np.int16)
@@ -331,7 +352,9 @@ def _frozen(
         values.setflags(write=False)
     for array in (own, counts):
         array.setflags(write=False)
-    return Table(names, states, own, counts, index, values)
+    for measurements in of_columns.get("measured", {}).values():
+        measurements.setflags(write=False)
+    return Table(names, states, own, counts, index, values, **of_columns)
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:

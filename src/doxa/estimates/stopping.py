@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.trace import Trace
 from doxa.text import duration, many
 
@@ -21,7 +21,6 @@ __all__ = [
     "Audit",
     "Shortfall",
     "StopReport",
-    "TimeUpError",
     "Until",
     "decision_points",
     "look_before",
@@ -31,18 +30,6 @@ __all__ = [
 FIRST_LOOK = 500  # draws of each chain before the first look
 GROWTH = 1.5  # of the number of draws from one look to the next
 MOST_DRAWS = 100_000  # of each chain, unless max_draws says otherwise
-
-
-class TimeUpError(DoxaError, TimeoutError):
-    """The seconds that were allowed ran out before there was anything to answer with.
-
-    Attributes
-    ----------
-    warmup : Trace or None
-        The draws of the epoch of a warm-up without a fixed length in which the time ended, if there are any.
-    """
-
-    warmup: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -60,8 +47,8 @@ class Until:
     max_draws : int, optional
         Draws of each chain after which to stop all the same; 100 000 when left out.
     max_seconds : float, optional
-        Seconds after which to stop all the same.  What is kept is the beginning of the run that more time would have
-        given.
+        Seconds after which to stop all the same, those of compiling not counted.  What is kept is the beginning of the
+        run that more time would have given; where the warm-up was not over, its latest draws, which are not converged.
     quantities : sequence of str, optional
         Names to monitor, such as ``"smokes -> heart"`` (an edge), ``"smokes -- heart"`` (in either direction),
         ``"log_score"`` or ``"n_edges"``; all of these when left out.
@@ -145,13 +132,18 @@ class StopReport(NamedTuple):
     audit: Audit | None = None  # if there was one
 
     @property
+    def is_provisional(self) -> bool:
+        """Whether the draws are those of a warm-up in which the time ended."""
+        return self.reason == "warm-up"
+
+    @property
     def text(self) -> str:
         """In words, for a person; empty when the run simply had a fixed length."""
         if self.reason in ("draws", "exact"):
             return ""
         if self.reason == "reached":
             return "The run stopped when every monitored quantity was as accurate as asked."
-        if self.reason == "warm-up":
+        if self.is_provisional:
             return "The time that max_seconds allows ended in the warm-up."
         limit = f"The run stopped at its limit ({self.reason})."
         if self.held_back is None:
@@ -159,7 +151,8 @@ class StopReport(NamedTuple):
         factor, more = self.held_back.factor, ""
         if math.isfinite(factor) and factor > 1:
             times = f"{factor:.2g}" if factor < 10 else many(factor)
-            more = f"; about {times} times as many draws would do, {duration(self.seconds * (factor - 1))} more"
+            as_many = "a few more" if factor < 1.15 else f"about {times} times as many"
+            more = f"; {as_many} draws would do, {duration(self.seconds * (factor - 1))} more"
         return f"{limit[:-1]}: {self.held_back}{more}."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from doxa.models.evidence import Evidence
 
 _START_DRAWS = 8192
 _STARTS = 256
+_NEVER = 1e-300  # an error that no number of draws reaches: their number is what ends the run
 _CHECK_DRAWS = 2**15
 _DISAGREE = 6.0  # standard errors of the difference: of a thousand quantities none is that far off by chance
 
@@ -47,8 +49,12 @@ def answer_by_importance(
 def _sampled(proposal: NetworkProposal, problem: Problem, query: Sequence[int], running: Running) -> Answer:
     if running.schedule.draws is not None:
         n = running.schedule.draws * running.schedule.chains
-        sample = sample_network(proposal, n, seed=running.seed, workers=running.workers)
-        stopped = ""
+        stopped, until = "", replace(running.until, max_draws=n, mcse=_NEVER)
+        if until.max_seconds is None:
+            sample = sample_network(proposal, n, seed=running.seed, workers=running.workers)
+        else:
+            sample, report = sample_until(proposal, until, seed=running.seed, workers=running.workers)
+            stopped = report.text if report.reason == "max_seconds" else ""
     else:
         sample, report = sample_until(proposal, running.until, seed=running.seed, workers=running.workers)
         stopped = report.text

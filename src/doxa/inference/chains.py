@@ -145,6 +145,9 @@ def _judge(
     name_of: Callable[[int], str],
 ) -> Verdict:
     converged, reason = _reason(marginals, where, trace, name_of)
+    if stop.is_provisional:
+        reason = "these draws are of a warm-up that was not over"
+        return Verdict.of_chains(False, f"{reason}.", stop.text, advice="Allow more time: max_seconds.")
     accurate = converged or stop.reason != "reached"  # what gives up, or never moved, has not been accurate
     advice = "Run longer (draws=), or try method='tempering'." if converged is False else ""
     if converged is None and trace.n_chains > 1:

@@ -22,7 +22,7 @@ from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
 from doxa.estimates.bridge import bridge
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.stopping import Shortfall, StopReport, TimeUpError, Until, worst_shortfall
+from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.trace import Trace
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.cascade import Rung
@@ -142,7 +142,6 @@ def check_quantities(until: Until, labels: Sequence[Sequence[str]]) -> None:
 
 
 _SHORT_BLOCK = 4 * TURN  # draws, where a step takes thousandths of a second: some seconds between looks
-_LEAST_DRAWS = 4  # of each chain, below which nothing can be diagnosed
 _MOST_EVIDENCE_DRAWS = 4000  # of the approximation, for bridge sampling
 
 
@@ -202,23 +201,18 @@ def draw(
     def assess(trace: Trace) -> Shortfall | None:
         return missing(trace, labels, until, known)
 
-    try:
-        return run_chains(
-            sampler,
-            schedule,
-            until=until,
-            assess=assess,
-            settled=has_settled,
-            store=store,
-            seed=entropy,
-            workers=workers,
-            progress=progress,
-            block=max(1, _SHORT_BLOCK // sampler.thin) if slow else None,
-        )
-    except TimeUpError as error:
-        if error.warmup is None or error.warmup.n_draws < _LEAST_DRAWS:
-            raise
-        return Run(error.warmup, StopReport("warm-up", None, 0.0))
+    return run_chains(
+        sampler,
+        schedule,
+        until=until,
+        assess=assess,
+        settled=has_settled,
+        store=store,
+        seed=entropy,
+        workers=workers,
+        progress=progress,
+        block=max(1, _SHORT_BLOCK // sampler.thin) if slow else None,
+    )
 
 
 def _drawn_later(parts: Sequence[PlannedPart]) -> dict[int, RootPosterior]:

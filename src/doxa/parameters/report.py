@@ -230,7 +230,7 @@ def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
         name = ": ".join(names[slowest])
         reason = f"{name} has only {ess[slowest]:.0f} effective {posterior.kept} (at least {LEAST_ESS:.0f} are wanted)"
         return False, reason, longer
-    if posterior.stop is not None and posterior.stop.reason == "warm-up":
+    if posterior.stop is not None and posterior.stop.is_provisional:
         return False, "these draws are of a warm-up that was not over", "Allow more time: max_seconds."
     reason = (
         f"{posterior.n_chains} chains agree (largest R-hat {r_hat[worst]:.4f}); "

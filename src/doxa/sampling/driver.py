@@ -82,11 +82,16 @@ def plan_length(chains: int, draws: int | None, warmup: int | None, until: Until
 
 
 def check_one_end(draws: int | None, until: Until | None) -> None:
-    """Raise unless at most one of them says when to stop."""
-    if draws is not None and until is not None:
-        raise ArgumentError(f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them")
+    """Raise unless at most one of them says when to stop; a limit of time goes with a number of draws."""
     if until is not None and not isinstance(until, Until):
         raise ArgumentTypeError(f"until is {until!r}; it must be an Until, such as doxa.Until(ess=1000)")
+    if draws is None or until is None:
+        return
+    if until.max_seconds is None or until != Until(max_seconds=until.max_seconds):
+        raise ArgumentError(
+            f"draws is {draws!r} and until is {until!r}: both say when to stop; give one of them (max_seconds alone "
+            "may go with draws)"
+        )
 
 
 def fresh_entropy() -> int:
@@ -157,13 +162,13 @@ def run_chains(
     ------
     ArgumentError, ArgumentTypeError
         If a count is not a whole number or is too small.
-    TimeUpError
-        If the time that ``until`` allows ends before the warm-up does; with the draws so far of the epoch that it cut.
 
     Notes
     -----
-    Warm-up draws are discarded whatever they show, and kept draws never prolong or shorten the warm-up.  On
-    KeyboardInterrupt the exception carries a note that says how far the run had come.
+    Warm-up draws are discarded whatever they show, and kept draws never prolong or shorten the warm-up.  But if the
+    time that ``until`` allows ends in the warm-up, its latest draws are returned, and the run stopped for "warm-up";
+    one that goes on discards them.  The time of compiling does not count.  On KeyboardInterrupt the exception carries a
+    note that says how far the run had come.
     """
     chains, draws, warmup = _checked(schedule)
     thin = check_whole("thin", sampler.thin, 1)
@@ -195,7 +200,8 @@ def _drawn(
     """Warm up and draw, over again from what the audit finds."""
     free, seconds = schedule.draws is None and schedule.warmup is None, 0.0
     while True:
-        runner.warm_up(schedule.warmup, settled)
+        if not runner.warm_up(schedule.warmup, settled):
+            return StopReport("warm-up", None, 0.0)
         stop = runner.draw(schedule.draws, until, assess)
         if audit is None:
             return stop

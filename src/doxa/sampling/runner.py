@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.estimates import store as run_store
-from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, TimeUpError, Until, decision_points
+from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
 
@@ -133,9 +133,10 @@ class Runner:
         self.sampler, self.entropy, self.block = sampler, entropy, block
         self.run_all, self.report = run_all, report
         self.streams = [np.random.SeedSequence(entropy, spawn_key=(chain,)) for chain in range(chains)]
-        self.begin = time.monotonic()
-        self.deadline = math.inf if max_seconds is None else self.begin + max_seconds
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.begin, self.deadline = time.monotonic(), math.inf  # until the chains start: compiling does not count
         self.chains: list[_Chain] = []
+        self.epoch_chains: list[_Chain] = []  # where they stood when the latest epoch of the warm-up began
         self.kept: list[list[Draws]] = [[] for _ in range(chains)]
         self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
         self.n_kept = self.n_warmup = 0
@@ -158,6 +159,8 @@ class Runner:
             self._restore(self.store)
         self.report.tell("preparing to sample")
         _compile(self.sampler, self.chains[0])
+        self.begin = time.monotonic()
+        self.deadline = self.begin + self.max_seconds
 
     def _restore(self, store: run_store.RunWriter) -> None:
         """Go on where the stored part of the run ends."""
@@ -174,6 +177,9 @@ class Runner:
                 ) from None
             self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
+        if store.n_draws and not self.warmed_up:  # the time of the run before ended in its warm-up
+            self.n_warmup += store.n_steps // self.sampler.thin
+            store.start_over([self._to_store(chain, {}, {}) for chain in self.chains])
         if store.n_draws:
             trace = store.trace()
             self.n_kept = trace.n_draws
@@ -210,23 +216,24 @@ class Runner:
         yield
         self.is_whole = True
 
-    def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> None:
-        """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled."""
+    def warm_up(self, warmup: int | None, settled: Callable[[Trace], bool] | None) -> bool:
+        """Run draws to be discarded: so many, or epochs of doubling length until the chains have settled.
+
+        False if the time ends before that: then the latest of these draws are kept, for what they are worth.
+        """
         if not self.warmed_up:
             if warmup is not None:
                 self.plan, self.end = f" of {warmup}", warmup
-                self._advance(warmup - self.n_warmup, "warm-up", keep=False)
+                self._advance(warmup - self.n_warmup, "warm-up", keep=self.deadline < math.inf)
                 self.warmed_up = self.n_warmup >= warmup
             else:
                 self._warm_up_by_epochs(settled)
+            if not self.warmed_up:
+                self._keep_provisional()
+                return False
+            self._forget()
             self.commit()
-        if not self.warmed_up:
-            error = TimeUpError(
-                f"max_seconds ended in the warm-up, after {self.n_warmup} draws of each chain; allow more time, or set "
-                "warmup to fewer draws"
-            )
-            error.warmup = self._longest_epoch()
-            raise error
+        return True
 
     def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
         """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed.
@@ -237,7 +244,7 @@ class Runner:
         epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
         revise = getattr(self.sampler, "revise", None)
         while not self.warmed_up:
-            self.in_epoch = True
+            self.in_epoch, self.epoch_chains = True, self.chains
             if not self._advance(epoch, "warm-up", keep=True):
                 return  # time is up
             agree = settled is None or settled(self.trace())
@@ -246,22 +253,35 @@ class Runner:
                 number = (epoch // FIRST_LOOK).bit_length() - 1
                 self.warmed_up = not self._revised(revise, settled=agree, epoch=number) and self.warmed_up
             if not self.warmed_up and self.deadline < math.inf:
-                self.last_epoch = self._epoch()
+                self.last_epoch = self.trace()
             self._forget()
             self.in_epoch = False  # only now, when it is known what the epoch says, may an interruption store it
             self.commit()
             epoch *= 2
 
-    def _longest_epoch(self) -> Trace | None:
-        """The epoch that the time has cut, or the one before it if that is longer; None if there are no draws."""
-        now = self._epoch() if self.in_epoch and self.kept[0] else None
-        epochs = [epoch for epoch in (now, self.last_epoch) if epoch is not None]
-        return max(epochs, key=lambda epoch: epoch.n_draws, default=None)
+    def _keep_provisional(self) -> None:
+        """Keep draws of a warm-up that was not over, so that there is an answer; a run that goes on discards them.
 
-    def _epoch(self) -> Trace:
-        """The draws of the epoch of the warm-up so far, as if they were kept."""
-        trace = self.trace()
-        return replace(trace, n_warmup=trace.n_warmup - trace.n_draws * trace.thin)
+        They are the epoch that the time has cut, or the one before it if that is longer; of a warm-up of fixed length
+        the latter half.  A run goes on from where the epoch began, and so to the draws of one without a limit.
+        """
+        now = self.trace() if self.kept[0] else None
+        if now is not None and not self.in_epoch:
+            now = replace(now, draws={name: draws[:, now.n_draws // 2 :] for name, draws in now.draws.items()})
+        latest = max((t for t in (now, self.last_epoch) if t is not None), key=lambda trace: trace.n_draws)
+        self._forget()
+        self.n_kept, self.n_warmup = latest.n_draws, latest.n_warmup // latest.thin - latest.n_draws
+        n_steps, chains = (0, self.epoch_chains) if self.in_epoch else (self.pending[0].n_steps, self.chains)
+        rounds = []
+        for number, chain in enumerate(chains):
+            draws = {name: latest[name][number] for name in latest.names}
+            counts = {name: int(values[number]) for name, values in latest.info.items()}
+            self.kept[number].append(draws)
+            self.counts[number].update(counts)
+            rounds.append(self._to_store(chain, draws, counts))
+        if self.store is not None:
+            with self._in_one_piece():
+                self.store.commit(run_store.Round("sampling", n_steps, rounds))
 
     def _revised(self, revise: Callable[..., list[Any] | None], **what: Any) -> bool:
         """Let the sampler put chains elsewhere after an epoch of the warm-up; whether it did."""
@@ -315,7 +335,7 @@ class Runner:
         """Run every chain for ``draws`` draws, in rounds; fewer, and return False, when the time is up."""
         done = 0
         while done < draws:
-            if time.monotonic() >= self.deadline and (phase == "warm-up" or self.n_kept >= _LEAST_DRAWS):
+            if time.monotonic() >= self.deadline and self._n_held >= _LEAST_DRAWS:
                 return False
             size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
             self._steps *= 2
@@ -324,9 +344,15 @@ class Runner:
                 self._take(results, size, phase, keep=keep)
             done += size
             self.report.draws(phase, self.n_warmup if phase == "warm-up" else self.n_kept, self.end, self.held_back)
-            if (phase == "sampling" or not keep) and time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
+            if time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
                 self.commit()
         return True
+
+    @property
+    def _n_held(self) -> int:
+        """Draws of each chain that an answer could be made of now."""
+        held = sum(len(next(iter(part.values()))) for part in self.kept[0])
+        return held if self.last_epoch is None else max(held, self.last_epoch.n_draws)
 
     def _take(self, results: list[Any], size: int, phase: str, *, keep: bool) -> None:
         """What a round brought."""

@@ -167,8 +167,6 @@ def learn(
     SourceError
         If a large source fails or changes while it is counted.  What was counted before is kept if ``store`` is given
         (or the source was opened with ``keep``): the same call goes on from there.
-    TimeUpError
-        If ``until.max_seconds`` ends in the warm-up.
     RunFileError
         If ``store`` names a file that exists or cannot be made.
     PrecisionError

@@ -13,9 +13,9 @@ import pytest
 import doxa
 from doxa.data import Table, datasets
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.stopping import TimeUpError
 from doxa.estimates.trace import Trace
 from doxa.models import Dag
+from doxa.sampling import runner
 from doxa.structure import MarkovBlanket, SingleEdge
 from doxa.structure.exact.enumeration import enumerate_posterior, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
@@ -328,9 +328,54 @@ def test_time_cuts_a_prefix():
     assert np.array_equal(cut.trace["rows"], whole.trace["rows"])
 
 
-def test_time_that_ends_in_the_warm_up_is_an_error():
-    with pytest.raises(TimeUpError, match=r"max_seconds ended in the warm-up, after \d+ draws of each chain"):
-        doxa.learn(skewed_table(4, 50, seed=7), until=doxa.Until(max_seconds=1e-3), warmup=10**6, seed=1)
+class Clock:
+    """A clock that moves on by a second at each look."""
+
+    now = 0.0
+
+    def monotonic(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("warmup", [None, 5000])
+def test_time_that_ends_in_the_warm_up_leaves_provisional_draws(warmup, monkeypatch, tmp_path):
+    table, path = skewed_table(4, 50, seed=7), tmp_path / "cut.doxa"
+    options = {"seed": 1, "workers": 1, "warmup": warmup, "sampler": "auto", "thin": 1}
+    whole = doxa.learn(table, until=doxa.Until(max_draws=300), **options)
+    monkeypatch.setattr(runner, "time", Clock())
+    monkeypatch.setattr(runner, "_FIRST_STEPS", 64)
+    cut = doxa.learn(table, until=doxa.Until(max_seconds=4), store=path, **options)
+    monkeypatch.undo()
+    assert cut.stop.is_provisional
+    assert cut.converged is False
+    assert "of a warm-up that was not over. The time that max_seconds allows ended in the warm-up." in cut.verdict
+    assert "--resume" in cut.verdict
+    kept = doxa.load(path, table)
+    assert kept.verdict == cut.verdict
+    assert np.array_equal(kept.trace["rows"], cut.trace["rows"])
+    assert 4 <= cut.trace.n_draws < 500
+    doxa.report(kept, tmp_path / "page.html")
+    resumed = doxa.resume(path, table, until=doxa.Until(max_draws=300), workers=1)
+    assert np.array_equal(resumed.trace["rows"], whole.trace["rows"])  # the provisional draws are forgotten
+    assert resumed.trace.n_warmup == whole.trace.n_warmup
+    assert np.array_equal(doxa.load(path, table).trace["rows"], whole.trace["rows"])
+
+
+def test_a_time_too_short_for_a_single_draw_leaves_four():
+    posterior = doxa.learn(skewed_table(4, 50, seed=7), until=doxa.Until(max_seconds=1e-9), warmup=10**6, seed=1)
+    assert posterior.trace.n_draws >= 4
+    assert posterior.converged is False
+
+
+def test_a_number_of_draws_and_a_limit_of_time_go_together():
+    table = skewed_table(4, 50, seed=7)
+    limit = doxa.Until(max_seconds=600)
+    both = doxa.learn(table, draws=200, until=limit, seed=3)
+    assert np.array_equal(both.trace["rows"], doxa.learn(table, draws=200, seed=3).trace["rows"])
+    cut = doxa.learn(table, draws=10**7, warmup=10, until=doxa.Until(max_seconds=0.5), seed=3)
+    assert cut.stop.reason == "max_seconds"
+    assert cut.trace.n_draws < 10**7
 
 
 def test_named_quantities_alone_decide():
@@ -377,7 +422,8 @@ def test_stopping_does_not_depend_on_workers():
         (
             {"draws": 10, "until": doxa.Until()},
             ArgumentError,
-            f"draws is 10 and until is {doxa.Until()!r}: both say when to stop; give one of them",
+            f"draws is 10 and until is {doxa.Until()!r}: both say when to stop; give one of them "
+            "(max_seconds alone may go with draws)",
         ),
         ({"until": 0.01}, ArgumentTypeError, "until is 0.01; it must be an Until, such as doxa.Until(ess=1000)"),
         (

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.bins import check_bins
 from doxa.data.duck import database, is_large, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.engine import changed, failures
 from doxa.data.large.source import OutOfCoreSource
 from doxa.data.layout import Layout, cells_of_text, read_layout
 from doxa.data.number import marks_of
-from doxa.data.options import check_bins, check_columns, check_missing, check_opens, is_parquet
+from doxa.data.options import check_columns, check_missing, check_opens, is_parquet
 from doxa.data.parquet import NUMBER_TYPES, cell_of, n_parquet_rows, parquet_columns, refuse_type
 from doxa.data.read import read_table
 from doxa.data.series import frame_names
@@ -36,7 +37,7 @@ def read_or_open(
     *,
     columns: Sequence[str] | None = None,
     missing: str | Sequence[str] | None = None,
-    bins: int | Mapping[str, int] | None = None,
+    bins: int | str | Mapping[str, Any] | None = None,
     keep: str | os.PathLike[str] | None = None,
     **more: Any,
 ) -> Table | OutOfCoreSource:
@@ -113,7 +114,7 @@ def open_source(
     *,
     columns: Sequence[str] | None = None,
     missing: str | Sequence[str] | None = None,
-    bins: int | Mapping[str, int] | None = None,
+    bins: int | str | Mapping[str, Any] | None = None,
     keep: str | os.PathLike[str] | None = None,
 ) -> OutOfCoreSource:
     """Open a table that is counted where it lives, whatever its size: to be closed, or used in a ``with`` statement.

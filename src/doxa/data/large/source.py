@@ -3,7 +3,7 @@
 From the distinct values of columns to their states, by the rules of `doxa.data.coding`.
 
 Those rules want rows.  They are given specimens: one row for each value of each column, in which the other columns
-are missing; and in place of a column to be cut, a few numbers that have its quantiles.
+are missing; a column to be cut is ranked by the engine.
 
 Counts of many sets of columns from those of one block that contains them.
 
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.bins import Binning
 from doxa.data.coding import Column, code_table
 from doxa.data.large.blocks import Block, cover, members_of
 from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, SourceError, changed, unseen
@@ -96,55 +97,28 @@ def _cells_of(groups: Groups, n_states: NDArray[np.int64]) -> Cells | None:
     return Cells(table, radices, has_missing)
 
 
-def find_codings(seen: Sequence[Seen], bins: int | Mapping[str, int] | None) -> list[Coding]:
+def find_codings(seen: Sequence[Seen], bins: Binning | Mapping[str, Binning] | None) -> list[Coding]:
     """States of every column and the codes of its values, or a `TableError` that names what is no category."""
-    specimens = [
-        _Specimens(one, bins if bins is None or isinstance(bins, int) else bins.get(one.column.name)) for one in seen
-    ]
-    ends = np.cumsum([one.size for one in specimens])
-    rows = [slice(int(end) - one.size, int(end)) for end, one in zip(ends, specimens, strict=True)]
-    columns = [one.column(int(ends[-1]), part) for one, part in zip(specimens, rows, strict=True)]
-    table = code_table(columns, bins, take_numbers=False)  # rows are counted, and numbers hardly ever repeat
+    sizes = [1 if one.column.labels is None else max(1, one.column.codes().size) for one in seen]
+    ends = np.cumsum(sizes)
+    rows = [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
+    columns = [_specimens(one, int(ends[-1]), part) for one, part in zip(seen, rows, strict=True)]
+    table = code_table(columns, bins)
     codes = table.codes[table.row_index]
+    cuts = [None if name not in table.cuts else np.array(table.cuts[name]) for name in table.names]
     return [
-        Coding(states, codes[part, j], one.cuts)
-        for j, (one, states, part) in enumerate(zip(specimens, table.states, rows, strict=True))
+        Coding(states, codes[part, j], cuts[j]) for j, (states, part) in enumerate(zip(table.states, rows, strict=True))
     ]
 
 
-class _Specimens:
-    """The rows that stand for one column."""
+def _specimens(seen: Seen, n_rows: int, part: slice) -> Column:
+    """The column as `code_table` takes it: a row for each value in ``part``, and missing elsewhere."""
 
-    def __init__(self, seen: Seen, n_bins: int | None) -> None:
-        self._seen, self._n_bins = seen, n_bins if seen.ranked is not None else None
-        n_values = 0 if seen.column.labels is None else seen.column.codes().size
-        self.size = max(n_values, 1, 0 if self._n_bins is None else 4 * self._n_bins + 1)
-        self.cuts: NDArray[np.float64] | None = None
+    def codes() -> NDArray[np.integer[Any]]:
+        return _placed(seen.column.codes().astype(np.int64), n_rows, part, -1)
 
-    def column(self, n_rows: int, part: slice) -> Column:
-        """The column as `code_table` takes it; all rows but those of ``part`` are missing."""
-
-        def codes() -> NDArray[np.integer[Any]]:
-            return _placed(self._seen.column.codes().astype(np.int64), n_rows, part, -1)
-
-        def numbers() -> NDArray[np.float64]:
-            return _placed(self._with_quantiles(), n_rows, part, np.nan)
-
-        return dataclasses.replace(self._seen.column, codes=codes, numbers=numbers)
-
-    def _with_quantiles(self) -> NDArray[np.float64]:
-        """A few numbers with the least, the largest and the quantiles of the column.
-
-        The quantile k / n of them, the (4 n k / n)-th or by rounding the next one, is that of the column.
-        """
-        n, last = self._n_bins, self._seen.n_present - 1
-        assert n is not None
-        assert self._seen.ranked is not None
-        ranks = [0, *(math.ceil(last * quantile) for quantile in np.arange(1, n) / n), last]
-        found = self._seen.ranked(ranks)
-        between = found[1:-1]
-        self.cuts = np.unique(between[between > found[0]])
-        return np.repeat(found, 4)[2:-1]
+    ranked = None if seen.ranked is None else (seen.n_present, seen.ranked)
+    return dataclasses.replace(seen.column, codes=codes, numbers=lambda: np.full(n_rows, np.nan), ranked=ranked)
 
 
 def _placed(values: NDArray[Any], n_rows: int, part: slice, absent: Any) -> NDArray[Any]:
@@ -164,7 +138,7 @@ class OutOfCoreSource:
     asking again goes on from there.
     """
 
-    def __init__(self, engine: Engine, bins: int | Mapping[str, int] | None, keep: Any = None) -> None:
+    def __init__(self, engine: Engine, bins: Binning | Mapping[str, Binning] | None, keep: Any = None) -> None:
         self._engine = engine
         self._closed = weakref.finalize(self, engine.close)
         try:
@@ -173,6 +147,8 @@ class OutOfCoreSource:
             engine.set_codings(codings)
             self.names, self.n_rows = engine.names, engine.n_rows
             self.states = tuple(coding.states for coding in codings)
+            cut = [(name, c.cuts) for name, c in zip(self.names, codings, strict=True) if c.cuts is not None]
+            self._cuts = {name: tuple(cuts.tolist()) for name, cuts in cut}
             self._n_missing = [engine.n_rows - one.n_present for one in seen]
             n_each = [_of_states(one, coding) for one, coding in zip(seen, codings, strict=True)]
             self._known = Known(self.names, self.states, self.n_rows, tuple(self._n_missing), tuple(n_each))
@@ -235,7 +211,7 @@ class OutOfCoreSource:
         self._check(found)
         order = np.lexsort(found.codes.T[::-1]) if found.first is None else np.argsort(found.first)
         columns = [found.codes[order, j] for j in range(len(self.names))]
-        return collapsed(self.names, self.states, columns, found.counts[order], in_order=False)
+        return collapsed(self.names, self.states, columns, found.counts[order], in_order=False, cuts=self._cuts)
 
     def counted_table(self, sets: Iterable[Sequence[str] | Sequence[int]]) -> OutOfCoreTable:
         """The counts of some sets of columns as a table without rows, for `doxa.learn`.

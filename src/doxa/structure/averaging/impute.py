@@ -14,13 +14,14 @@ themselves are averaged.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
+from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.counts import Family
@@ -37,6 +38,7 @@ __all__ = ["cell_state_probabilities", "completed_tables", "impute", "impute_of"
 Floats = NDArray[np.float64]
 
 _AT_ONCE = 2**22  # probabilities held at once: 32 MB
+_STREAM = 20_022  # keeps the numbers that stand for bins apart from draws of chains
 
 
 def impute(
@@ -101,8 +103,7 @@ def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, 
         cells = posterior.trace["cells"].astype(np.float64)
     is_number, scaling = missing.is_number, missing.numbers
     if scaling is not None and is_number.any():
-        column = missing.column[is_number]
-        cells[..., is_number] = cells[..., is_number] * scaling.scale[column] + scaling.centre[column]
+        cells[..., is_number] = scaling.restored(cells[..., is_number], missing.column[is_number])
     return missing, cells
 
 
@@ -206,7 +207,8 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     Returns
     -------
     list of pandas.DataFrame
-        Labels and numbers, in the rows of the source; what was observed stays as it was.
+        Labels and numbers, in the rows of the source; what was observed stays as it was.  Columns that were cut into
+        bins hold their numbers, and a missing one that is drawn in a bin is one of the numbers observed there.
 
     Raises
     ------
@@ -220,9 +222,11 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     if n > n_draws:
         raise ArgumentError(f"n is {n}; the posterior has {n_draws} draws of the table")
     chosen = (2 * np.arange(n) + 1) * n_draws // (2 * n)
+    own = posterior.trace.entropy
+    rng = np.random.default_rng(np.random.SeedSequence(0 if own is None else own, spawn_key=(_STREAM,)))
     if table.numbers is not None:
         missing, cells = _drawn_cells(posterior, table)
-        return [_completed(table, missing, drawn) for drawn in cells.reshape(n_draws, missing.n_missing)[chosen]]
+        return [_completed(table, missing, drawn, rng) for drawn in cells.reshape(n_draws, missing.n_missing)[chosen]]
     draws = draw_networks(posterior, table, None)
     completed = draws.completed
     everyone = np.arange(table.n_rows)
@@ -231,12 +235,25 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     frames = []
     for t in chosen:
         codes = [completed.column(j, everyone, draws.draws[[t]])[0][order] for j in range(table.n_columns)]
-        labels = [np.array(states, dtype=object)[c] for states, c in zip(table.states, codes, strict=True)]
-        frames.append(pd.DataFrame(dict(zip(table.names, labels, strict=True))))
+        frames.append(pd.DataFrame({name: _values(table, j, codes[j], rng) for j, name in enumerate(table.names)}))
     return frames
 
 
-def _completed(table: Table, missing: MissingCells, drawn: Floats) -> pd.DataFrame:
+def _values(table: Table, j: int, codes: NDArray[np.integer], rng: np.random.Generator) -> NDArray[Any]:
+    """The completed cells of a column of categories by row: labels, or numbers where it was cut into bins."""
+    name = table.names[j]
+    if name not in table.measured:
+        return np.asarray(np.array(table.states[j], dtype=object)[codes])
+    values = table.measured[name].copy()
+    cuts = table.cuts[name]
+    bins = codes_of_numbers(cuts, values)
+    for k in np.unique(codes[bins < 0]):
+        rows, inside = np.flatnonzero((bins < 0) & (codes == k)), values[bins == k]
+        values[rows] = rng.choice(inside, rows.size) if inside.size else np.mean(cuts[max(0, k - 1) : k + 1])
+    return values
+
+
+def _completed(table: Table, missing: MissingCells, drawn: Floats, rng: np.random.Generator) -> pd.DataFrame:
     """A table with numbers, its missing cells from one draw, shape (n_missing,)."""
     import pandas as pd
 
@@ -248,7 +265,7 @@ def _completed(table: Table, missing: MissingCells, drawn: Floats) -> pd.DataFra
     numbers[rows[is_number], missing.column[is_number]] = drawn[is_number]
     return pd.DataFrame(
         {
-            name: np.array(states, dtype=object)[codes[:, j]] if states else numbers[:, j]
+            name: _values(table, j, codes[:, j], rng) if states else numbers[:, j]
             for j, (name, states) in enumerate(zip(table.names, table.states, strict=True))
         }
     )

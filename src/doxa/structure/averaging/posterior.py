@@ -119,9 +119,9 @@ class Posterior(StructurePosterior):
 
     def query(
         self,
-        target: str | Mapping[str, str | int],
-        given: Mapping[str, str | int] | None = None,
-        do: Mapping[str, str | int] | None = None,
+        target: str | Mapping[str, str | float],
+        given: Mapping[str, str | float] | None = None,
+        do: Mapping[str, str | float] | None = None,
         *,
         networks: int | None = N_NETWORKS,
         prior: FamilyKind | None = None,
@@ -135,9 +135,9 @@ class Posterior(StructurePosterior):
         ----------
         target : str or mapping of str to str
             A column, for all its states; or columns and their states, for the one event that all of these hold.
-        given : mapping of str to str, optional
-            What was seen.
-        do : mapping of str to str, optional
+        given : mapping of str to str or number, optional
+            What was seen; of a column that was cut into bins the number itself may be given.
+        do : mapping of str to str or number, optional
             What was set by intervention: edges into these columns are cut.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
@@ -163,14 +163,14 @@ class Posterior(StructurePosterior):
         """
         from doxa.structure.averaging.query import query_of
 
-        question = read_question(self.table.names, self.table.states, target, given, do)
+        question = read_question(self.table.names, self.table.states, target, given, do, self.table.cuts)
         return query_of(self.network_draws(networks, prior), question)
 
     def predictive(
         self,
-        target: str | Mapping[str, str | int],
-        given: Mapping[str, str | int] | None = None,
-        do: Mapping[str, str | int] | None = None,
+        target: str | Mapping[str, str | float],
+        given: Mapping[str, str | float] | None = None,
+        do: Mapping[str, str | float] | None = None,
         *,
         networks: int | None = N_NETWORKS,
         prior: FamilyKind | None = None,
@@ -182,7 +182,7 @@ class Posterior(StructurePosterior):
         """
         from doxa.structure.averaging.query import predictive_of
 
-        question = read_question(self.table.names, self.table.states, target, given, do)
+        question = read_question(self.table.names, self.table.states, target, given, do, self.table.cuts)
         return predictive_of(self.network_draws(networks, prior), question)
 
     def impute(self, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None) -> pd.DataFrame:

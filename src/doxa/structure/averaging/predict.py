@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.data.bins import codes_of_numbers
 from doxa.data.coding import EmptyColumnsError
 from doxa.data.read import read_without_empty
 from doxa.data.table import check_categories
@@ -29,7 +30,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.questions import column_of, near
+from doxa.structure.averaging.questions import column_of, near, number_of
 from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.families.kind import FamilyKind
 
@@ -46,15 +47,16 @@ class NewRows(NamedTuple):
     row_index: NDArray[np.integer]  # (n_rows,): the distinct row of each row
 
 
-def read_rows(rows: Any, names: Sequence[str], states: Sequence[Sequence[str]], unseen: str = "error") -> NewRows:
+def read_rows(rows: Any, like: Table, unseen: str = "error") -> NewRows:
     """Code rows.
 
     Parameters
     ----------
     rows : Table, data frame or path
-        Columns that are not there, or all missing, are missing in every row.
-    names, states
-        Of the table that the posterior was learned from.
+        Columns that are not there, or all missing, are missing in every row.  Columns that were cut into bins hold
+        numbers, which are cut where those of the table were, or labels of bins.
+    like : Table
+        The table that the posterior was learned from.
     unseen : str
         ``"error"`` or ``"prior"``: what to do about a state that the table does not have.
 
@@ -65,27 +67,45 @@ def read_rows(rows: Any, names: Sequence[str], states: Sequence[Sequence[str]], 
     """
     if unseen not in ("error", "prior"):
         raise ArgumentError(f"unseen is {unseen!r}; it must be 'error' or 'prior'")
-    table = rows if isinstance(rows, Table) else _read(rows)
+    table = rows if isinstance(rows, Table) else _read(rows, like.names)
     for name in table.names:
-        if name not in names:
+        if name not in like.names:
             raise ArgumentError(
-                f"rows has the column {name!r}, which the posterior does not know; {near(name, names)}; leave it out"
+                f"rows has the column {name!r}, which the posterior does not know; {near(name, like.names)}; leave it "
+                "out"
             )
-    check_categories(table, "a posterior of categories")
-    codes = np.full((table.n_distinct, len(names)), -1, dtype=np.int64)
+    check_categories(table, "a posterior of categories", [name for name in table.names if name not in like.cuts])
+    codes = np.full((table.n_distinct, len(like.names)), -1, dtype=np.int64)
     for j, name in enumerate(table.names):
-        column = names.index(name)
-        known = list(states[column])
-        places = []
-        for k, label in enumerate(table.states[j]):
-            if label not in known and unseen == "error" and (table.codes[:, j] == k).any():
-                raise ArgumentError(
-                    f"rows has {label!r} in column {name!r}, a state that the posterior was not learned with; "
-                    f"{near(label, known)}; unseen='prior' gives it the prior's share"
-                )
-            places.append(known.index(label) if label in known else len(known))
-        codes[:, column] = np.array([*places, -1])[table.codes[:, j]]
+        column = like.names.index(name)
+        if table.is_number[j]:
+            assert table.numbers is not None
+            codes[:, column] = codes_of_numbers(like.cuts[name], table.numbers[:, j])
+        else:
+            places = _places(table, j, like, column, unseen)
+            codes[:, column] = np.array([*places, -1])[table.codes[:, j]]
     return NewRows(codes, table.row_index)
+
+
+def _places(table: Table, j: int, like: Table, column: int, unseen: str) -> list[int]:
+    """Codes of the states of a column of new rows."""
+    name, known = table.names[j], list(like.states[column])
+    places = []
+    for k, label in enumerate(table.states[j]):
+        number = number_of(label) if name in like.cuts and label not in known else None
+        if number is not None:
+            places.append(int(codes_of_numbers(like.cuts[name], np.array([number]))[0]))
+            continue
+        if label not in known and unseen == "error" and (table.codes[:, j] == k).any():
+            way = "unseen='prior' gives it the prior's share"
+            if name in like.cuts:
+                way = "give its numbers as they are, without bins: they are cut where those of the table were"
+            raise ArgumentError(
+                f"rows has {label!r} in column {name!r}, a state that the posterior was not learned with; "
+                f"{near(label, known)}; {way}"
+            )
+        places.append(known.index(label) if label in known else len(known))
+    return places
 
 
 def extended(table: Table, columns: Sequence[int]) -> Table:
@@ -99,9 +119,9 @@ def extended(table: Table, columns: Sequence[int]) -> Table:
     return Table.from_codes(table.names, states, table.codes, table.counts)
 
 
-def _read(rows: Any) -> Table:
+def _read(rows: Any, known: Sequence[str]) -> Table:
     try:
-        return read_without_empty(rows)
+        return read_without_empty(rows, known=known)
     except EmptyColumnsError:
         raise ArgumentError("rows has no cell that is observed; give at least one") from None
 
@@ -198,7 +218,7 @@ def predict_of(
     from doxa.frames import ReadFrame
 
     asked = None if target is None else column_of("target", target, draws.names)
-    new = read_rows(rows, draws.names, draws.states, unseen)
+    new = read_rows(rows, draws.completed.table, unseen)
     if asked is not None:
         new.codes[:, asked] = -1
     found: dict[int, list[tuple[str, str, float, float]]] = {}
@@ -263,7 +283,7 @@ def log_score_of(
     """`log_score` by networks that are drawn already."""
     from doxa.frames import ReadFrame
 
-    new = read_rows(rows, draws.names, draws.states, unseen)
+    new = read_rows(rows, draws.completed.table, unseen)
     times = np.bincount(new.row_index, minlength=len(new.codes))
     logs, errors = np.empty(len(new.codes)), np.empty(len(new.codes))
     relative = np.zeros(draws.shape)

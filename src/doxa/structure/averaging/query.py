@@ -48,9 +48,9 @@ __all__ = ["predictive", "predictive_of", "query", "query_of"]
 def query(
     posterior: SampledGraphs,
     table: Table,
-    target: str | Mapping[str, str | int],
-    given: Mapping[str, str | int] | None = None,
-    do: Mapping[str, str | int] | None = None,
+    target: str | Mapping[str, str | float],
+    given: Mapping[str, str | float] | None = None,
+    do: Mapping[str, str | float] | None = None,
     *,
     networks: int | None = N_NETWORKS,
     prior: FamilyKind | None = None,
@@ -98,7 +98,7 @@ def query(
     >>> low < answer.value < high and high - low > 5 * answer.mcse
     True
     """
-    question = read_question(table.names, table.states, target, given, do)
+    question = read_question(table.names, table.states, target, given, do, table.cuts)
     draws = draw_networks(posterior, table, networks, prior=prior, seed=seed)
     return query_of(draws, question, exact_budget)
 
@@ -118,9 +118,9 @@ def query_of(
 def predictive(
     posterior: SampledGraphs,
     table: Table,
-    target: str | Mapping[str, str | int],
-    given: Mapping[str, str | int] | None = None,
-    do: Mapping[str, str | int] | None = None,
+    target: str | Mapping[str, str | float],
+    given: Mapping[str, str | float] | None = None,
+    do: Mapping[str, str | float] | None = None,
     *,
     networks: int | None = N_NETWORKS,
     prior: FamilyKind | None = None,
@@ -146,7 +146,7 @@ def predictive(
     >>> round(sum(e.value for e in answer.values()), 9), answer.effective_networks > 900
     (1.0, True)
     """
-    question = read_question(table.names, table.states, target, given, do)
+    question = read_question(table.names, table.states, target, given, do, table.cuts)
     return predictive_of(draw_networks(posterior, table, networks, prior=prior), question, exact_budget)
 
 

@@ -5,15 +5,17 @@ Columns and states as users name them, with close matches where a name is unknow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["Question", "column_of", "near", "read_question", "read_states", "state_of"]
+__all__ = ["Question", "column_of", "near", "number_of", "read_question", "read_states", "state_of"]
 
 
 def near(word: str, known: Sequence[str]) -> str:
@@ -41,8 +43,16 @@ def column_of(argument: str, name: object, names: Sequence[str]) -> int:
     return names.index(name)
 
 
-def state_of(label: str, state: object, states: Sequence[str]) -> int:
-    """Position of a state; a whole number stands for the label it is written as."""
+def state_of(label: str, state: object, states: Sequence[str], cuts: Sequence[float] | None = None) -> int:
+    """Position of a state; a whole number stands for the label it is written as, and a number in a column with cuts for
+    its bin.
+    """
+    if cuts is not None and state not in states:
+        number = number_of(state)
+        if number is not None:
+            if math.isnan(number):
+                raise ArgumentError(f"{label} is {state!r}; leave the column out where it was not seen")
+            return int(codes_of_numbers(cuts, np.array([number]))[0])
     if isinstance(state, (bool, np.bool_)) or not isinstance(state, (str, int, np.integer)):
         raise ArgumentTypeError(f"{label} is {state!r}; give the label of a state, such as {states[0]!r}")
     word = str(state)
@@ -51,13 +61,37 @@ def state_of(label: str, state: object, states: Sequence[str]) -> int:
     return states.index(word)
 
 
-def read_states(argument: str, given: Any, names: Sequence[str], states: Sequence[Sequence[str]]) -> dict[int, int]:
-    """Positions of columns and states from ``{column: state}``.
+def number_of(value: object) -> float | None:
+    """The number that a value is or is written as; None where it is neither.
+
+    Examples
+    --------
+    >>> number_of("45.2"), number_of(45), number_of("[18, 40)"), number_of(True)
+    (45.2, 45.0, None, None)
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.integer, np.floating)):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def read_states(
+    argument: str,
+    given: Any,
+    names: Sequence[str],
+    states: Sequence[Sequence[str]],
+    cuts: Mapping[str, Sequence[float]] | None = None,
+) -> dict[int, int]:
+    """Positions of columns and states from ``{column: state}``; of columns with cuts also from numbers.
 
     Examples
     --------
     >>> read_states("given", {"wet": "yes"}, ["rain", "wet"], [["no", "yes"]] * 2)
     {1: 1}
+    >>> read_states("given", {"age": 45.2}, ["age"], [["< 18", ">= 18"]], {"age": (18.0,)})
+    {0: 1}
     """
     if given is None:
         return {}
@@ -66,7 +100,7 @@ def read_states(argument: str, given: Any, names: Sequence[str], states: Sequenc
     found = {}
     for name, state in given.items():
         j = column_of(argument, name, names)
-        found[j] = state_of(f"{argument}[{name!r}]", state, states[j])
+        found[j] = state_of(f"{argument}[{name!r}]", state, states[j], (cuts or {}).get(name))
     return found
 
 
@@ -83,11 +117,12 @@ class Question(NamedTuple):
 def read_question(
     names: Sequence[str],
     states: Sequence[Sequence[str]],
-    target: str | Mapping[str, str | int],
-    given: Mapping[str, str | int] | None = None,
-    do: Mapping[str, str | int] | None = None,
+    target: str | Mapping[str, str | float],
+    given: Mapping[str, str | float] | None = None,
+    do: Mapping[str, str | float] | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
 ) -> Question:
-    """Check a question.
+    """Check a question; ``cuts`` are those of columns that were cut into bins, of which numbers may be named.
 
     Raises
     ------
@@ -99,8 +134,8 @@ def read_question(
     >>> read_question(["rain", "wet"], [["no", "yes"]] * 2, {"wet": "yes"}, do={"rain": "no"})
     Question(target=(1,), event=(1,), given={}, do={0: 0}, labels=('wet=yes',))
     """
-    seen = read_states("given", given, names, states)
-    made = read_states("do", do, names, states)
+    seen = read_states("given", given, names, states, cuts)
+    made = read_states("do", do, names, states, cuts)
     for j, state in made.items():
         if j in seen and seen[j] != state:
             raise ArgumentError(
@@ -115,7 +150,7 @@ def read_question(
     if isinstance(target, str):
         columns, event = {column_of("target", target, names): 0}, None
     else:
-        columns = read_states("target", target, names, states)
+        columns = read_states("target", target, names, states, cuts)
         event = tuple(columns.values())
         if not columns:
             raise ArgumentError("target is empty; name a column, or columns and their states")

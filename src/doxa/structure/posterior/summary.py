@@ -5,7 +5,6 @@ Draws of graphs in the shapes that other tools read: an ArviZ DataTree, and a pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from doxa.estimates.estimate import Estimate
     from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.runs.options import RunOptions
 
 __all__ = [
     "RankedEdge",
@@ -197,7 +197,7 @@ def run_text(posterior: GraphSample) -> str:
         )
     return "\n".join(
         [
-            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options.numbers)}; "
+            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options)}; "
             f"{options.score.text}; {prior_text(posterior)}; "
             f"{cap_text(posterior)}",
             how,
@@ -205,11 +205,13 @@ def run_text(posterior: GraphSample) -> str:
     )
 
 
-def _numbers_text(numbers: Sequence[str]) -> str:
+def _numbers_text(options: RunOptions) -> str:
     """Which columns hold numbers, in a few words; nothing where none does."""
+    numbers, scales = options.numbers, dict(options.transforms)
     if not numbers:
         return ""
-    named = ", ".join(numbers[:6]) + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    named = ", ".join(f"{scales[name]} of {name}" if name in scales else name for name in numbers[:6])
+    named += f" and {len(numbers) - 6} more" if len(numbers) > 6 else ""
     return f" ({named}: numbers)"
 
 

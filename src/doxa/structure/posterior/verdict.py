@@ -81,6 +81,9 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         return True, only, ""
     if n_chains == 1:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+    if posterior.stop is not None and posterior.stop.is_provisional:
+        advice = "Allow more time: max_seconds. A run that is kept in a file goes on: doxa.resume, or --resume."
+        return False, f"these {n_draws} draws of each chain are of a warm-up that was not over", advice
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
     if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
         advice = (

@@ -128,6 +128,7 @@ class RunOptions:
     n_states: tuple[int, ...] = ()  # of each node; files of older versions do not say
     max_configurations: int | None = None  # of the parents of a node; None: any number
     numbers: tuple[str, ...] = ()  # columns that hold numbers
+    transforms: tuple[tuple[str, str], ...] = ()  # the scales of those that are learned from on another
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -152,6 +153,7 @@ class RunOptions:
             tuple(table.n_states.tolist()),
             asked.most_configurations(table),
             tuple(name for name, number in zip(names, table.is_number.tolist(), strict=True) if number),
+            tuple((name, transform.method) for name, transform in table.transforms.items()),
         )
 
     @property
@@ -189,6 +191,7 @@ class RunOptions:
             "n_states": list(self.n_states),
             "max_configurations": self.max_configurations,
             "numbers": list(self.numbers),
+            "transforms": [list(entry) for entry in self.transforms],
         }
 
     @classmethod
@@ -203,11 +206,12 @@ class RunOptions:
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
             "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
-            "max_configurations": (int, type(None)), "numbers": list,
+            "max_configurations": (int, type(None)), "numbers": list, "transforms": list,
         }  # fmt: skip
         # which older files do not have
         stored = {
             "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
+            "transforms": [],
             **stored,
         }  # fmt: skip
         for name, form in forms.items():
@@ -240,6 +244,7 @@ class RunOptions:
                 tuple(check_whole("n_states", count, 1) for count in n_states),
                 None if most is None else check_whole("max_configurations", most, 1),
                 tuple(map(str, stored["numbers"])),
+                tuple((str(name), str(method)) for name, method in stored["transforms"]),
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -214,7 +214,7 @@ def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[An
     order = np.concatenate(
         [np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), table.counts[incomplete])]
     )
-    drawn = (completion.numbers * scaling.scale[:, None] + scaling.centre[:, None]).T
+    drawn = scaling.restored(completion.numbers.T, np.arange(table.n_columns))
     numbers = np.where(np.isnan(table.numbers[order]), drawn, table.numbers[order])  # what was seen stays as it was
     return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, numbers)
 
