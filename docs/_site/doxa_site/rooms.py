@@ -92,7 +92,7 @@ ROOMS = (
     Room(
         "doxa.estimates",
         "Estimates and diagnostics",
-        _below("doxa.estimates", "diagnostics stopping verdict store"),
+        _below("doxa.estimates", "estimate diagnostics stopping store"),
     ),
     Room("doxa.plots", "Pictures", ("doxa.plots.latent_map",)),
     Room("doxa.sklearn", "Estimators for scikit-learn"),
