@@ -11,8 +11,7 @@ import pytest
 
 import doxa
 from doxa.data import Table
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.notebook import Arrow, Markup, arrows, bar, card, interval, remember_report, report_link
 
 HOSTILE = "<script>alert(1)</script>&\"'"

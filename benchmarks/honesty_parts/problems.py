@@ -16,8 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 
 __all__ = ["KINDS", "Answer", "Kind", "NoOracleError", "Problem", "Quantity", "Question", "kind", "make"]
 

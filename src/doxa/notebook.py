@@ -18,8 +18,7 @@ from weakref import ReferenceType, ref
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from doxa.estimates.estimate import Estimate
-    from doxa.estimates.verdict import Verdict
+    from doxa.estimates.estimate import Estimate, Verdict
 
 __all__ = ["Arrow", "Markup", "arrows", "bar", "card", "interval", "remember_report", "report_link"]
 

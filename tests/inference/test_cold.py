@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 import doxa
+from doxa.estimates.estimate import Verdict
 from doxa.estimates.real import diagnose_averages
-from doxa.estimates.verdict import Verdict
 from doxa.inference import by_gibbs, by_spins
 from doxa.inference.annealing import SpinPath, TablePath
 from doxa.inference.chains import ChainRun

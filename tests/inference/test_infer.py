@@ -11,12 +11,12 @@ import pytest
 
 import doxa
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Verdict
 from doxa.inference import Budget, BudgetError, ImpossibleEvidenceError, chains, joint, most_probable
 from doxa.inference.answers import Answer
 from doxa.inference.infer import infer_from
 from doxa.inference.options import InferOptions
-from doxa.sampling.importance_estimate import WeightVerdict
+from doxa.sampling.importance_weights import WeightVerdict
 from support.networks import network_file
 
 YES_NO = ["no", "yes"]

@@ -9,14 +9,16 @@ from test_importance_targets import Normal, ParetoWeight, StudentT, log_normal, 
 
 from doxa.errors import ArgumentError
 from doxa.sampling.importance import ImportanceSample, importance_sample
-from doxa.sampling.importance_estimate import judge_weights, pareto_k_limit, tail_aware_law
 from doxa.sampling.importance_weights import (
     check_log_weights,
+    judge_weights,
     kish_ess,
     log_mean_exp,
     normalised_weights,
     pareto_k,
+    pareto_k_limit,
     running_variance,
+    tail_aware_law,
     variance_jumps,
 )
 from support.checks import SEED

@@ -30,9 +30,7 @@ ROOMS = (
     Room(
         "doxa.structure",
         "Posteriors over graphs",
-        _below(
-            "doxa.structure", "posterior.loss posterior.consensus posterior.compare posterior.verdict families.logistic"
-        ),
+        _below("doxa.structure", "posterior.loss posterior.consensus posterior.verdict families.logistic"),
     ),
     Room("doxa.structure.cases.incomplete", "Graphs of tables with missing cells"),
     Room("doxa.structure.exact.enumeration", "Sums over all graphs", ("doxa.structure.exact.dag_budget",)),
@@ -86,15 +84,15 @@ ROOMS = (
         "Chains, their driver, and importance sampling",
         _below(
             "doxa.sampling",
-            "driver metropolis metropolis_run importance importance_proposals importance_weights importance_estimate "
-            "importance_baseline gaussian",
+            "driver metropolis metropolis_run importance importance_proposals importance_weights importance_baseline "
+            "gaussian",
         ),
     ),
     Room("doxa.testing", "Chains as matrices: prove your move"),
     Room(
         "doxa.estimates",
         "Estimates and diagnostics",
-        _below("doxa.estimates", "diagnostics stopping verdict store"),
+        _below("doxa.estimates", "estimate diagnostics stopping store"),
     ),
     Room("doxa.plots", "Pictures", ("doxa.plots.latent_map",)),
     Room("doxa.sklearn", "Estimators for scikit-learn"),

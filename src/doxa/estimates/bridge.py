@@ -8,19 +8,16 @@ bounded; the error follows Fruehwirth-Schnatter (2004), with the effective numbe
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 
 __all__ = ["bridge"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_ROUNDS = 200
 _ROUNDING = 1e-12  # what is left of the error where all weights are equal

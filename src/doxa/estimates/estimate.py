@@ -3,19 +3,26 @@
 An `Estimate` carries the value, the standard error of the simulation that produced it, the effective number of draws
 behind it, and the law its interval follows.  How errors are found is not here: see `doxa.estimates.indicators` for 0/1
 quantities and `doxa.estimates.diagnostics` for real ones.
+
+A `Verdict` on a run, as data, says whether it can be trusted, why, and what to do; the text follows from these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.intervals import StudentInterval, TwoStateInterval, UnmetInterval, UnseenInterval
 
-__all__ = ["Estimate", "check_prob"]
+__all__ = [
+    "Estimate",
+    "Verdict",
+    "check_prob",
+]
+
 
 Law: TypeAlias = StudentInterval | TwoStateInterval | UnmetInterval | UnseenInterval
 
@@ -167,3 +174,32 @@ def _unseen_text(estimate: Estimate, law: UnseenInterval) -> str:
     shown = np.ceil(width * scale) / scale
     sign, edge = ("<", shown) if estimate.value == 0 else (">", 1 - shown)
     return f"{sign} {edge:.{decimals}f} (no switch in {law.n_draws} draws)"
+
+
+_OF_CHAINS = {True: "Converged", False: "Not converged", None: "Cannot tell"}
+
+
+class Verdict(NamedTuple):
+    """Whether a run can be trusted.
+
+    Examples
+    --------
+    >>> verdict = Verdict.of_chains(None, "there is one chain.", advice="Run several.")
+    >>> verdict.status, verdict.text
+    ('Cannot tell', 'Cannot tell: there is one chain. Run several.')
+    """
+
+    converged: bool | None  # None: cannot tell
+    status: str  # what the text begins with, such as "Converged"
+    reason: str  # why, in sentences
+    advice: str = ""  # what to do; empty when there is nothing to add
+
+    @classmethod
+    def of_chains(cls, converged: bool | None, *reason: str, advice: str = "") -> Verdict:
+        """With the status that chains have; empty sentences are left out."""
+        return cls(converged, _OF_CHAINS[converged], " ".join(filter(None, reason)), advice)
+
+    @property
+    def text(self) -> str:
+        """All of it in a line."""
+        return f"{self.status}: {self.reason} {self.advice}".rstrip()

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.batches import batch_edges, long_range_dispersion
 from doxa.estimates.estimate import Estimate
@@ -23,7 +24,6 @@ from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInter
 
 __all__ = ["AverageDiagnostics", "RealDiagnosis", "diagnose_averages", "diagnose_real"]
 
-Floats = NDArray[np.float64]
 
 _MOST_CORRELATED = 0.99
 _ROUNDING = 1e-13  # spread of draws below which they differ by rounding alone

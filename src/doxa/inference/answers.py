@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.notebook import bar, card, report_link
 from doxa.text import printable
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.inference.annealing import ParallelTempering, TablePath, tune_ladder
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy

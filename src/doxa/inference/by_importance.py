@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
 from doxa.inference.importance import (

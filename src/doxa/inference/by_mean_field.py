@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.inference.annealing import condition_spins
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.by_spins import certain_spin

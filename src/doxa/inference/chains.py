@@ -16,10 +16,10 @@ import numpy as np
 from doxa.errors import ArgumentError
 from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
+from doxa.estimates.estimate import Verdict
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.trace import Trace
-from doxa.estimates.verdict import Verdict
 from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.runner import Sampler
 

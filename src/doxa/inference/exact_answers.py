@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.estimates.estimate import Estimate
-from doxa.estimates.verdict import Verdict
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.options import read_budget

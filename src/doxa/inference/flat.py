@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Ints
 from doxa.errors import ArgumentError
 
 __all__ = ["ancestral", "check_positions", "connected_parts", "end_to_end", "joined", "over", "starts_of", "strides_of"]
 
-Integers = NDArray[np.int64]
 
-
-def starts_of(sizes: Iterable[int]) -> Integers:
+def starts_of(sizes: Iterable[int]) -> Ints:
     """Where things of these sizes begin when laid end to end, and where the last ends."""
     return np.concatenate([[0], np.cumsum(np.fromiter(sizes, dtype=np.int64))]).astype(np.int64)
 
 
-def joined(parts: Iterable[Sequence[int] | Integers]) -> Integers:
+def joined(parts: Iterable[Sequence[int] | Ints]) -> Ints:
     """Whole numbers end to end."""
     return np.concatenate([np.zeros(0, dtype=np.int64), *(np.asarray(part, dtype=np.int64) for part in parts)])
 
@@ -30,7 +29,7 @@ def end_to_end(tables: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
     return np.concatenate([np.zeros(0), *(table.ravel() for table in tables)])
 
 
-def strides_of(shape: Sequence[int]) -> Integers:
+def strides_of(shape: Sequence[int]) -> Ints:
     """How far apart, in a flat array of this shape, the entries along every axis are; the last varies fastest."""
     return np.append(np.cumprod(np.array(shape[:0:-1], dtype=np.int64))[::-1], 1)[: len(shape)]
 

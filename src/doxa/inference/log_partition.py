@@ -48,7 +48,7 @@ from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
 from doxa.sampling.driver import fresh_entropy
 from doxa.sampling.importance import ImportanceSample
-from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict
+from doxa.sampling.importance_weights import WeightedEstimate, WeightVerdict
 
 __all__ = ["LogPartition", "log_partition"]
 
@@ -72,7 +72,7 @@ class LogPartition(WeightedEstimate):
     Parameters
     ----------
     value, mcse, ess, exact, law, delta_error, verdict
-        As in `doxa.sampling.importance_estimate.WeightedEstimate`: ``mcse`` is nan where the weights do not let it be
+        As in `doxa.sampling.importance_weights.WeightedEstimate`: ``mcse`` is nan where the weights do not let it be
         trusted.
     lower, upper : float
         Bounds, nats.  Each fails with probability 0.025 at most if proven, by itself.

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from doxa.estimates.verdict import Verdict
+from doxa.arrays import Floats
+from doxa.estimates.estimate import Verdict
 from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
 from doxa.inference.chains import ChainRun, Running
 from doxa.sampling.importance import ImportanceSample
-
-Floats = NDArray[np.float64]
 
 _ADVICE = "Use method='tempering'."
 HOPELESS = 12.0  # nats below the best at which a place to begin, or a particle, is not worth a chain: 6e-6

@@ -15,9 +15,8 @@ import numpy as np
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis
-from doxa.estimates.estimate import Estimate
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.estimates.stopping import StopReport
-from doxa.estimates.verdict import Verdict
 from doxa.models import LogisticNetwork
 from doxa.parameters.method_options import Method
 from doxa.parameters.options import FitOptions

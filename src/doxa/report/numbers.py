@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from doxa.estimates.verdict import Verdict
+    from doxa.estimates.estimate import Verdict
 
 _NEXT = {
     True: "Nothing need be done; look at the Monte Carlo errors of the numbers that you use.",

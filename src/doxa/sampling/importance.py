@@ -5,9 +5,8 @@ up to a constant.  Their self-normalised average estimates expectations (eqs. 4.
 constant (Antal & Sárközy, eqs. 7-8).  Everything is computed on batches: draws are arrays (n, ...), of real numbers or
 of integer states.
 
-Proposals are in `doxa.sampling.importance_proposals`, the monitors in `doxa.sampling.importance_weights`, verdict and
-errors in `doxa.sampling.importance_estimate`, resampling and the comparison with a chain in
-`doxa.sampling.importance_baseline`.
+Proposals are in `doxa.sampling.importance_proposals`, monitors, verdict and errors in
+`doxa.sampling.importance_weights`, resampling and the comparison with a chain in `doxa.sampling.importance_baseline`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.intervals import StudentInterval, UnseenInterval, unseen_error
-from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict, judge_weights, tail_aware_law
 from doxa.sampling.importance_proposals import Draws, Mixture, Proposal
 from doxa.sampling.importance_weights import (
     Removal,
+    WeightedEstimate,
+    WeightVerdict,
     find_removal,
+    judge_weights,
     kish_ess,
     log_mean_exp,
     normalised_weights,
     pareto_k,
     running_variance,
+    tail_aware_law,
     variance_jumps,
 )
 

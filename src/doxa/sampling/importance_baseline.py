@@ -17,8 +17,8 @@ from scipy.special import ndtri
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.sampling.importance import ImportanceSample
-from doxa.sampling.importance_estimate import WeightedEstimate, WeightVerdict
 from doxa.sampling.importance_proposals import Draws
+from doxa.sampling.importance_weights import WeightedEstimate, WeightVerdict
 
 __all__ = ["ChainComparison", "Resample", "all_agree", "compare_with_chain", "resample"]
 

@@ -24,12 +24,11 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
-from doxa.estimates.estimate import Estimate
+from doxa.estimates.estimate import Estimate, Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators, split_r_hat
 from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.store import RunFileError, RunHeader, RunWriter, create_run, keep_stop, open_reader, open_writer
 from doxa.estimates.trace import Trace
-from doxa.estimates.verdict import Verdict
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length, run_chains
 from doxa.sampling.metropolis import MetropolisHastings, MetropolisState, State
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data.table import Table
 from doxa.errors import ArgumentError
@@ -25,7 +26,6 @@ from doxa.structure.learn import learn
 
 __all__ = ["BeliefNetworkClassifier"]
 
-_Floats = NDArray[np.float64]
 
 _SUMMED = 10  # columns up to which summing over all graphs is quicker than sampling
 _CASES = 5.0  # prior weight of each class
@@ -190,7 +190,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self._chances = ClassProbabilities(draw_networks(self.posterior_, table, self.networks))
         return self
 
-    def predict_proba(self, X: ArrayLike) -> _Floats:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Predictive probability of every class, shape (n_samples, n_classes).
 
         Parameters
@@ -219,7 +219,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def predict_log_proba(self, X: ArrayLike) -> _Floats:
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms of `predict_proba`, nats; shape (n_samples, n_classes)."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
@@ -330,7 +330,7 @@ def _present(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def _whole_weights(weight: _Floats) -> NDArray[np.int64]:
+def _whole_weights(weight: Floats) -> NDArray[np.int64]:
     counts = weight.astype(np.int64)
     wrong = np.flatnonzero((counts != weight) | (weight < 0))
     if wrong.size:

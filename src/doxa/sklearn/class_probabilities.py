@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Flags, Floats, Ints
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.predict import extended
 from doxa.structure.averaging.rows import (
@@ -30,7 +31,6 @@ from doxa.structure.averaging.rows import (
 
 __all__ = ["ClassProbabilities", "class_probabilities"]
 
-Floats = NDArray[np.float64]
 
 _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 
@@ -129,7 +129,7 @@ def class_probabilities(known: ClassProbabilities, codes: NDArray[np.int64]) -> 
 
 
 @hot
-def _average_classes(rows: Any, sizes: Any, networks: Any, work: Any, chances: Any) -> None:
+def _average_classes(rows: Ints, sizes: Ints, networks: _Networks, work: _Work, chances: Floats) -> None:
     """Fill p(class | features), averaged over networks by how probable they make the features; nan: too many states."""
     log_count, joint = networks.log_count, work.joint
     n_classes = sizes[sizes.size - 1]
@@ -158,7 +158,7 @@ def _average_classes(rows: Any, sizes: Any, networks: Any, work: Any, chances: A
 
 
 @hot
-def _place_families(row: Any, networks: Any, work: Any) -> bool:
+def _place_families(row: Ints, networks: _Networks, work: _Work) -> bool:
     """Where in its table each family is by what was observed, and how many of its members are missing."""
     within, n_missing_cells = work.within, work.n_missing_cells
     first, member, stride = networks.first, networks.member, networks.stride
@@ -179,7 +179,7 @@ def _place_families(row: Any, networks: Any, work: Any) -> bool:
 
 
 @hot
-def _add_complete(t: int, networks: Any, work: Any) -> None:
+def _add_complete(t: int, networks: _Networks, work: _Work) -> None:
     within, joint = work.within, work.joint
     family, offset, class_stride, values = networks.family, networks.offset, networks.class_stride, networks.values
     total = 0.0
@@ -196,7 +196,7 @@ def _add_complete(t: int, networks: Any, work: Any) -> None:
 
 
 @hot
-def _add_incomplete(t: int, row: Any, sizes: Any, networks: Any, work: Any) -> None:
+def _add_incomplete(t: int, row: Ints, sizes: Ints, networks: _Networks, work: _Work) -> None:
     """The same where features are missing."""
     family, first, member, values = networks.family, networks.first, networks.member, networks.values
     joint, kept, parts = work.joint, work.kept, work.parts
@@ -237,7 +237,7 @@ def _add_incomplete(t: int, row: Any, sizes: Any, networks: Any, work: Any) -> N
 
 
 @hot
-def _keep_ancestors(t: int, row: Any, networks: Any, kept: Any, stack: Any) -> None:
+def _keep_ancestors(t: int, row: Ints, networks: _Networks, kept: Flags, stack: Ints) -> None:
     """Mark what was observed, the class, and all their ancestors: the rest sums to one."""
     family, first, member = networks.family, networks.first, networks.member
     top = 0
@@ -257,7 +257,9 @@ def _keep_ancestors(t: int, row: Any, networks: Any, kept: Any, stack: Any) -> N
 
 
 @hot
-def _add_part(found: Any, sizes: Any, values: Any, tilt: Any, parts: Any, joint: Any) -> None:
+def _add_part(
+    found: tuple[int, int, int], sizes: Ints, values: Floats, tilt: Ints, parts: Parts, joint: Floats
+) -> None:
     """Add the log of the sum over the states of one part, for every class."""
     n_cases, n_cells, n_own = found
     same = True  # for every class

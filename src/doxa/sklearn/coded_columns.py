@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Ints
 from doxa.data.coding import MAX_INTEGERS
 from doxa.data.options import shown
 from doxa.data.table import MAX_STATES
@@ -23,7 +24,6 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 __all__ = ["CategoryColumn", "CodedColumn", "NumberColumn", "category_flags", "is_missing", "learn_column", "unlike"]
 
 Values = NDArray[Any]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class CategoryColumn:
     codes: dict[Hashable, int]
     numeric: bool
 
-    def code(self, values: Values) -> Integers:
+    def code(self, values: Values) -> Ints:
         """Codes, shape (n_rows,); the number of states where a value was never seen."""
         if self.numeric:
             numbers = _numbers(self.name, values)
@@ -65,7 +65,7 @@ class NumberColumn:
     labels: tuple[str, ...]
     cuts: NDArray[np.float64]
 
-    def code(self, values: Values) -> Integers:
+    def code(self, values: Values) -> Ints:
         """Codes, shape (n_rows,)."""
         numbers = _numbers(self.name, values)
         return np.where(np.isnan(numbers), -1, np.searchsorted(self.cuts, numbers, side="right")).astype(np.int64)
@@ -85,7 +85,7 @@ def category_flags(X: Any) -> list[bool] | None:
     return [isinstance(frame.schema[name], kinds) for name in frame.columns]
 
 
-def learn_column(name: str, values: Values, counts: Integers, bins: int, is_category: bool) -> CodedColumn:
+def learn_column(name: str, values: Values, counts: Ints, bins: int, is_category: bool) -> CodedColumn:
     """Learn what the states of a feature are, of values of any make (None, NaN and ``pandas.NA`` are missing).
 
     ``counts`` is how many times each row was seen, at least once; ``is_category`` makes every value a state, even if
@@ -142,7 +142,7 @@ def _category(name: str, values: Values) -> CategoryColumn:
     return CategoryColumn(name, tuple(labels), {value: k for k, value in enumerate(ordered)}, numeric=False)
 
 
-def _starts(weight: Integers, bins: int) -> list[int]:
+def _starts(weight: Ints, bins: int) -> list[int]:
     """The distinct values at which intervals begin, but the first: as even in weight as ties allow.
 
     A value too heavy for its share is an interval of its own, and the rest is shared by the others, so that there are

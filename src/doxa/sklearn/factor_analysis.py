@@ -6,18 +6,17 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.parameters.variational.latent_trait import fit_latent_trait
 
 __all__ = ["BinaryFactorAnalysis"]
-
-_Floats = NDArray[np.float64]
 
 
 class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -124,12 +123,12 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             )
         return self
 
-    def transform(self, X: ArrayLike) -> _Floats:
+    def transform(self, X: ArrayLike) -> Floats:
         """Posterior mean of each row's factors, shape (n_samples, n_components)."""
         check_is_fitted(self)
         return self.model_.posterior(self._cells(X)).mean
 
-    def inverse_transform(self, X: ArrayLike) -> _Floats:
+    def inverse_transform(self, X: ArrayLike) -> Floats:
         """Probability that each column is 1 where the factors are exactly ``X``, shape (n_samples, n_features)."""
         check_is_fitted(self)
         factors = np.asarray(X, dtype=np.float64)
@@ -138,7 +137,7 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             raise ArgumentError(f"X has shape {factors.shape}; it must be (n_samples, {k}), a column for each factor")
         return np.asarray(expit(self.intercept_ + factors @ self.components_))
 
-    def reconstruct(self, X: ArrayLike) -> _Floats:
+    def reconstruct(self, X: ArrayLike) -> Floats:
         """Probability that each cell is 1 given the observed cells of its row, shape (n_samples, n_features).
 
         Averaged over the posterior of the factors. For a missing cell this is its prediction.
@@ -146,7 +145,7 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return self.model_.probabilities(self._cells(X))
 
-    def score_samples(self, X: ArrayLike) -> _Floats:
+    def score_samples(self, X: ArrayLike) -> Floats:
         """Lower bound of the log probability of each row's observed cells, nats; shape (n_samples,)."""
         check_is_fitted(self)
         return self.model_.posterior(self._cells(X)).log_bound
@@ -164,7 +163,7 @@ class BinaryFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.input_tags.allow_nan = True
         return tags
 
-    def _cells(self, X: ArrayLike, *, reset: bool = False) -> _Floats:
+    def _cells(self, X: ArrayLike, *, reset: bool = False) -> Floats:
         """0, 1 and NaN."""
         values = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         present = values[~np.isnan(values)]

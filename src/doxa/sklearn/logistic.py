@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
@@ -30,8 +31,6 @@ from doxa.parameters.variational.laplace import laplace_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
 from doxa.parameters.variational.sequential import sequential_posterior
 from doxa.sampling.gaussian import GaussianPosterior
-
-_Floats = NDArray[np.float64]
 
 
 class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,15 +45,15 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decision = self.decision_function(X)
         return np.asarray(self.classes_[(decision > 0).astype(np.intp)])
 
-    def decision_function(self, X: ArrayLike) -> _Floats:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Log odds of the second class, shape (n_samples,)."""
         raise NotImplementedError
 
-    def predict_proba(self, X: ArrayLike) -> _Floats:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of both classes, shape (n_samples, 2)."""
         raise NotImplementedError
 
-    def predict_log_proba(self, X: ArrayLike) -> _Floats:
+    def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms of `predict_proba`, nats; shape (n_samples, 2)."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
@@ -76,7 +75,7 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._problem(design[order], sign[order], weight[order], None, collapse=True)
 
     def _problem(
-        self, design: _Floats, sign: _Floats, weight: _Floats, before: GaussianPosterior | None, *, collapse: bool
+        self, design: Floats, sign: Floats, weight: Floats, before: GaussianPosterior | None, *, collapse: bool
     ) -> LogisticRegressionProblem:
         if not 0 < self.prior_scale < np.inf:
             raise ArgumentError(f"prior_scale is {self.prior_scale!r}; it must be above 0 and finite")
@@ -85,14 +84,14 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             design, sign, counts=weight, prior_mean=mean, prior_covariance=covariance, collapse=collapse
         )
 
-    def _new_design(self, X: ArrayLike) -> _Floats:
+    def _new_design(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         return self._design(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _design(self, X: _Floats) -> _Floats:
+    def _design(self, X: Floats) -> Floats:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
 
-    def _sign(self, y: NDArray[Any]) -> _Floats:
+    def _sign(self, y: NDArray[Any]) -> Floats:
         return np.where(y == self.classes_[1], 1.0, -1.0)
 
 
@@ -114,7 +113,7 @@ def check_two_classes(classes: NDArray[Any]) -> None:
         )
 
 
-def _canonical_order(table: _Floats) -> NDArray[np.intp]:
+def _canonical_order(table: Floats) -> NDArray[np.intp]:
     """An order of the rows that depends on their values alone."""
     values = np.ascontiguousarray(table + 0.0)  # -0.0 and 0.0 are one value
     return np.argsort(values.view(np.dtype((np.void, values.dtype.itemsize * values.shape[1]))).ravel(), kind="stable")
@@ -173,7 +172,7 @@ class BayesianLogisticRegression(BinaryClassifier):
     (array([[0.3, 0.7]]), array([[0.2, 1. ]]))
     """
 
-    draws_: _Floats
+    draws_: Floats
     sample_: RegressionSample
 
     def __init__(
@@ -230,18 +229,18 @@ class BayesianLogisticRegression(BinaryClassifier):
         self.method_, self.why_, self.acceptance_ = self.sample_.method, self.sample_.why, self.sample_.acceptance
         return self
 
-    def decision_function(self, X: ArrayLike) -> _Floats:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Log odds of the second class that `predict_proba` gives, shape (n_samples,)."""
         first, second = self.predict_proba(X).T
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(second) - np.log(first))
 
-    def predict_proba(self, X: ArrayLike) -> _Floats:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of both classes, averaged over the posterior's draws, shape (n_samples, 2)."""
         chances = [(expit(-part).mean(axis=1), expit(part).mean(axis=1)) for part in self._logits(X)]
         return np.concatenate([np.column_stack(pair) for pair in chances]) if chances else np.empty((0, 2))
 
-    def predict_interval(self, X: ArrayLike, prob: float = 0.95) -> _Floats:
+    def predict_interval(self, X: ArrayLike, prob: float = 0.95) -> Floats:
         """Central interval of the probability of the second class over the posterior, shape (n_samples, 2).
 
         Parameters
@@ -263,10 +262,10 @@ class BayesianLogisticRegression(BinaryClassifier):
         """Log marginal likelihood of the labels (nats), by bridge sampling, with its error."""
         return self.sample_.log_evidence
 
-    def _flat(self) -> _Floats:
+    def _flat(self) -> Floats:
         return self.draws_.reshape(-1, self.draws_.shape[-1])
 
-    def _logits(self, X: ArrayLike) -> list[_Floats]:
+    def _logits(self, X: ArrayLike) -> list[Floats]:
         """Logits of the rows (some rows, draws), in pieces."""
         design = self._new_design(X)
         flat = self._flat()
@@ -440,20 +439,20 @@ class VariationalLogisticRegression(BinaryClassifier):
             self.evidence_kind_ = "lower bound" if kept else "estimate"
         return self
 
-    def decision_function(self, X: ArrayLike) -> _Floats:
+    def decision_function(self, X: ArrayLike) -> Floats:
         """Log odds of the second class that `predict_proba` gives, shape (n_samples,)."""
         mean, small = self._averaged(X)
         with np.errstate(divide="ignore"):
             odds = np.log1p(-small) - np.log(small)
         return np.where(mean > 0, odds, -odds)
 
-    def predict_proba(self, X: ArrayLike) -> _Floats:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of both classes, averaged over the posterior by quadrature, shape (n_samples, 2)."""
         mean, small = self._averaged(X)
         second = np.where(mean > 0, 1 - small, small)
         return np.column_stack([np.where(mean > 0, small, 1 - small), second])
 
-    def predictive_log_bound(self, X: ArrayLike) -> _Floats:
+    def predictive_log_bound(self, X: ArrayLike) -> Floats:
         """Lower bounds (nats) of the logarithms of `predict_proba` (Jaakkola & Jordan, eq. 14); shape (n_samples, 2).
 
         They are bounds under the approximate posterior, not under the true one.
@@ -462,9 +461,7 @@ class VariationalLogisticRegression(BinaryClassifier):
         ones = np.ones(len(design))
         return np.column_stack([predictive_bound(self.posterior_, design, sign * ones) for sign in (-1, 1)])
 
-    def _pass(
-        self, X: _Floats, y: NDArray[Any], weight: _Floats, before: GaussianPosterior | None
-    ) -> GaussianPosterior:
+    def _pass(self, X: Floats, y: NDArray[Any], weight: Floats, before: GaussianPosterior | None) -> GaussianPosterior:
         problem = self._problem(self._design(X), self._sign(y), weight, before, collapse=False)
         whole = bool((weight == np.round(weight)).all())
         return sequential_posterior(problem, repeats="each" if whole else "weighted")
@@ -479,7 +476,7 @@ class VariationalLogisticRegression(BinaryClassifier):
         self.evidence_kind_ = posterior.evidence_kind
         self.n_iter_ = posterior.n_iterations
 
-    def _averaged(self, X: ArrayLike) -> tuple[_Floats, _Floats]:
+    def _averaged(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """Mean of each row's logit, and the averaged probability of the class that is less probable."""
         design = self._new_design(X)
         mean, spread = design @ self.posterior_.mean, design @ self.posterior_.cholesky

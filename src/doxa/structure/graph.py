@@ -13,13 +13,12 @@ Functions here are compiled, trust their arguments and work in place.  ``graph``
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit, popcount
-from doxa.structure.limits import may_add
+from doxa.arrays import Ints, Words
+from doxa.structure.limits import Limits, may_add
 
 __all__ = [
     "ADD",
@@ -54,19 +53,19 @@ def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
 
 
 @hot
-def has_bit(rows: Any, row: int, bit: int) -> bool:
+def has_bit(rows: Words, row: int, bit: int) -> bool:
     """Whether ``bit`` of ``row`` is set."""
     return bool((rows[row, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
 
 
 @hot
-def toggle_bit(rows: Any, row: int, bit: int) -> None:
+def toggle_bit(rows: Words, row: int, bit: int) -> None:
     """Flip ``bit`` of ``row``."""
     rows[row, bit >> 6] ^= np.uint64(1) << np.uint64(bit & 63)
 
 
 @hot
-def count_bits(rows: Any, row: int) -> int:
+def count_bits(rows: Words, row: int) -> int:
     """Number of set bits of ``row``."""
     total = 0
     for w in range(rows.shape[1]):
@@ -75,7 +74,7 @@ def count_bits(rows: Any, row: int) -> int:
 
 
 @hot
-def _meet(rows: Any, row: int, others: Any, other: int) -> bool:
+def _meet(rows: Words, row: int, others: Words, other: int) -> bool:
     """Whether two sets have a member in common."""
     for w in range(rows.shape[1]):
         if rows[row, w] & others[other, w] != np.uint64(0):
@@ -84,7 +83,7 @@ def _meet(rows: Any, row: int, others: Any, other: int) -> bool:
 
 
 @inlined
-def candidate_kind(graph: Any, limits: Any, i: int, j: int) -> int:
+def candidate_kind(graph: WorkingGraph, limits: Limits, i: int, j: int) -> int:
     """What the candidate (i, j) would do: ADD, DELETE, REVERSE, or ILLEGAL for a cycle or an impossible family."""
     parents, children, ancestors = graph[0], graph[1], graph[2]
     if has_bit(children, i, j):
@@ -98,7 +97,7 @@ def candidate_kind(graph: Any, limits: Any, i: int, j: int) -> int:
 
 
 @hot
-def _refresh(direct: Any, closure: Any, start: int, reach: Any, work_space: Any) -> None:
+def _refresh(direct: Words, closure: Words, start: int, reach: Words, work_space: Ints) -> None:
     """Recompute ``closure`` of ``start`` and of all in the set ``reach[start]`` after a deletion at ``start``.
 
     With ``direct`` parents and ``closure`` ancestors, ``reach`` is the descendants, and the other way round.
@@ -137,7 +136,7 @@ def _refresh(direct: Any, closure: Any, start: int, reach: Any, work_space: Any)
 
 
 @hot
-def _add_edge(graph: Any, i: int, j: int) -> None:
+def _add_edge(graph: WorkingGraph, i: int, j: int) -> None:
     parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
     n_words = parents.shape[1]
     toggle_bit(children, i, j)
@@ -149,7 +148,7 @@ def _add_edge(graph: Any, i: int, j: int) -> None:
 
 
 @hot
-def _spread(closure: Any, source: int, reach: Any, sink: int, n_words: int) -> None:
+def _spread(closure: Words, source: int, reach: Words, sink: int, n_words: int) -> None:
     """Give ``source`` and its closure to ``sink`` and to all in ``reach[sink]``, both as before the new edge."""
     for w in range(n_words):
         word = reach[sink, w]
@@ -165,7 +164,7 @@ def _spread(closure: Any, source: int, reach: Any, sink: int, n_words: int) -> N
 
 
 @hot
-def _delete_edge(graph: Any, i: int, j: int) -> None:
+def _delete_edge(graph: WorkingGraph, i: int, j: int) -> None:
     parents, children, ancestors, descendants, work_space = graph
     toggle_bit(children, i, j)
     toggle_bit(parents, j, i)
@@ -178,7 +177,7 @@ def _delete_edge(graph: Any, i: int, j: int) -> None:
 
 
 @hot
-def replace_parents(graph: Any, node: int, parents: Any) -> None:
+def replace_parents(graph: WorkingGraph, node: int, parents: Words) -> None:
     """Give ``node`` the set ``parents``; the closures are left as they are, until `rebuild`."""
     for w in range(parents.size):
         changed = graph[0][node, w] ^ parents[w]
@@ -189,7 +188,7 @@ def replace_parents(graph: Any, node: int, parents: Any) -> None:
 
 
 @hot
-def reach(children: Any, source: int, i: int, j: int, reached: Any) -> None:
+def reach(children: Words, source: int, i: int, j: int, reached: Words) -> None:
     """Fill ``reached`` with the descendants of ``source`` in the graph in which i and j have no parents."""
     n_words = reached.size
     for w in range(n_words):
@@ -221,7 +220,7 @@ def reach(children: Any, source: int, i: int, j: int, reached: Any) -> None:
 
 
 @hot
-def apply_change(graph: Any, kind: int, i: int, j: int) -> None:
+def apply_change(graph: WorkingGraph, kind: int, i: int, j: int) -> None:
     """Carry out the legal candidate (i, j) of this kind, closures included."""
     if kind == ADD:
         _add_edge(graph, i, j)
@@ -235,7 +234,7 @@ def apply_change(graph: Any, kind: int, i: int, j: int) -> None:
 
 
 @hot
-def is_covered(parents: Any, i: int, j: int) -> bool:
+def is_covered(parents: Words, i: int, j: int) -> bool:
     """Whether the arc i -> j has pa(j) = pa(i) + {i}."""
     for w in range(parents.shape[1]):
         with_i = parents[i, w]
@@ -247,7 +246,7 @@ def is_covered(parents: Any, i: int, j: int) -> bool:
 
 
 @hot
-def reverse_covered(graph: Any, i: int, j: int) -> None:
+def reverse_covered(graph: WorkingGraph, i: int, j: int) -> None:
     """Turn the covered arc i -> j round, closures included.
 
     Cheaper than a deletion and an addition: pa(j) = pa(i) + {i} means that no second path leads from i to j, so
@@ -290,7 +289,7 @@ def reverse_covered(graph: Any, i: int, j: int) -> None:
 
 
 @hot
-def rebuild(graph: Any) -> None:
+def rebuild(graph: WorkingGraph) -> None:
     """Fill parents, ancestors and descendants from the children, in place."""
     parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
     n, n_words = children.shape

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
+from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
@@ -205,7 +206,7 @@ def find_cycle(edges: NDArray[np.bool_]) -> list[int]:
 
 
 @hot
-def is_legal_family(limits: Any, child: int, parents: Any) -> bool:
+def is_legal_family(limits: Limits, child: int, parents: Words) -> bool:
     """Whether ``child`` may have the set ``parents``."""
     count = 0
     for w in range(parents.size):
@@ -219,7 +220,7 @@ def is_legal_family(limits: Any, child: int, parents: Any) -> bool:
 
 
 @hot
-def may_add(limits: Any, parents: Any, child: int, other: int) -> bool:
+def may_add(limits: Limits, parents: Words, child: int, other: int) -> bool:
     """Whether ``other``, which is none of them, may join the parents of ``child``, row ``child`` of ``parents``."""
     if not (limits.allowed[child, other >> 6] >> np.uint64(other & 63)) & np.uint64(1):
         return False
@@ -234,7 +235,7 @@ def may_add(limits: Any, parents: Any, child: int, other: int) -> bool:
 
 
 @hot
-def _log_configs(limits: Any, members: Any) -> float:
+def _log_configs(limits: Limits, members: Words) -> float:
     """Log of the number of configurations of a set of nodes."""
     total = 0.0
     for w in range(members.size):

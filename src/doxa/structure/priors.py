@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["PRIORS", "StructurePrior", "family_log_prior", "make_prior", "uniform_prior"]
@@ -150,7 +151,7 @@ def _finite(value: Any, what: str) -> float:
 
 
 @hot
-def family_log_prior(child: int, parents: Any, prior: Any) -> float:
+def family_log_prior(child: int, parents: Words, prior: tuple[Floats, Floats]) -> float:
     """The share of one family in the log prior, up to a constant; ``prior`` is `StructurePrior.arrays`."""
     by_in_degree, edge_log_odds = prior
     total = 0.0

@@ -1,7 +1,7 @@
+from doxa.testing.checks import CommunicatingClass as CommunicatingClass
 from doxa.testing.checks import as_distribution as as_distribution
 from doxa.testing.checks import as_numbers as as_numbers
 from doxa.testing.checks import as_transition_matrix as as_transition_matrix
-from doxa.testing.classes import CommunicatingClass as CommunicatingClass
 from doxa.testing.finite_chain import FiniteChain as FiniteChain
 from doxa.testing.metropolis_hastings import Proposal as Proposal
 from doxa.testing.metropolis_hastings import cycle_matrix as cycle_matrix
@@ -12,6 +12,6 @@ from doxa.testing.metropolis_hastings import mixture_matrix as mixture_matrix
 from doxa.testing.metropolis_hastings import proposal_matrices as proposal_matrices
 from doxa.testing.residuals import detailed_balance_residual as detailed_balance_residual
 from doxa.testing.residuals import invariance_residual as invariance_residual
+from doxa.testing.residuals import simulated_invariance as simulated_invariance
 from doxa.testing.residuals import stationary_distribution as stationary_distribution
 from doxa.testing.residuals import total_variation as total_variation
-from doxa.testing.simulation import simulated_invariance as simulated_invariance

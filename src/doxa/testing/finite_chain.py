@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.testing.checks import Array, as_distribution, as_numbers
-from doxa.testing.classes import CommunicatingClass, LabelledChain, frozen
+from doxa.testing.checks import CommunicatingClass, LabelledChain, as_distribution, as_numbers, frozen
 
 
-def eliminate(matrix: Array) -> tuple[Array, Array]:
+def eliminate(matrix: Floats) -> tuple[Floats, Floats]:
     """Watch an irreducible chain only on states 0..k-1, for k = n-1, ..., 1 (Grassmann, Taksar & Heyman 1985).
 
     Row k of the first array, up to its diagonal: moves from k of the chain that is watched on 0..k.  Column k, above:
@@ -38,7 +38,7 @@ def eliminate(matrix: Array) -> tuple[Array, Array]:
     return reduced, exits
 
 
-def stationary_law(reduced: Array) -> Array:
+def stationary_law(reduced: Floats) -> Floats:
     """The stationary distribution, from the first array of `eliminate`."""
     pi = np.ones(1)
     for k in range(1, len(reduced)):
@@ -47,7 +47,7 @@ def stationary_law(reduced: Array) -> Array:
     return pi
 
 
-def poisson_solution(reduced: Array, exits: Array, centred: Array) -> Array:
+def poisson_solution(reduced: Floats, exits: Floats, centred: Floats) -> Floats:
     """Solve g - Pg = centred with g[0] = 0, by the same elimination.
 
     The second column is for rounding: what is left of the mean is found on the way, and taken off.
@@ -58,33 +58,33 @@ def poisson_solution(reduced: Array, exits: Array, centred: Array) -> Array:
     g = np.zeros_like(right)
     for k in range(1, len(reduced)):
         g[k] = (right[k] + reduced[k, :k] @ g[:k]) / exits[k]
-    solution: Array = g[:, 0] - right[0, 0] / right[0, 1] * g[:, 1]
+    solution: Floats = g[:, 0] - right[0, 0] / right[0, 1] * g[:, 1]
     return solution
 
 
 REVERSIBLE = 1e-9  # relative: elimination gives each stationary probability to some n * 1e-16
 
 
-def in_balance(pi: Array, matrix: Array) -> bool:
+def in_balance(pi: Floats, matrix: Floats) -> bool:
     """Does the stationary flow from x to y equal that from y to x, for every pair of states?"""
     flow = pi[:, None] * matrix
     return bool((np.abs(flow - flow.T) <= REVERSIBLE * np.maximum(flow, flow.T)).all())
 
 
-def sorted_eigenvalues(matrix: Array, classes: Iterable[CommunicatingClass]) -> NDArray[np.inexact[Any]]:
+def sorted_eigenvalues(matrix: Floats, classes: Iterable[CommunicatingClass]) -> NDArray[np.inexact[Any]]:
     """Eigenvalues, class by class, then sorted: largest modulus first."""
     values = np.concatenate([_class_eigenvalues(matrix, one) for one in classes])
     return values[np.lexsort((-values.real, -np.abs(values).round(12)))]
 
 
-def _class_eigenvalues(matrix: Array, one: CommunicatingClass) -> NDArray[np.inexact[Any]]:
+def _class_eigenvalues(matrix: Floats, one: CommunicatingClass) -> NDArray[np.inexact[Any]]:
     block = matrix[np.ix_(one.states, one.states)]
     if one.closed and in_balance(stationary_law(eliminate(block)[0]), block):
         return np.linalg.eigvalsh(np.sqrt(block * block.T))
     return np.linalg.eigvals(block)
 
 
-def distances_by_step(matrix: Array, stationary: Array, laws: Array, n_steps: int) -> Array:
+def distances_by_step(matrix: Floats, stationary: Floats, laws: Floats, n_steps: int) -> Floats:
     """Distance from the stationary distribution after 0, 1, ..., ``n_steps`` steps, of the worst row of ``laws``."""
     distances = np.empty(n_steps + 1)
     for step in range(n_steps + 1):
@@ -93,7 +93,7 @@ def distances_by_step(matrix: Array, stationary: Array, laws: Array, n_steps: in
     return distances
 
 
-def laws_after(matrix: Array, laws: Array, n_steps: int) -> Array:
+def laws_after(matrix: Floats, laws: Floats, n_steps: int) -> Floats:
     """The rows of ``laws``, distributions, after that many steps: by squaring, rows kept at a sum of 1."""
     power, left = matrix, n_steps
     while left:
@@ -105,7 +105,7 @@ def laws_after(matrix: Array, laws: Array, n_steps: int) -> Array:
     return laws
 
 
-def steps_to_mix(matrix: Array, stationary: Array, epsilon: float, max_steps: int) -> int:
+def steps_to_mix(matrix: Floats, stationary: Floats, epsilon: float, max_steps: int) -> int:
     """First step at which all rows of the power are within ``epsilon``, of a chain that is known to converge."""
     if _distance(np.eye(len(matrix)), stationary) <= epsilon:
         return 0
@@ -125,13 +125,13 @@ def steps_to_mix(matrix: Array, stationary: Array, epsilon: float, max_steps: in
     return below + 1
 
 
-def _distance(laws: Array, stationary: Array) -> float:
+def _distance(laws: Floats, stationary: Floats) -> float:
     """Largest total variation distance of the rows from the stationary distribution."""
     return 0.5 * float(np.abs(laws - stationary).sum(axis=1).max())
 
 
-def _row_normalised(laws: Array) -> Array:
-    scaled: Array = laws / laws.sum(axis=1, keepdims=True)
+def _row_normalised(laws: Floats) -> Floats:
+    scaled: Floats = laws / laws.sum(axis=1, keepdims=True)
     return scaled
 
 
@@ -165,7 +165,7 @@ class FiniteChain(LabelledChain):
     """
 
     @cached_property
-    def stationary(self) -> Array:
+    def stationary(self) -> Floats:
         """The stationary distribution, 0 on transient states (definition 2), shape (n_states,).
 
         Notes
@@ -185,7 +185,7 @@ class FiniteChain(LabelledChain):
         return frozen(whole)
 
     @cached_property
-    def _eliminated(self) -> tuple[Array, Array]:
+    def _eliminated(self) -> tuple[Floats, Floats]:
         states = self._closed_class("stationary distribution").states
         return eliminate(self.matrix[np.ix_(states, states)])
 
@@ -277,7 +277,7 @@ class FiniteChain(LabelledChain):
             )
         return float(1.0 - np.sort(self.eigenvalues.real)[-2]) if self.n_states > 1 else 1.0
 
-    def after(self, n_steps: int, start: int | ArrayLike | None = None) -> Array:
+    def after(self, n_steps: int, start: int | ArrayLike | None = None) -> Floats:
         """Where the chain is after ``n_steps`` steps: the matrix of eq. 9, or a row of it.
 
         Parameters
@@ -311,7 +311,7 @@ class FiniteChain(LabelledChain):
         found = laws_after(self.matrix, laws, n)
         return found if start is None else found.reshape(self.n_states)
 
-    def total_variation_by_step(self, n_steps: int, start: int | ArrayLike | None = None) -> Array:
+    def total_variation_by_step(self, n_steps: int, start: int | ArrayLike | None = None) -> Floats:
         """Total variation distance from the stationary distribution after 0, 1, ..., ``n_steps`` steps.
 
         Parameters
@@ -446,7 +446,7 @@ class FiniteChain(LabelledChain):
             )
         return FiniteChain(self.matrix[np.ix_(inside, inside)], [self.labels[state] for state in inside])
 
-    def _start(self, start: int | ArrayLike) -> Array:
+    def _start(self, start: int | ArrayLike) -> Floats:
         if not isinstance(start, int | np.integer):
             return as_distribution(start, "start", self.n_states)
         if not 0 <= start < self.n_states:

@@ -23,8 +23,9 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
-from doxa.testing.checks import ROUNDING, Array, as_distribution, as_numbers, as_transition_matrix, check_not_negative
+from doxa.testing.checks import ROUNDING, as_distribution, as_numbers, as_transition_matrix, check_not_negative
 
 __all__ = [
     "Proposal",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-def gibbs_matrix(joint: ArrayLike, block: int | Sequence[int], require_positive: bool = True) -> Array:
+def gibbs_matrix(joint: ArrayLike, block: int | Sequence[int], require_positive: bool = True) -> Floats:
     """Transition matrix of one Gibbs step: draw a block of variables, given all others.
 
     Parameters
@@ -108,7 +109,7 @@ def _block_axes(block: int | Sequence[int], n_variables: int) -> list[int]:
     return axes
 
 
-def mixture_matrix(matrices: Sequence[ArrayLike], weights: ArrayLike | None = None) -> Array:
+def mixture_matrix(matrices: Sequence[ArrayLike], weights: ArrayLike | None = None) -> Floats:
     """Transition matrix of a random scan: each step picks a kernel, kernel i with probability ``weights[i]``.
 
     Parameters
@@ -141,7 +142,7 @@ def mixture_matrix(matrices: Sequence[ArrayLike], weights: ArrayLike | None = No
     return np.asarray(np.tensordot(w, np.stack(kernels), axes=1))
 
 
-def cycle_matrix(matrices: Sequence[ArrayLike]) -> Array:
+def cycle_matrix(matrices: Sequence[ArrayLike]) -> Floats:
     """Transition matrix of a systematic scan: one step of each kernel in turn, the first of them first.
 
     Parameters
@@ -168,7 +169,7 @@ def cycle_matrix(matrices: Sequence[ArrayLike]) -> Array:
     return reduce(np.matmul, _same_size(matrices))
 
 
-def _same_size(matrices: Sequence[ArrayLike]) -> list[Array]:
+def _same_size(matrices: Sequence[ArrayLike]) -> list[Floats]:
     if len(matrices) == 0:
         raise ArgumentError("matrices is empty; give at least one")
     kernels = [as_transition_matrix(matrix, f"matrices[{i}]") for i, matrix in enumerate(matrices)]
@@ -241,7 +242,7 @@ def proposal_matrices(
 
 def metropolis_hastings_matrix(
     log_target: ArrayLike, proposal: ArrayLike, log_hastings: ArrayLike | None = None
-) -> Array:
+) -> Floats:
     """Transition matrix of the Metropolis-Hastings kernel with this target and proposal (eqs. 14 and 16).
 
     Parameters

@@ -16,7 +16,7 @@ from test_network_importance_proposals import METHODS, _Flat, _Unnormalised, cas
 from doxa.inference.importance import NetworkSampler, lay_out, likelihood_weighting, sample_network
 from doxa.inference.importance.sample import EvidenceInterval, MeanInterval
 from doxa.inference.importance.sampler import BLOCK
-from doxa.sampling.importance_estimate import WeightedEstimate
+from doxa.sampling.importance_weights import WeightedEstimate
 from support.checks import FALSE_ALARM, SEED, z_limit
 from support.small_networks import joint, marginal
 

@@ -9,7 +9,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.posterior.compare import compare_posteriors
+from doxa.structure.posterior.verdict import compare_posteriors
 from support.checks import SEED, z_limit
 from support.posteriors import independent_draws, posterior_of
 from support.tables import skewed_table

@@ -17,8 +17,7 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import K2
 from doxa.structure.limits import capped, make_limits
-from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior.kept_sums import KeptSums
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior, KeptSums
 from doxa.structure.priors import PRIORS, make_prior
 from support.checks import z_limit
 from support.tables import skewed_table
@@ -159,7 +158,7 @@ def test_sums_are_made_where_they_are_cheap_and_nothing_of_sampling_is_asked():
 
 
 def test_a_sum_beyond_the_budget_is_made_only_when_asked_for(monkeypatch, caplog):
-    monkeypatch.setattr("doxa.structure.posterior.exact_cost.BUDGET", ExactCost(100, 10**9))
+    monkeypatch.setattr("doxa.structure.exact.dag_budget.BUDGET", ExactCost(100, 10**9))
     table = skewed_table(5, 40, seed=1)
     assert doxa.learn(table, seed=1).sampler.name == "auto"
     with caplog.at_level(logging.INFO, "doxa"):

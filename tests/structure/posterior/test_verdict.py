@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import doxa
+from doxa.estimates.estimate import Verdict
 from doxa.estimates.stopping import StopReport
-from doxa.estimates.verdict import Verdict
 from doxa.structure import Auto, Logistic, MarkovBlanket, SingleEdge
-from doxa.structure.posterior.exact_cost import exact_cost, worth_it
+from doxa.structure.exact.dag_budget import exact_cost, worth_it
 from doxa.structure.posterior.verdict import judge
 from support.posteriors import posterior_of
 from support.tables import skewed_table

@@ -17,9 +17,8 @@ from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped
-from doxa.structure.moves.escalation import EscalatingSampler
 from doxa.structure.moves.sampler import StructureSampler
-from doxa.structure.moves.tempered import TemperedSampler
+from doxa.structure.moves.tempered import EscalatingSampler, TemperedSampler
 from doxa.structure.runs.running import audit_completions, audit_graphs
 from support.run_files import contents
 from support.tables import skewed_table
@@ -85,7 +84,7 @@ def test_a_better_graph_of_a_mode_that_was_sampled_is_no_finding():
 
 @pytest.fixture
 def blind_warm_up(monkeypatch):
-    monkeypatch.setattr("doxa.structure.moves.escalation._GAIN", np.inf)
+    monkeypatch.setattr("doxa.structure.moves.tempered._GAIN", np.inf)
 
 
 LAST = [[f"x{i}" for i in range(N - 1)], [f"x{N - 1}"]]  # tiers: the parity can only be the last column's

@@ -14,8 +14,8 @@ from doxa.structure import Auto, StructurePosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
 from doxa.structure.moves.by_name import sampler_of
-from doxa.structure.moves.escalation import EscalatingSampler, betas_for
 from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.moves.tempered import EscalatingSampler, betas_for
 from support.checks import worst_z
 from support.run_files import contents
 from support.tables import skewed_table

@@ -24,16 +24,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
-from doxa.inference.annealing.spins import N_CHAINS, SpinPath, any_bit, unpack_spins, write_masks
+from doxa.inference.annealing.spins import N_CHAINS, SpinArrays, SpinPath, any_bit, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
 from doxa.inference.flat import over
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (
     MASKS,
     N_WORDS,
+    VectorType,
     aligned,
     aligned_zeros,
     chosen,
@@ -63,7 +65,14 @@ SPARE = MASKS + N_WORDS * 64  # in the work space: where the masks of the highes
 
 @hot
 def couple_spins(
-    spins: Any, thresholds: Any, n_sweeps: int, high: Any, low: Any, streams: Any, more: Any, work: Any
+    spins: SpinArrays,
+    thresholds: Words,
+    n_sweeps: int,
+    high: Words,
+    low: Words,
+    streams: Words,
+    more: Words,
+    work: Words,
 ) -> None:
     """Sweep the highest and the lowest states of 512 couplings with the same random numbers.
 
@@ -102,12 +111,12 @@ def couple_spins(
 
 
 @inlined
-def _digit(thresholds: Any, first: int, n_classes: int, digit: int, masks: int, work: Any) -> Any:
+def _digit(thresholds: Words, first: int, n_classes: int, digit: int, masks: int, work: Words) -> VectorType:
     found = same(np.uint64(0))
     for m in range(n_classes):
         table = same(thresholds[first + m])
         found = found | chosen(load(work, masks + N_WORDS * m), table, np.uint64(63 - digit))
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 _FIRST = 16  # sweeps
@@ -217,9 +226,6 @@ def _draw(path: SpinPath, rng: np.random.Generator, doublings: int) -> NDArray[n
         f"{N_CHAINS - met} of {N_CHAINS} pairs of chains did not meet within {_FIRST << doublings} sweeps; allow more "
         "doublings, or take the model as too cold for coupling from the past"
     )
-
-
-Floats = NDArray[np.float64]
 
 
 class TooWideError(ArgumentError):

@@ -36,11 +36,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.sampling.importance import ImportanceSample
-from doxa.sampling.importance_estimate import WeightedEstimate
-from doxa.sampling.importance_weights import log_mean_exp
+from doxa.sampling.importance_weights import WeightedEstimate, log_mean_exp
 from doxa.sampling.runner import run_in_parallel
 
 __all__ = [
@@ -134,9 +134,6 @@ def _group_means(log_values: ArrayLike, groups: int, level: float) -> list[float
     if not 0 < level < 1:
         raise ArgumentError(f"level is {level}; it must lie strictly between 0 and 1, such as 0.025")
     return [float(np.logaddexp.reduce(part)) - math.log(part.size) for part in np.array_split(values, groups)]
-
-
-Floats = NDArray[np.float64]
 
 
 class Path(Protocol):

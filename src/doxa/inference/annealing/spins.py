@@ -17,18 +17,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
 from doxa.inference.spins.graph import SpinGraph, as_fields, local_classes, spin_graph, thresholds_of
 from doxa.inference.spins.words import (
     MASKS,
     N_WORDS,
     WORK_SIZE,
+    VectorType,
     add_neighbour,
     aligned,
     aligned_zeros,
@@ -54,7 +56,7 @@ _SAFE = 300.0  # exponents whose products neither overflow nor vanish
 
 
 @hot
-def set_thresholds(spins: Any, beta: float, odds: Any, thresholds: Any) -> None:
+def set_thresholds(spins: SpinArrays, beta: float, odds: Floats, thresholds: Words) -> None:
     """Thresholds of all classes at one inverse temperature, 2^64 / (1 + odds of down); ``odds`` is work space."""
     for k in range(spins.owners.size):
         i = spins.owners[k]
@@ -87,7 +89,9 @@ def set_thresholds(spins: Any, beta: float, odds: Any, thresholds: Any) -> None:
 
 
 @hot
-def sweep_spins(spins: Any, thresholds: Any, is_reversed: bool, state: Any, streams: Any, work: Any) -> None:
+def sweep_spins(
+    spins: SpinArrays, thresholds: Words, is_reversed: bool, state: Words, streams: Words, work: Words
+) -> None:
     """Draw every site given the others: in order, or in the opposite order, which is the reversal of that."""
     n = spins.n_classes.size
     for t in range(n):
@@ -97,7 +101,7 @@ def sweep_spins(spins: Any, thresholds: Any, is_reversed: bool, state: Any, stre
 
 
 @inlined
-def write_masks(spins: Any, i: int, state: Any, work: Any) -> None:
+def write_masks(spins: SpinArrays, i: int, state: Words, work: Words) -> None:
     """Which chains are in which class of site ``i``."""
     begin_masks(work)
     top = 0
@@ -109,7 +113,7 @@ def write_masks(spins: Any, i: int, state: Any, work: Any) -> None:
 
 
 @inlined
-def _below(thresholds: Any, first: int, n_classes: int, streams: Any, work: Any) -> Any:
+def _below(thresholds: Words, first: int, n_classes: int, streams: Words, work: Words) -> VectorType:
     """Where random numbers lie below the thresholds of the classes in ``work``."""
     undecided = same(np.uint64(_ALL))
     up = undecided ^ undecided
@@ -123,11 +127,11 @@ def _below(thresholds: Any, first: int, n_classes: int, streams: Any, work: Any)
         undecided = undecided & ~(threshold ^ u)
         if digit >= _LOOK_AFTER and not any_bit(undecided):
             break
-    return up
+    return up  # type: ignore[no-any-return]
 
 
 @inlined
-def any_bit(value: Any) -> bool:
+def any_bit(value: VectorType) -> bool:
     """Whether any bit of eight words is set."""
     left = word(value, 0) | word(value, 1) | word(value, 2) | word(value, 3)
     left |= word(value, 4) | word(value, 5) | word(value, 6) | word(value, 7)
@@ -135,7 +139,7 @@ def any_bit(value: Any) -> bool:
 
 
 @hot
-def draw_base(thresholds: Any, state: Any, streams: Any, work: Any) -> None:
+def draw_base(thresholds: Words, state: Words, streams: Words, work: Words) -> None:
     """Draw every site by itself; ``thresholds`` holds one a site."""
     for i in range(thresholds.size):
         begin_masks(work)
@@ -154,7 +158,13 @@ class Chains(NamedTuple):
 
 @hot
 def anneal_spins(
-    spins: Any, betas: Any, is_reversed: bool, sweeps: int, chains: Any, log_weights: Any, variances: Any
+    spins: SpinArrays,
+    betas: Floats,
+    is_reversed: bool,
+    sweeps: int,
+    chains: Chains,
+    log_weights: Floats,
+    variances: Floats,
 ) -> None:
     """Take 512 chains along ``betas``, in place; ``variances`` gets that of the log weights after every step.
 
@@ -171,7 +181,7 @@ def anneal_spins(
 
 
 @hot
-def _variance(values: Any) -> float:
+def _variance(values: Floats) -> float:
     mean, total = 0.0, 0.0
     for c in range(values.size):
         mean += values[c]
@@ -182,7 +192,7 @@ def _variance(values: Any) -> float:
 
 
 @hot
-def _add_energy(spins: Any, step: float, state: Any, counts: Any, log_weights: Any) -> None:
+def _add_energy(spins: SpinArrays, step: float, state: Words, counts: Words, log_weights: Floats) -> None:
     """Add ``step`` times the derivative of the log density by beta to every chain's log weight."""
     highest = 0.0
     for g in range(spins.sizes.size):
@@ -210,7 +220,7 @@ def _add_energy(spins: Any, step: float, state: Any, counts: Any, log_weights: A
 
 
 @hot
-def _count(spins: Any, begin: int, end: int, state: Any, n_digits: int, counts: Any) -> None:
+def _count(spins: SpinArrays, begin: int, end: int, state: Words, n_digits: int, counts: Words) -> None:
     """How many of the edges are against their couplings: binary digit d of all chains is ``counts[8 d : 8 d + 8]``."""
     for c in range(N_WORDS * n_digits):
         counts[c] = 0
@@ -227,7 +237,7 @@ def _count(spins: Any, begin: int, end: int, state: Any, n_digits: int, counts: 
 
 
 @hot
-def _add_lone(spins: Any, begin: int, step: float, state: Any, log_weights: Any) -> None:
+def _add_lone(spins: SpinArrays, begin: int, step: float, state: Words, log_weights: Floats) -> None:
     """Edges of different sizes, four at a time: a sum is read and written once for the four."""
     n = spins.lone.size
     one, scale = np.uint64(1), -2.0 * step
@@ -247,23 +257,19 @@ def _add_lone(spins: Any, begin: int, step: float, state: Any, log_weights: Any)
 
 
 @inlined
-def _against(spins: Any, e: int, w: int, state: Any) -> Any:
+def _against(spins: SpinArrays, e: int, w: int, state: Words) -> np.uint64:
     """Chains of word ``w`` in which edge ``e`` is against its coupling."""
     i, signed = spins.ends[e, 0], spins.ends[e, 1]
     turned = signed >> 63
-    return state[N_WORDS * i + w] ^ state[N_WORDS * (signed ^ turned) + w] ^ np.uint64(turned)
+    return state[N_WORDS * i + w] ^ state[N_WORDS * (signed ^ turned) + w] ^ np.uint64(turned)  # type: ignore[no-any-return]
 
 
 @inlined
-def _add_where(bits: Any, value: float, sums: Any, first: int) -> None:
+def _add_where(bits: np.uint64, value: float, sums: Floats, first: int) -> None:
     """Add ``value`` to the sums of the chains whose bit is set."""
     for lane in range(64):
         sums[first + lane] += value * float((bits >> np.uint64(lane)) & np.uint64(1))
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 _FROZEN = 1e9  # inverse temperature at which nothing but ties is left to chance
 _ASCENTS = 20  # sweeps there
@@ -273,18 +279,18 @@ _FEWEST = 12  # edges of one |J| that are counted together
 class SpinArrays(NamedTuple):
     """What the kernels read."""
 
-    starts: Integers  # (n + 1,) neighbours of site i are entries starts[i] to starts[i + 1]
-    signed: Integers  # a neighbour, ~neighbour where the coupling is negative
+    starts: Ints  # (n + 1,) neighbours of site i are entries starts[i] to starts[i + 1]
+    signed: Ints  # a neighbour, ~neighbour where the coupling is negative
     strengths: Floats  # |J|
-    strides: Integers  # see `doxa.inference.spins.graph`
-    n_classes: Integers  # (n,)
-    table: Integers  # (n,) where a site's thresholds begin
-    owners: Integers  # sites whose thresholds are made; others share them
+    strides: Ints  # see `doxa.inference.spins.graph`
+    n_classes: Ints  # (n,)
+    table: Ints  # (n,) where a site's thresholds begin
+    owners: Ints  # sites whose thresholds are made; others share them
     base: Floats  # (n,)
     fields: Floats  # (n,)
-    ends: Integers  # (n_edges, 2) sorted by |J|, ~j where J is negative: groups of one |J|, then the lone ones
+    ends: Ints  # (n_edges, 2) sorted by |J|, ~j where J is negative: groups of one |J|, then the lone ones
     sizes: Floats  # (n_groups,) |J|
-    group_starts: Integers  # (n_groups + 1,)
+    group_starts: Ints  # (n_groups + 1,)
     lone: Floats  # |J| of the other edges
     shift: Floats  # (n,) fields minus base; (0,) where there is no difference
 

@@ -20,12 +20,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
 from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
 from doxa.inference.spins.words import fresh_streams, uniform
@@ -37,7 +38,14 @@ __all__ = ["TablePath"]
 
 @hot
 def anneal_tables(
-    tables: Any, betas: Any, is_reversed: bool, sweeps: int, states: Any, streams: Any, work: Any, weights: Any
+    tables: Tables,
+    betas: Floats,
+    is_reversed: bool,
+    sweeps: int,
+    states: NDArray[np.int32],
+    streams: Words,
+    work: Floats,
+    weights: tuple[Floats, Floats],
 ) -> None:
     """Take particles, the rows of ``states``, along ``betas``, in place.
 
@@ -61,7 +69,7 @@ def anneal_tables(
 
 
 @hot
-def stay_tables(tables: Any, n_sweeps: int, states: Any, streams: Any, work: Any) -> None:
+def stay_tables(tables: Tables, n_sweeps: int, states: NDArray[np.int32], streams: Words, work: Floats) -> None:
     """Sweep particles at beta = 1, zeros and all; those at a zero stay where they are."""
     for p in range(states.shape[0]):
         if not log_parts(tables, states[p])[2]:
@@ -70,7 +78,7 @@ def stay_tables(tables: Any, n_sweeps: int, states: Any, streams: Any, work: Any
 
 
 @hot
-def log_parts(tables: Any, state: Any) -> Any:
+def log_parts(tables: Tables, state: NDArray[np.int32]) -> tuple[float, float, bool]:
     """Sums of ``low`` and of ``rise`` over all tables, and whether a cell is one of the zeros."""
     low, rise, is_zero = 0.0, 0.0, False
     for f in range(tables.first.size):
@@ -85,7 +93,14 @@ def log_parts(tables: Any, state: Any) -> Any:
 
 @hot
 def sweep_tables(
-    tables: Any, beta: float, is_exact: bool, is_reversed: bool, state: Any, streams: Any, k: int, work: Any
+    tables: Tables,
+    beta: float,
+    is_exact: bool,
+    is_reversed: bool,
+    state: NDArray[np.int32],
+    streams: Words,
+    k: int,
+    work: Floats,
 ) -> None:
     """Draw every variable given the others: in order, or in the opposite order, which is the reversal of that.
 
@@ -114,7 +129,7 @@ def sweep_tables(
 
 
 @inlined
-def log_densities(tables: Any, beta: float, is_exact: bool, i: int, state: Any, work: Any) -> None:
+def log_densities(tables: Tables, beta: float, is_exact: bool, i: int, state: NDArray[np.int32], work: Floats) -> None:
     """Log density of every state of variable ``i`` given the others, up to a constant, into ``work``."""
     size = tables.n_states[i]
     for s in range(size):
@@ -131,7 +146,7 @@ def log_densities(tables: Any, beta: float, is_exact: bool, i: int, state: Any, 
 
 
 @hot
-def cool_tables(tables: Any, betas: Any, states: Any, streams: Any, work: Any) -> None:
+def cool_tables(tables: Tables, betas: Floats, states: NDArray[np.int32], streams: Words, work: Floats) -> None:
     """Sweep particles once at every beta, then let them fall to the next local maximum."""
     for p in range(states.shape[0]):
         for k in range(betas.size):
@@ -141,7 +156,7 @@ def cool_tables(tables: Any, betas: Any, states: Any, streams: Any, work: Any) -
 
 
 @hot
-def _descend(tables: Any, state: Any, work: Any) -> bool:
+def _descend(tables: Tables, state: NDArray[np.int32], work: Floats) -> bool:
     """Put every variable into its best state given the others, at beta = 1; whether any changed."""
     changed = False
     for i in range(state.size):
@@ -156,10 +171,7 @@ def _descend(tables: Any, state: Any, work: Any) -> bool:
     return changed
 
 
-Floats = NDArray[np.float64]
 States = NDArray[np.int32]
-
-Integers = NDArray[np.int64]
 
 
 class Part(NamedTuple):
@@ -174,20 +186,20 @@ class Part(NamedTuple):
 class Tables(NamedTuple):
     """What the compiled loops read."""
 
-    n_states: Integers  # (n,)
+    n_states: Ints  # (n,)
     low: Floats  # all cells
     rise: Floats
     zero: NDArray[np.bool_]
-    first: Integers  # (n_tables,) first cell
-    scope_starts: Integers  # (n_tables + 1,)
-    scopes: Integers  # variables of each table
-    scope_strides: Integers  # their strides, in cells
-    starts: Integers  # (n + 1,) links of each variable
-    at: Integers  # (n_links,) first cell of the table
-    strides: Integers  # (n_links,) of the variable there
-    other_starts: Integers  # (n_links + 1,)
-    others: Integers  # the table's other variables
-    other_strides: Integers
+    first: Ints  # (n_tables,) first cell
+    scope_starts: Ints  # (n_tables + 1,)
+    scopes: Ints  # variables of each table
+    scope_strides: Ints  # their strides, in cells
+    starts: Ints  # (n + 1,) links of each variable
+    at: Ints  # (n_links,) first cell of the table
+    strides: Ints  # (n_links,) of the variable there
+    other_starts: Ints  # (n_links + 1,)
+    others: Ints  # the table's other variables
+    other_strides: Ints
 
 
 def lay_out(n_states: Sequence[int], parts: Sequence[Part]) -> Tables:

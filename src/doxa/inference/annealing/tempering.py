@@ -33,10 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Annealed, Path, anneal
-from doxa.inference.annealing.tables import TablePath, log_densities, log_parts, sweep_tables
+from doxa.inference.annealing.tables import TablePath, Tables, log_densities, log_parts, sweep_tables
 from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams, uniform
 
@@ -155,7 +156,7 @@ FROM_COLD, FROM_HOT = 1, 2  # which end of the ladder a state was at last, havin
 
 
 @hot
-def temper(tables: Any, betas: Any, first_step: int, run: Any, origins: Any, work: Any, counts: Any) -> None:
+def temper(tables: Tables, betas: Floats, first_step: int, run: Run, origins: Ints, work: Floats, counts: Ints) -> None:
     """Make the steps of a run.
 
     Row k of ``counts`` gets the offers between rungs k and k + 1 and the swaps, the last row round trips.
@@ -183,7 +184,9 @@ def temper(tables: Any, betas: Any, first_step: int, run: Any, origins: Any, wor
 
 
 @hot
-def offer_states(tables: Any, betas: Any, r: int, states: Any, origins: Any, streams: Any, counts: Any) -> None:
+def offer_states(
+    tables: Tables, betas: Floats, r: int, states: NDArray[np.int32], origins: Ints, streams: Words, counts: Ints
+) -> None:
     """Swap the states of rungs r and r + 1 with the probability that keeps both distributions."""
     _, rise_cold, _ = log_parts(tables, states[r])
     _, rise_hot, is_zero = log_parts(tables, states[r + 1])
@@ -199,7 +202,7 @@ def offer_states(tables: Any, betas: Any, r: int, states: Any, origins: Any, str
 
 
 @hot
-def _follow(origins: Any) -> int:
+def _follow(origins: Ints) -> int:
     """Note which states are at an end of the ladder; 1 if one came back to the cold end from the hot one."""
     is_back = origins[0] == FROM_HOT
     origins[0] = FROM_COLD
@@ -209,7 +212,7 @@ def _follow(origins: Any) -> int:
 
 
 @hot
-def _add_conditionals(tables: Any, state: Any, streams: Any, work: Any, sums: Any) -> None:
+def _add_conditionals(tables: Tables, state: NDArray[np.int32], streams: Words, work: Floats, sums: Floats) -> None:
     """Sweep the first rung, adding the probability of every state at the moment of drawing to ``sums``."""
     place = 0
     for i in range(state.size):
@@ -232,8 +235,6 @@ def _add_conditionals(tables: Any, state: Any, streams: Any, work: Any, sums: An
         state[i] = found
         place += size
 
-
-Floats = NDArray[np.float64]
 
 _START_STEPS = (64, 512, 4096)  # of an annealing run that looks for a state that is possible
 _PILOT_STEPS = (200, 400, 1600)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
@@ -23,8 +24,6 @@ from doxa.inference.mean_field.fit import Start, best_ascent, check_search
 from doxa.models.dag import Dag
 
 __all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
-
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class ConjugateProblem:
         """Entropy of q, nats."""
         return self._bound(q)[2]
 
-    def natural(self, q: Factors, name: str) -> _Floats:
+    def natural(self, q: Factors, name: str) -> Floats:
         """Natural parameters of the best factor of a hidden node given the others."""
         messages = [self.nodes[name].message(name, name, q)]
         messages += [self.nodes[child].message(child, name, q) for child in self.children[name]]

@@ -25,10 +25,11 @@ from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import digamma, entr, gammaln, log_softmax
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.sampling.gaussian import Gaussian
@@ -45,14 +46,12 @@ __all__ = [
     "Normal",
 ]
 
-_Floats = NDArray[np.float64]
-
 
 class GaussianFactor(Gaussian):
     """A Gaussian over a vector."""
 
     @classmethod
-    def from_natural(cls, natural: _Floats, size: int) -> Self:
+    def from_natural(cls, natural: Floats, size: int) -> Self:
         """The Gaussian with these natural parameters, shape (size + size**2,)."""
         precision = -2.0 * natural[size:].reshape(size, size)
         # With the order of the coordinates turned, the factor of the precision is, inverted, that of the covariance.
@@ -61,12 +60,12 @@ class GaussianFactor(Gaussian):
         return cls(root @ (root.T @ natural[:size]), root)
 
     @cached_property
-    def natural(self) -> _Floats:
+    def natural(self) -> Floats:
         """Natural parameters, shape (d + d**2,)."""
         precision = self.precision()
         return np.concatenate([precision @ self.mean, -0.5 * precision.ravel()])
 
-    def variances(self, slopes: _Floats | None = None) -> _Floats:
+    def variances(self, slopes: Floats | None = None) -> Floats:
         """Variances of the coordinates, or of ``slopes @ x``."""
         root = self.cholesky if slopes is None else slopes @ self.cholesky
         return np.asarray((root**2).sum(axis=1))
@@ -80,31 +79,31 @@ class GaussianFactor(Gaussian):
 class GammaFactor:
     """Independent gamma distributions, of ``shape`` and ``rate`` (size,)."""
 
-    shape: _Floats
-    rate: _Floats
+    shape: Floats
+    rate: Floats
 
     @classmethod
-    def from_natural(cls, natural: _Floats, size: int) -> Self:
+    def from_natural(cls, natural: Floats, size: int) -> Self:
         """The distributions with these natural parameters, shape (2 * size,)."""
         return cls(natural[:size] + 1.0, -natural[size:])
 
     @property
-    def natural(self) -> _Floats:
+    def natural(self) -> Floats:
         """Natural parameters, shape (2 * size,)."""
         return np.concatenate([self.shape - 1.0, -self.rate])
 
     @cached_property
-    def mean(self) -> _Floats:
+    def mean(self) -> Floats:
         """Expected values, shape (size,)."""
         return self.shape / self.rate
 
     @cached_property
-    def mean_log(self) -> _Floats:
+    def mean_log(self) -> Floats:
         """Expected logarithms, shape (size,)."""
         return np.asarray(digamma(self.shape) - np.log(self.rate))
 
     @property
-    def sd(self) -> _Floats:
+    def sd(self) -> Floats:
         """Standard deviations, shape (size,)."""
         return np.sqrt(self.shape) / self.rate
 
@@ -123,20 +122,20 @@ class GammaFactor:
 class CategoricalFactor:
     """Independent distributions over states: log probabilities (size, n_states)."""
 
-    log_mean: _Floats
+    log_mean: Floats
 
     @classmethod
-    def from_natural(cls, natural: _Floats, size: int) -> Self:
+    def from_natural(cls, natural: Floats, size: int) -> Self:
         """The distributions with these log weights, shape (size * n_states,)."""
         return cls(log_softmax(natural.reshape(size, -1), axis=1))
 
     @property
-    def natural(self) -> _Floats:
+    def natural(self) -> Floats:
         """Natural parameters, shape (size * n_states,)."""
         return self.log_mean.ravel()
 
     @cached_property
-    def mean(self) -> _Floats:
+    def mean(self) -> Floats:
         """Probabilities of the states, shape (size, n_states)."""
         return np.exp(self.log_mean)
 
@@ -155,15 +154,15 @@ class CategoricalFactor:
 class Known:
     """What was observed, in the place of a factor: a vector (size,), or indicators of states (size, n_states)."""
 
-    mean: _Floats
+    mean: Floats
     entropy: float = 0.0
 
     @cached_property
-    def mean_log(self) -> _Floats:
+    def mean_log(self) -> Floats:
         """Logarithms of the values."""
         return np.log(self.mean)
 
-    def variances(self, slopes: _Floats | None = None) -> _Floats:
+    def variances(self, slopes: Floats | None = None) -> Floats:
         """0 for each value, or for each row of ``slopes``."""
         return np.zeros(len(self.mean if slopes is None else slopes))
 
@@ -183,7 +182,7 @@ class Node(ABC):
         """Expected log density of the node ``name`` given its parents, under q; nats."""
 
     @abstractmethod
-    def message(self, name: str, to: str, q: Factors) -> _Floats:
+    def message(self, name: str, to: str, q: Factors) -> Floats:
         """Derivative of ``expected_log`` by the expected statistics of ``to``, the node itself or a parent."""
 
     @abstractmethod
@@ -201,14 +200,14 @@ class _Gaussians(Node):
     components: tuple[Normal, ...]
 
     @abstractmethod
-    def weights(self, q: Factors) -> _Floats:
+    def weights(self, q: Factors) -> Floats:
         """Probability of each component for each element, shape (n_components, size)."""
 
     def expected_log(self, name: str, q: Factors) -> float:
         weights = self.weights(q)
         return float(sum(w @ c.log_terms(name, q) for w, c in zip(weights, self.components, strict=True)))
 
-    def message(self, name: str, to: str, q: Factors) -> _Floats:
+    def message(self, name: str, to: str, q: Factors) -> Floats:
         weights = self.weights(q)
         found = [
             c.component_message(name, to, w, q)
@@ -275,16 +274,16 @@ class Normal(_Gaussians):
         self.parents = (*self.slopes, *([precision] if isinstance(precision, str) else []))
         self.components = (self,)
 
-    def weights(self, q: Factors) -> _Floats:  # noqa: ARG002
+    def weights(self, q: Factors) -> Floats:  # noqa: ARG002
         """One component, certainly."""
         return np.ones((1, self.size))
 
-    def log_terms(self, name: str, q: Factors) -> _Floats:
+    def log_terms(self, name: str, q: Factors) -> Floats:
         """Expected log density of each element of ``name``, were this its component; shape (size,), nats."""
         precision = self._precision(q)
         return np.asarray(0.5 * (precision.mean_log - np.log(2 * np.pi) - precision.mean * self._squares(name, q)))
 
-    def component_message(self, name: str, to: str, weights: _Floats, q: Factors) -> _Floats:
+    def component_message(self, name: str, to: str, weights: Floats, q: Factors) -> Floats:
         """Message of this component, to which element i belongs with probability ``weights[i]``."""
         if to == self.precision:
             size = len(q[to].mean)
@@ -297,10 +296,10 @@ class Normal(_Gaussians):
         rest = q[name].mean - self._mean(q) + slopes @ q[to].mean
         return np.concatenate([slopes.T @ (scale * rest), (-0.5 * (slopes.T * scale) @ slopes).ravel()])
 
-    def _mean(self, q: Factors) -> _Floats:
+    def _mean(self, q: Factors) -> Floats:
         return np.asarray(self.offset + sum(slopes @ q[parent].mean for parent, slopes in self.slopes.items()))
 
-    def _squares(self, name: str, q: Factors) -> _Floats:
+    def _squares(self, name: str, q: Factors) -> Floats:
         """Expected squares of the residuals, shape (size,)."""
         spread = sum(q[parent].variances(slopes) for parent, slopes in self.slopes.items())
         return np.asarray((q[name].mean - self._mean(q)) ** 2 + q[name].variances() + spread)
@@ -336,11 +335,11 @@ class Mixture(_Gaussians):
         self.size = sizes[0]
         self.parents = tuple(dict.fromkeys([chooser, *(name for c in self.components for name in c.parents)]))
 
-    def weights(self, q: Factors) -> _Floats:
+    def weights(self, q: Factors) -> Floats:
         """Probabilities of the chooser's states."""
         return np.asarray(q[self.chooser].mean.T)
 
-    def message(self, name: str, to: str, q: Factors) -> _Floats:
+    def message(self, name: str, to: str, q: Factors) -> Floats:
         """Derivative of ``expected_log`` by the expected statistics of ``to``."""
         if to == self.chooser:
             return np.stack([c.log_terms(name, q) for c in self.components], axis=1).ravel()
@@ -383,7 +382,7 @@ class Gamma(Node):
         own = q[name]
         return float((a * np.log(b) - gammaln(a) + (a - 1) * own.mean_log - b * own.mean).sum())
 
-    def message(self, name: str, to: str, q: Factors) -> _Floats:  # noqa: ARG002
+    def message(self, name: str, to: str, q: Factors) -> Floats:  # noqa: ARG002
         """Derivative of ``expected_log`` by the expected statistics of ``to``."""
         return np.concatenate([self.shape - 1, -self.rate])
 
@@ -423,7 +422,7 @@ class Categorical(Node):
         """Expected log density given the parents, under q; nats."""
         return float((self.message(name, name, q).reshape(self.size, -1) * q[name].mean).sum())
 
-    def message(self, name: str, to: str, q: Factors) -> _Floats:
+    def message(self, name: str, to: str, q: Factors) -> Floats:
         """Derivative of ``expected_log`` by the expected statistics of ``to``."""
         scope = (*self.parents, name)
         operands: list[Any] = [self.log_weights, list(range(1, len(scope) + 1))]
@@ -463,7 +462,7 @@ class Categorical(Node):
                 )
 
 
-def positive_numbers(name: str, value: ArrayLike, size: int | None) -> _Floats:
+def positive_numbers(name: str, value: ArrayLike, size: int | None) -> Floats:
     """Finite numbers above 0 as an array, of shape (size,) unless that is None."""
     array = np.asarray(value, dtype=np.float64) if size is None else _numbers(name, value, size)
     if not (np.isfinite(array) & (array > 0)).all():
@@ -475,7 +474,7 @@ def _precisions(value: ArrayLike, size: int) -> Known:
     return Known(positive_numbers("precision", value, size))
 
 
-def _numbers(name: str, value: ArrayLike, size: int) -> _Floats:
+def _numbers(name: str, value: ArrayLike, size: int) -> Floats:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -487,7 +486,7 @@ def _numbers(name: str, value: ArrayLike, size: int) -> _Floats:
     return np.asarray(np.broadcast_to(array, size))
 
 
-def _matrix(parent: str, matrix: _Floats, size: int) -> _Floats:
+def _matrix(parent: str, matrix: Floats, size: int) -> Floats:
     if matrix.ndim == 0:
         matrix = matrix * np.eye(size)
     if matrix.ndim != 2 or len(matrix) != size or not np.isfinite(matrix).all():

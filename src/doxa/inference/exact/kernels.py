@@ -9,12 +9,12 @@ logarithms.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints
 
 # columns of an instruction
 _TARGET, _SIZE, _X, _Y = 0, 1, 2, 3  # where the target starts, its entries, where x and y start
@@ -27,25 +27,23 @@ LIFT = 960  # exponent of the largest entry of a table that was just scaled
 _LEAST, _MOST = 900, 990  # exponents that need no scaling: 2^990 times 2^33 terms is still finite
 _SMALLEST = -1022  # exponent of the smallest number of full precision
 
-Numbers = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Places = tuple[int, int, int]  # of target, x and y
 
 
 class Room(NamedTuple):
     """What a program of plain numbers runs in."""
 
-    numbers: Numbers
-    bits: Whole  # the same memory
-    instructions: Whole
-    loops: Whole
-    exponent: Whole  # by table: binary exponent of its largest entry,
-    lowest: Whole  # and of its smallest that is not zero
-    counter: Whole  # of the loops
+    numbers: Floats
+    bits: Ints  # the same memory
+    instructions: Ints
+    loops: Ints
+    exponent: Ints  # by table: binary exponent of its largest entry,
+    lowest: Ints  # and of its smallest that is not zero
+    counter: Ints  # of the loops
 
 
 @hot
-def load(room: Any, entries: Whole, peaks: Numbers) -> bool:
+def load(room: Room, entries: Ints, peaks: Floats) -> bool:
     """Turn the leaves, logarithms at the start of the numbers, into lifted numbers of largest entry 2^LIFT.
 
     ``peaks`` gets the largest logarithm of every leaf, -inf where all entries are 0.  Returns whether all entries
@@ -73,7 +71,7 @@ def load(room: Any, entries: Whole, peaks: Numbers) -> bool:
 
 
 @hot
-def run_products(first: int, last: int, room: Any) -> tuple[bool, int]:
+def run_products(first: int, last: int, room: Room) -> tuple[bool, int]:
     """Execute instructions first..last-1 on lifted numbers.
 
     Returns whether everything stayed in range, and the sum of the forward steps' scalings.
@@ -91,7 +89,7 @@ def run_products(first: int, last: int, room: Any) -> tuple[bool, int]:
 
 
 @hot
-def prepare(instruction: Whole, room: Any) -> tuple[int, bool, bool]:
+def prepare(instruction: Ints, room: Room) -> tuple[int, bool, bool]:
     """The power of two that lifts the products, whether all are in range, and whether y is to be multiplied by it.
 
     Of x and y that one is brought down whose entries span less; the other may have entries down to 2^-1982 times the
@@ -106,7 +104,7 @@ def prepare(instruction: Whole, room: Any) -> tuple[int, bool, bool]:
 
 
 @hot
-def settle(instruction: Whole, room: Any) -> bool:
+def settle(instruction: Ints, room: Room) -> bool:
     """Measure a target, and lift it where that is needed; ``counter[0]`` gets the power of two.
 
     Returns whether its entries are in range.
@@ -128,7 +126,7 @@ def settle(instruction: Whole, room: Any) -> bool:
 
 
 @hot
-def run_logs(numbers: Numbers, work: Numbers, is_sum: bool, instructions: Whole, loops: Whole, counter: Whole) -> None:
+def run_logs(numbers: Floats, work: Floats, is_sum: bool, instructions: Ints, loops: Ints, counter: Ints) -> None:
     """Execute a program on logarithms: sums of products where ``is_sum``, else the largest product.
 
     ``work`` has as many numbers as the largest target.
@@ -148,7 +146,7 @@ def run_logs(numbers: Numbers, work: Numbers, is_sum: bool, instructions: Whole,
 
 
 @hot
-def _measure(room: Any, first: int, end: int, table: int) -> None:
+def _measure(room: Room, first: int, end: int, table: int) -> None:
     """Exponents of the largest and the smallest non-zero entry: numbers of one sign are ordered as their bits are."""
     bits, exponent, lowest = room.bits, room.exponent, room.lowest
     largest, smallest = np.int64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -165,13 +163,13 @@ def _measure(room: Any, first: int, end: int, table: int) -> None:
 @inlined
 def _walk(
     kind: int,
-    numbers: Numbers,
-    work: Numbers,
+    numbers: Floats,
+    work: Floats,
     scale: float,
     swap: bool,
-    instruction: Whole,
-    loops: Whole,
-    counter: Whole,
+    instruction: Ints,
+    loops: Ints,
+    counter: Ints,
 ) -> None:
     """Run through all terms of an instruction: add products (0), take the largest (1), add powers of e (2)."""
     first, n_loops = instruction[_FIRST_LOOP], instruction[_N_LOOPS]
@@ -215,7 +213,7 @@ def _walk(
 
 
 @inlined
-def _add_products(numbers: Numbers, at: Places, size: int, steps: Places, scale: float) -> None:
+def _add_products(numbers: Floats, at: Places, size: int, steps: Places, scale: float) -> None:
     """Add x * y * scale to the target along one axis; steps are 0 or 1."""
     (t, x, y), (t_step, x_step, y_step) = at, steps
     if t_step == 1:
@@ -250,7 +248,7 @@ def _add_products(numbers: Numbers, at: Places, size: int, steps: Places, scale:
 
 
 @inlined
-def _take_largest(numbers: Numbers, at: Places, size: int, steps: Places) -> None:
+def _take_largest(numbers: Floats, at: Places, size: int, steps: Places) -> None:
     """Raise the target to x + y where that is larger."""
     (t, x, y), (t_step, x_step, y_step) = at, steps
     for i in range(size):
@@ -258,7 +256,7 @@ def _take_largest(numbers: Numbers, at: Places, size: int, steps: Places) -> Non
 
 
 @inlined
-def _add_powers(numbers: Numbers, work: Numbers, start: int, at: Places, size: int, steps: Places) -> None:
+def _add_powers(numbers: Floats, work: Floats, start: int, at: Places, size: int, steps: Places) -> None:
     """Add exp(x + y - target) to ``work``, which has the target's entries."""
     (t, x, y), (t_step, x_step, y_step) = at, steps
     for i in range(size):

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.exact.tree import ContractionTree, Scope, Step
@@ -90,7 +91,6 @@ class BudgetError(ArgumentError):
 _LEAST_WORK = 256
 _LEAST_REUSE = 2
 
-Numbers = NDArray[np.float64]
 Loop = tuple[int, int, int, int]  # size, strides of target, x and y
 
 _BATCH, _ROW, _COLUMN, _INNER = (True, True, True), (True, True, False), (True, False, True), (False, True, True)
@@ -111,7 +111,7 @@ class MatrixProduct(NamedTuple):
         """Numbers in the copies that a call makes, at most."""
         return sum(math.prod(shape) for shape in self.shapes)
 
-    def run(self, target: Numbers, x: Numbers, y: Numbers, scale: float, *, swap: bool) -> None:
+    def run(self, target: Floats, x: Floats, y: Floats, scale: float, *, swap: bool) -> None:
         """Set ``target`` to the products of x, y and scale, by which y is multiplied if ``swap``; all are flat."""
         left, right = x.reshape(self.shapes[1]).transpose(self.orders[1]), y.reshape(self.shapes[2])
         right = right.transpose(self.orders[2])

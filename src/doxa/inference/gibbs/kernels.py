@@ -9,14 +9,20 @@ distribution; there the blocks are looked at once at the end of every step, what
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints
 from doxa.inference.gibbs.block_tables import LOGARITHMS, LOOK_UP
+from doxa.inference.gibbs.scans import FlatScan
+from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import uniform
+
+if TYPE_CHECKING:
+    from doxa.inference.gibbs.sampler import FlatFactors, Layout
 
 
 class Plan(NamedTuple):
@@ -38,7 +44,7 @@ class Work(NamedTuple):
 
 
 @hot
-def advance(plan: Any, run: Any, work: Any, position: int) -> int:
+def advance(plan: Plan, run: Run, work: Work, position: int) -> int:
     """Make the steps of a run, from list ``position`` on where lists are taken in turn; return the redrawn blocks."""
     layout, scan, offsets = plan.layout, plan.scan, plan.offsets
     states, streams, sums, redrawn = run.state, run.streams, run.sums, work.redrawn
@@ -83,7 +89,7 @@ def advance(plan: Any, run: Any, work: Any, position: int) -> int:
 
 
 @inlined
-def redraw(layout: Any, states: Any, b: int, u: float, work: Any, sums: Any) -> None:
+def redraw(layout: Layout, states: Ints, b: int, u: float, work: Floats, sums: Floats) -> None:
     """Redraw block ``b`` with the number ``u`` from [0, 1); its probabilities are added to ``sums``."""
     n, sums_at = layout.n_configurations[b], layout.sums_at[b]
     if layout.kinds[b] == LOOK_UP:
@@ -99,7 +105,7 @@ def redraw(layout: Any, states: Any, b: int, u: float, work: Any, sums: Any) -> 
 
 
 @hot
-def _look_at(layout: Any, states: Any, b: int, work: Any, sums: Any) -> None:
+def _look_at(layout: Layout, states: Ints, b: int, work: Floats, sums: Floats) -> None:
     """Add the probabilities of block ``b`` given the others to ``sums``, and redraw nothing."""
     n, sums_at = layout.n_configurations[b], layout.sums_at[b]
     if layout.kinds[b] == LOOK_UP:
@@ -113,16 +119,16 @@ def _look_at(layout: Any, states: Any, b: int, work: Any, sums: Any) -> None:
 
 
 @inlined
-def _row(layout: Any, states: Any, g: int) -> Any:
+def _row(layout: Layout, states: Ints, g: int) -> int:
     """Where the row of group ``g`` for the present blanket is."""
     at = layout.values_at[g]
     for e in range(layout.blanket_at[g], layout.blanket_at[g + 1]):
         at += layout.strides[e] * states[layout.blanket[e]]
-    return at
+    return at  # type: ignore[no-any-return]
 
 
 @inlined
-def _choose(values: Any, at: int, n: int, scale: float, u: float, sums: Any, sums_at: int) -> int:
+def _choose(values: Floats, at: int, n: int, scale: float, u: float, sums: Floats, sums_at: int) -> int:
     """The first configuration up to which the probabilities sum to more than ``u``; add them to ``sums``."""
     cumulative, chosen = 0.0, 0
     for k in range(n):
@@ -138,7 +144,7 @@ def _choose(values: Any, at: int, n: int, scale: float, u: float, sums: Any, sum
 
 
 @hot
-def _weigh(layout: Any, states: Any, b: int, work: Any) -> float:
+def _weigh(layout: Layout, states: Ints, b: int, work: Floats) -> float:
     """Weights of the configurations of block ``b`` given the others, into ``work``; their sum."""
     n, is_log = layout.n_configurations[b], layout.kinds[b] == LOGARITHMS
     for k in range(n):
@@ -167,7 +173,7 @@ def _weigh(layout: Any, states: Any, b: int, work: Any) -> float:
 
 
 @inlined
-def _pick_list(scan: Any, u: float) -> Any:
+def _pick_list(scan: FlatScan, u: float) -> int:
     """A list of the scan by its weight."""
     scaled = u * scan.keep.size
     i = min(int(scaled), scan.keep.size - 1)
@@ -175,7 +181,7 @@ def _pick_list(scan: Any, u: float) -> Any:
 
 
 @hot
-def _log_density(factors: Any, states: Any) -> float:
+def _log_density(factors: FlatFactors, states: Ints) -> float:
     """Sum of the log factors, nats."""
     total = 0.0
     for f in range(factors.values_at.size):
@@ -187,7 +193,7 @@ def _log_density(factors: Any, states: Any) -> float:
 
 
 @hot
-def _record(plan: Any, run: Any, work: Any, probability: Any) -> None:
+def _record(plan: Plan, run: Run, work: Work, probability: Floats) -> None:
     """Mean conditional probabilities of each variable over the redraws of its blocks; begin new sums.
 
     A variable that was not redrawn, which chance alone decides, gets its probabilities as they are now.
@@ -217,7 +223,7 @@ def _record(plan: Any, run: Any, work: Any, probability: Any) -> None:
 
 
 @hot
-def _add_up(layout: Any, offsets: Any, b: int, only: int, weights: Any, at: int, probability: Any) -> None:
+def _add_up(layout: Layout, offsets: Ints, b: int, only: int, weights: Floats, at: int, probability: Floats) -> None:
     """Add the weights of a block's configurations to the states of its variables; of one alone unless that is -1."""
     begin = layout.members_at[b]
     n_members = layout.members_at[b + 1] - begin
@@ -229,7 +235,7 @@ def _add_up(layout: Any, offsets: Any, b: int, only: int, weights: Any, at: int,
 
 
 @inlined
-def _sum(values: Any, begin: int, end: int) -> float:
+def _sum(values: Floats, begin: int, end: int) -> float:
     total = 0.0
     for i in range(begin, end):
         total += values[i]

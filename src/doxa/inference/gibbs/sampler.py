@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Ints
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
@@ -91,29 +92,26 @@ def regenerations(states: ArrayLike, first: Sequence[int], at: ArrayLike | None 
     return marks
 
 
-Integers = NDArray[np.int64]
-
-
 class Layout(NamedTuple):
     """Block b has ``n_configurations[b]`` of them, with members and groups from ``...[b]`` to ``...[b + 1]``."""
 
-    kinds: Integers  # (n_blocks,)
-    n_configurations: Integers  # (n_blocks,)
-    members_at: Integers  # (n_blocks + 1,) in ``members``
-    members: Integers  # variables
-    codes_at: Integers  # (n_blocks,) in ``codes``: the states of configuration k begin at codes_at + k * n_members
-    codes: Integers
-    groups_at: Integers  # (n_blocks + 1,)
-    blanket_at: Integers  # (n_groups + 1,) in ``blanket`` and ``strides``
-    blanket: Integers  # variables
-    strides: Integers  # what a state of each counts for in the place of a row
-    values_at: Integers  # (n_groups,)
-    columns_at: Integers  # (n_groups,) in ``columns``; -1 where configuration k reads column k
-    columns: Integers
+    kinds: Ints  # (n_blocks,)
+    n_configurations: Ints  # (n_blocks,)
+    members_at: Ints  # (n_blocks + 1,) in ``members``
+    members: Ints  # variables
+    codes_at: Ints  # (n_blocks,) in ``codes``: the states of configuration k begin at codes_at + k * n_members
+    codes: Ints
+    groups_at: Ints  # (n_blocks + 1,)
+    blanket_at: Ints  # (n_groups + 1,) in ``blanket`` and ``strides``
+    blanket: Ints  # variables
+    strides: Ints  # what a state of each counts for in the place of a row
+    values_at: Ints  # (n_groups,)
+    columns_at: Ints  # (n_groups,) in ``columns``; -1 where configuration k reads column k
+    columns: Ints
     values: NDArray[np.float64]
-    sums_at: Integers  # (n_blocks,) in an array of all configurations of all blocks, one after another
+    sums_at: Ints  # (n_blocks,) in an array of all configurations of all blocks, one after another
     n_sums: int
-    home: Integers  # (n_variables,) the smallest block that has the variable; -1 where there is none
+    home: Ints  # (n_variables,) the smallest block that has the variable; -1 where there is none
 
 
 def lay_out(tables: Sequence[BlockTable], n_variables: int) -> Layout:
@@ -150,10 +148,10 @@ def lay_out(tables: Sequence[BlockTable], n_variables: int) -> Layout:
 class FlatFactors(NamedTuple):
     """Factors as they are given; factor f has variables from ``scopes_at[f]`` to ``scopes_at[f + 1]``."""
 
-    scopes_at: Integers  # (n_factors + 1,)
-    scopes: Integers
-    strides: Integers
-    values_at: Integers  # (n_factors,)
+    scopes_at: Ints  # (n_factors + 1,)
+    scopes: Ints
+    strides: Ints
+    values_at: Ints  # (n_factors,)
     log_values: NDArray[np.float64]  # nats
 
 

@@ -13,12 +13,13 @@ the evidence.  Tallies of different draws add up; added in the same order they g
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.inference.importance.layout import Table
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.spins.words import next_words, store
@@ -28,26 +29,23 @@ MOST_CONFIGURATIONS = 1024  # of parents, to count a variable by them
 SCRATCH = 0  # the row of configurations that nothing counts
 FINDINGS, OWN, PLAIN = 0, 1, 2  # sums that a step's ratios belong to: p(e | x), p / q, p / plain
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 class Program(NamedTuple):
     """Step s: the configuration of its parents goes to one row; then a state is drawn to another, if asked."""
 
-    starts: Integers  # (n_steps + 1,) of the parents of each step
-    parent_rows: Integers
-    parent_strides: Integers
-    configuration_rows: Integers  # (n_steps,)
-    state_rows: Integers  # (n_steps,) -1: nothing is drawn
-    n_states: Integers  # (n_steps,) 1 where nothing is drawn
-    thresholds_at: Integers  # (n_steps,)
-    ratios_at: Integers  # (n_steps,) -1: the weight stays as it is
-    ratio_sums: Integers  # (n_steps,) which sum the ratios are added to
+    starts: Ints  # (n_steps + 1,) of the parents of each step
+    parent_rows: Ints
+    parent_strides: Ints
+    configuration_rows: Ints  # (n_steps,)
+    state_rows: Ints  # (n_steps,) -1: nothing is drawn
+    n_states: Ints  # (n_steps,) 1 where nothing is drawn
+    thresholds_at: Ints  # (n_steps,)
+    ratios_at: Ints  # (n_steps,) -1: the weight stays as it is
+    ratio_sums: Ints  # (n_steps,) which sum the ratios are added to
     thresholds: Floats  # n_states - 1 a configuration; a state is the number of those not above a uniform number
     ratios: Floats  # nats, n_states a configuration
-    counted_rows: Integers  # (n_counted,)
-    first_cells: Integers  # (n_counted,)
+    counted_rows: Ints  # (n_counted,)
+    first_cells: Ints  # (n_counted,)
 
 
 class OutOfCore(NamedTuple):
@@ -222,7 +220,14 @@ def work_space(n_rows: int) -> Space:
 
 @hot
 def draw_block(
-    programs: Any, period: int, log_constant: float, streams: Any, space: Any, sums: Any, log_weights: Any, asked: Any
+    programs: tuple[Program, Program],
+    period: int,
+    log_constant: float,
+    streams: Words,
+    space: Space,
+    sums: Floats,
+    log_weights: Floats,
+    asked: tuple[Ints, NDArray[np.int32]],
 ) -> float:
     """Draw as many times as ``log_weights`` is long, a multiple of `BATCH`; return the reference (nats) of the sums.
 
@@ -268,7 +273,7 @@ def draw_block(
 
 
 @hot
-def _weigh(logs: Any, period: int, log_constant: float, found: Any) -> None:
+def _weigh(logs: Floats, period: int, log_constant: float, found: Floats) -> None:
     """Log weights over the mixture: p(e | x) / (a / (p / plain) + (1 - a) / (p / own)), a = 1 / period."""
     if period == 0:
         for t in range(BATCH):
@@ -285,7 +290,7 @@ def _weigh(logs: Any, period: int, log_constant: float, found: Any) -> None:
 
 
 @hot
-def _step(program: Any, s: int, streams: Any, space: Any) -> None:
+def _step(program: Program, s: int, streams: Words, space: Space) -> None:
     """The configurations of a step's parents, its draws, and what it does to the weights."""
     codes, words, uniforms = space.codes, space.words, space.uniforms
     first, end = program.starts[s], program.starts[s + 1]
@@ -323,27 +328,27 @@ def _step(program: Any, s: int, streams: Any, space: Any) -> None:
 
 
 @hot
-def _multiply(codes: Any, stride: int, row: Any) -> None:
+def _multiply(codes: NDArray[np.int32], stride: int, row: NDArray[np.int32]) -> None:
     factor = np.int32(stride)
     for t in range(BATCH):
         row[t] = codes[t] * factor
 
 
 @hot
-def _multiply_add(codes: Any, stride: int, row: Any) -> None:
+def _multiply_add(codes: NDArray[np.int32], stride: int, row: NDArray[np.int32]) -> None:
     factor = np.int32(stride)
     for t in range(BATCH):
         row[t] += codes[t] * factor
 
 
 @hot
-def _draw_two(thresholds: Any, row: Any, uniforms: Any, states: Any) -> None:
+def _draw_two(thresholds: Floats, row: NDArray[np.int32], uniforms: Floats, states: NDArray[np.int32]) -> None:
     for t in range(BATCH):
         states[t] = uniforms[t] >= thresholds[row[t]]
 
 
 @hot
-def _draw(thresholds: Any, k: int, row: Any, uniforms: Any, states: Any) -> None:
+def _draw(thresholds: Floats, k: int, row: NDArray[np.int32], uniforms: Floats, states: NDArray[np.int32]) -> None:
     """The number of thresholds that are not above the uniform number."""
     for t in range(BATCH):
         first = row[t] * (k - 1)
@@ -354,7 +359,7 @@ def _draw(thresholds: Any, k: int, row: Any, uniforms: Any, states: Any) -> None
 
 
 @hot
-def _count(row: Any, first: int, powers: Any, sums: Any) -> None:
+def _count(row: NDArray[np.int32], first: int, powers: Floats, sums: Floats) -> None:
     for t in range(0, BATCH, N_LANES):
         for lane in range(N_LANES):
             cell = first + row[t + lane]
@@ -363,7 +368,7 @@ def _count(row: Any, first: int, powers: Any, sums: Any) -> None:
 
 
 @hot
-def _rescale(sums: Any, log_factor: float) -> None:
+def _rescale(sums: Floats, log_factor: float) -> None:
     for j in range(N_POWERS):
         factor = math.exp((j + 1) * log_factor)
         for lane in range(sums.shape[0]):

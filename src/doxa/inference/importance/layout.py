@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import ancestral, check_positions, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
 __all__ = ["Layout", "lay_out"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.inference.importance.layout import Layout, Table
 
@@ -118,8 +119,6 @@ MOST_CELLS = 4096  # of a table with more variables than the network's own: 32 k
 PERTURBED = 0.5  # expected number of variables of a draw that are not drawn as the messages say
 MOST_SHARE = 0.05
 DEFENCE = 1 / 16
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.intervals import (
@@ -35,7 +35,7 @@ from doxa.estimates.intervals import (
 from doxa.inference.importance.kernels import Tally, tail_shape
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
-from doxa.sampling.importance_estimate import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
+from doxa.sampling.importance_weights import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
 
 __all__ = ["NetworkSample", "sample_network"]
 
@@ -88,7 +88,7 @@ class EvidenceInterval(StudentInterval):
 
 
 def law_of_sums(second: float, third: float, fourth: float, n: int, *, unit: bool = False) -> StudentInterval:
-    """As `doxa.sampling.importance_estimate.tail_aware_law`, from the sums of the terms' powers."""
+    """As `doxa.sampling.importance_weights.tail_aware_law`, from the sums of the terms' powers."""
     excess = fourth / second**2 - 1 / n
     if excess < 2e-12:
         return StudentInterval(unit=unit)
@@ -155,9 +155,6 @@ def judged(
     return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=delta, verdict=verdict)
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
 class NetworkSample:
     """Weighted counts of a network's states; made by `sample_network`.
@@ -217,7 +214,7 @@ class NetworkSample:
     def verdict(self) -> WeightVerdict:
         """Whether estimates, and their errors, can be trusted.
 
-        Judged by `doxa.sampling.importance_estimate.judge_weights`.  Where no weight can be above a hundredth of their
+        Judged by `doxa.sampling.importance_weights.judge_weights`.  Where no weight can be above a hundredth of their
         sum the tail cannot hold anything that matters, and Pareto k, which extrapolates it, is left out.  Where one
         might exceed the sum, nobody can tell what was not met.
         """

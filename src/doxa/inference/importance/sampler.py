@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.inference.importance.kernels import (
     BATCH,
@@ -225,8 +226,6 @@ MEMORY = 0.5  # of that strength from one stage to the next
 BETTER = 1.05  # in ess that a proposal must be to take the place of the one before
 ENOUGH = 0.5  # share of the draws, as ess, at which there is little left to learn
 PATIENCE = 3  # stages without a better proposal
-
-Floats = NDArray[np.float64]
 
 
 def learned(proposal: NetworkProposal, *, seed: int, stages: int = 8, draws: int = STAGE_DRAWS) -> NetworkProposal:

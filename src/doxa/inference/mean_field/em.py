@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.data.table import check_categories
@@ -46,13 +47,13 @@ class Rows:
 
     layout: Layout
     base: NDArray[np.int64]  # (n, n_factors) where each row's part of each table begins
-    counts: _Floats  # (n,) cases
+    counts: Floats  # (n,) cases
     first: NDArray[np.int64]  # (n,) a row of the source, for messages
     hidden: tuple[int, ...]  # nodes, as the layout numbers them
-    q: _Floats  # (n, n_q)
+    q: Floats  # (n, n_q)
     work: Scratch
 
-    def place(self, values: _Floats, rng: np.random.Generator) -> None:
+    def place(self, values: Floats, rng: np.random.Generator) -> None:
         """Begin at uniform tables, or where these meet what the network forbids, at what mean field tempers to."""
         self.q[:] = self.layout.uniform()
         for k in np.flatnonzero(np.isneginf(self.bounds(values))):
@@ -66,20 +67,20 @@ class Rows:
                     f"give tables without zeros where the records are not"
                 ) from None
 
-    def improve(self, values: _Floats, max_sweeps: int, tolerance: float) -> None:
+    def improve(self, values: Floats, max_sweeps: int, tolerance: float) -> None:
         """E-step: sweep every row until it settles."""
         changes = np.zeros(len(self.q))
         sweeps = max_sweeps if self.layout.is_coupled else 1
         sweep_rows(self.layout, values, self.base, self.q, changes, sweeps, tolerance, self.work)
         assert (changes >= 0).all(), "a row was left without a possible state, which no update can do"
 
-    def bounds(self, values: _Floats) -> _Floats:
+    def bounds(self, values: Floats) -> Floats:
         """Lower bound on each row's log probability, shape (n,), nats."""
         out = np.zeros((len(self.q), 3))
         bounds(self.layout, values, self.base, self.q, out, self.work)
         return out[:, 0]
 
-    def add(self, counts: _Floats) -> None:
+    def add(self, counts: Floats) -> None:
         """Add the expected cases to ``counts``, which lies as the tables do."""
         add_counts(self.layout, self.base, self.q, self.counts, counts, self.work)
 
@@ -184,7 +185,6 @@ def _cut(blocks: Sequence[Sequence[int]], number: dict[int, int]) -> list[tuple[
     return kept + [(v,) for v in range(len(number)) if v not in inside]
 
 
-_Floats = NDArray[np.float64]
 _ROUNDING = 1e-10  # of 1 + the objective's size
 _TINY = 5e-324
 
@@ -211,7 +211,7 @@ class LearntTables:
 
     network: CategoricalNetwork
     log_likelihood_bound: float
-    bounds: _Floats
+    bounds: Floats
     converged: bool
     exact: bool
     starts: tuple[float, ...]
@@ -326,28 +326,28 @@ def _check_given(network: object, table: object, e_step: str) -> None:
 class _Fit:
     """Where one start ended."""
 
-    theta: _Floats
+    theta: Floats
     log_likelihood_bound: float
-    bounds: _Floats
+    bounds: Floats
     converged: bool
 
 
 class _Learning:
     """The two steps, over the tables of all nodes as one flat array."""
 
-    def __init__(self, network: CategoricalNetwork, groups: list[Rows], prior: _Floats) -> None:
+    def __init__(self, network: CategoricalNetwork, groups: list[Rows], prior: Floats) -> None:
         self.network, self.groups, self.prior = network, groups, prior
         self.given = np.concatenate([t.ravel() for t in network.tables.values()])
         lengths = np.concatenate([np.full(t.size // t.shape[-1], t.shape[-1]) for t in network.tables.values()])
         self.row_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp)
         self.lengths = lengths
 
-    def drawn(self, rng: np.random.Generator) -> _Floats:
+    def drawn(self, rng: np.random.Generator) -> Floats:
         """Tables whose rows are uniform over all distributions that are 0 where the given ones are."""
         return self._divided(rng.standard_exponential(self.given.size) * (self.given > 0), self.given)
 
     def ascend(
-        self, theta: _Floats, rng: np.random.Generator, tolerance: float, max_iterations: int, max_sweeps: int
+        self, theta: Floats, rng: np.random.Generator, tolerance: float, max_iterations: int, max_sweeps: int
     ) -> _Fit:
         """EM from some tables."""
         trace: list[float] = []
@@ -370,7 +370,7 @@ class _Learning:
             theta = self._improved(theta)
             log_values = _log(theta)
 
-    def network_of(self, theta: _Floats) -> CategoricalNetwork:
+    def network_of(self, theta: Floats) -> CategoricalNetwork:
         """The network with the tables of a flat array."""
         starts = table_starts(self.network)
         tables = {
@@ -380,20 +380,20 @@ class _Learning:
         states = dict(zip(self.network.names, self.network.states, strict=True))
         return CategoricalNetwork(self.network.dag, tables, states)
 
-    def _improved(self, theta: _Floats) -> _Floats:
+    def _improved(self, theta: Floats) -> Floats:
         """M-step: expected counts and prior counts, divided by their sums."""
         counts = self.prior.copy()
         for group in self.groups:
             group.add(counts)
         return self._divided(counts, theta)
 
-    def _divided(self, counts: _Floats, otherwise: _Floats) -> _Floats:
+    def _divided(self, counts: Floats, otherwise: Floats) -> Floats:
         sums = np.repeat(np.add.reduceat(counts, self.row_starts), self.lengths)
         theta = np.divide(counts, sums, out=otherwise.copy(), where=sums > 0)
         return np.where((theta == 0) & (counts > 0), _TINY, theta)  # q is positive there: a 0 would make the bound -inf
 
 
-def _log(theta: _Floats) -> _Floats:
+def _log(theta: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(theta)
 
@@ -418,7 +418,7 @@ def _check_blocks(network: CategoricalNetwork, blocks: Iterable[Iterable[str]]) 
     return found
 
 
-def _read_counts(network: CategoricalNetwork, given: float | Mapping[str, ArrayLike]) -> _Floats:
+def _read_counts(network: CategoricalNetwork, given: float | Mapping[str, ArrayLike]) -> Floats:
     """Prior counts of all entries, 0 where the table is."""
     by_node = given if isinstance(given, Mapping) else dict.fromkeys(network.names, given)
     for name in by_node:

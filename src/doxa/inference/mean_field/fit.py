@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.problem import Kind, MeanFieldProblem, begin_around, begin_at, kinds, mean_field_problem
@@ -24,7 +25,6 @@ from doxa.models.markov import sum_factors
 
 __all__ = ["Ascent", "MeanField", "Start", "ascend", "best_ascent", "check_search", "mean_field"]
 
-_Floats = NDArray[np.float64]
 _ROUNDING = 1e-12  # of the sum of the sizes of the bound's terms
 
 
@@ -68,16 +68,16 @@ class MeanField:
         out.  Where it is not empty q cannot hold the network's hard constraints: marginals are those of a part of it.
     """
 
-    marginals: tuple[_Floats, ...] | _Floats
+    marginals: tuple[Floats, ...] | Floats
     log_z_bound: float
-    bounds: _Floats
+    bounds: Floats
     converged: bool
     starts: tuple[Start, ...]
     entropy: float
     exact: bool
     method: str
     blocks: tuple[tuple[int, ...], ...] = ()
-    tables: tuple[_Floats, ...] = ()
+    tables: tuple[Floats, ...] = ()
     excluded: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class Ascent(NamedTuple):
     """Where coordinate ascent ended."""
 
     q: Any
-    bounds: _Floats  # (n_sweeps + 1,) nats
+    bounds: Floats  # (n_sweeps + 1,) nats
     converged: bool
 
 
@@ -195,7 +195,7 @@ def mean_field(
     n_starts = check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
     ground = Ground(problem.layout, problem.values, problem.base)
-    begins: list[tuple[Kind, _Floats]] = []
+    begins: list[tuple[Kind, Floats]] = []
     if start is not None:
         begins.append(("given", begin_around(problem, ground, _check_start(start, problem, kept))))
     for kind, child in zip(kinds(n_starts), np.random.SeedSequence(seed).spawn(n_starts), strict=True):
@@ -222,7 +222,7 @@ def check_search(tolerance: float, max_sweeps: int) -> None:
     check_whole("max_sweeps", max_sweeps, 1)
 
 
-def _excluded(problem: MeanFieldProblem, ground: Ground, q: _Floats) -> dict[int, tuple[int, ...]]:
+def _excluded(problem: MeanFieldProblem, ground: Ground, q: Floats) -> dict[int, tuple[int, ...]]:
     """States of variables that are possible as far as single factors say, and that the other blocks forbid."""
     if ground.is_free:
         return {}

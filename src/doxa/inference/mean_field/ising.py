@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.fit import MeanField, best_ascent, check_search
@@ -28,7 +29,7 @@ __all__ = ["IsingMeanField", "ising_mean_field"]
 
 
 @hot
-def spin_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, scale: float, m: Any) -> float:
+def spin_sweep(starts: Ints, neighbours: Ints, couplings: Floats, fields: Floats, scale: float, m: Floats) -> float:
     """m_i = tanh(scale (h_i + sum_j J_ij m_j)), site after site, in place; the largest change of a probability."""
     change = 0.0
     for i in range(fields.size):
@@ -43,7 +44,9 @@ def spin_sweep(starts: Any, neighbours: Any, couplings: Any, fields: Any, scale:
 
 
 @hot
-def spin_bound(starts: Any, neighbours: Any, couplings: Any, fields: Any, m: Any) -> tuple[float, float, float]:
+def spin_bound(
+    starts: Ints, neighbours: Ints, couplings: Floats, fields: Floats, m: Floats
+) -> tuple[float, float, float]:
     """Bound (nats), sum of the sizes of its terms, entropy; sums are compensated, for many equal terms round alike."""
     bound, lost, size, entropy = 0.0, 0.0, 0.0, 0.0
     for i in range(fields.size):
@@ -63,7 +66,6 @@ def spin_bound(starts: Any, neighbours: Any, couplings: Any, fields: Any, m: Any
     return bound, size, entropy
 
 
-_Floats = NDArray[np.float64]
 _KINDS = ("uniform", "tempered", "up", "down")
 _NEAR = 0.99  # mean of a spin where a start is up or down
 _LEVELS, _SWEEPS, _OFF = 20, 3, 0.02  # of the tempered start
@@ -74,14 +76,14 @@ class _Neighbours(NamedTuple):
 
     starts: NDArray[np.int64]  # (n + 1,)
     sites: NDArray[np.int64]  # (2 n_edges,)
-    couplings: _Floats  # (2 n_edges,)
+    couplings: Floats  # (2 n_edges,)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class IsingMeanField(MeanField):
     """What `ising_mean_field` returns: a `MeanField` with the means of the spins."""
 
-    magnetisation: _Floats  # (n,), of spins -1 and +1
+    magnetisation: Floats  # (n,), of spins -1 and +1
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,20 +93,20 @@ class SpinProblem:
     network: IsingNetwork
     neighbours: _Neighbours
 
-    def elbo(self, m: _Floats) -> float:
+    def elbo(self, m: Floats) -> float:
         """Lower bound on log Z at means m of the spins, shape (n,), nats."""
         return self._bound(m)[0]
 
-    def entropy(self, m: _Floats) -> float:
+    def entropy(self, m: Floats) -> float:
         """Entropy of the product with means m, nats."""
         return self._bound(m)[2]
 
-    def step(self, m: _Floats) -> tuple[_Floats, float]:
+    def step(self, m: Floats) -> tuple[Floats, float]:
         """One sweep, site after site: the new means, and the largest change of a probability."""
         new = m.copy()
         return new, spin_sweep(*self.neighbours, self.network.fields, 1.0, new)
 
-    def gradient(self, m: _Floats) -> _Floats:
+    def gradient(self, m: Floats) -> Floats:
         r"""Derivatives of the bound by artanh(m), shape (n,): :math:`(1 - m^2) (h + J m - artanh(m))`, |m| < 1."""
         ends, couplings = self.network.edges, self.network.couplings
         pull = np.zeros(len(m))
@@ -112,7 +114,7 @@ class SpinProblem:
         np.add.at(pull, ends[:, 1], couplings * m[ends[:, 0]])
         return np.asarray((1 - m**2) * (self.network.fields + pull - np.arctanh(m)))
 
-    def _bound(self, m: _Floats) -> tuple[float, float, float]:
+    def _bound(self, m: Floats) -> tuple[float, float, float]:
         bound, size, entropy = spin_bound(*self.neighbours, self.network.fields, m)
         return bound + self.network.constant, size + abs(self.network.constant), entropy
 
@@ -178,7 +180,7 @@ def ising_mean_field(
     problem = spin_problem(network)
     n, n_starts = len(network.fields), check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
-    begins: list[tuple[str, _Floats]] = [] if start is None else [("given", _check_start(start, n))]
+    begins: list[tuple[str, Floats]] = [] if start is None else [("given", _check_start(start, n))]
     for k, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
         kind = _KINDS[k] if k < len(_KINDS) else "random"
         begins.append((kind, _begin(problem, kind, np.random.default_rng(child))))
@@ -193,7 +195,7 @@ def ising_mean_field(
     )
 
 
-def _neighbours(edges: NDArray[np.int64], couplings: _Floats, n: int) -> _Neighbours:
+def _neighbours(edges: NDArray[np.int64], couplings: Floats, n: int) -> _Neighbours:
     ends = edges.T.ravel()
     order = np.argsort(ends, kind="stable")
     counts = np.bincount(ends, minlength=n)
@@ -201,7 +203,7 @@ def _neighbours(edges: NDArray[np.int64], couplings: _Floats, n: int) -> _Neighb
     return _Neighbours(np.concatenate([[0], np.cumsum(counts)]), others[order], np.tile(couplings, 2)[order])
 
 
-def _begin(problem: SpinProblem, kind: str, rng: np.random.Generator) -> _Floats:
+def _begin(problem: SpinProblem, kind: str, rng: np.random.Generator) -> Floats:
     n = len(problem.network.fields)
     if kind in ("up", "down"):
         return np.full(n, _NEAR if kind == "up" else -_NEAR)
@@ -216,7 +218,7 @@ def _begin(problem: SpinProblem, kind: str, rng: np.random.Generator) -> _Floats
     return m
 
 
-def _check_start(start: ArrayLike, n: int) -> _Floats:
+def _check_start(start: ArrayLike, n: int) -> Floats:
     m = np.array(start, dtype=np.float64)
     if m.shape != (n,):
         raise ArgumentError(f"start has shape {m.shape}; it must be ({n},), a mean for every spin")

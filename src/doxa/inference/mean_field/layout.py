@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import joined, starts_of
 
@@ -60,7 +61,7 @@ class Layout(NamedTuple):
         """Number of entries of q."""
         return int(self.block_start[-1])
 
-    def uniform(self) -> _Floats:
+    def uniform(self) -> Floats:
         """The q of independent uniform states."""
         sizes = np.diff(self.block_start)
         return np.repeat(1.0 / sizes, sizes)
@@ -146,18 +147,17 @@ def _map(shape: tuple[int, ...], places: Sequence[int]) -> Positions:
     return np.asarray(np.ravel_multi_index(kept, [shape[place] for place in places]), dtype=np.int64)
 
 
-_Floats = NDArray[np.float64]
 _TINY = 5e-324
 
 
 class Scratch(NamedTuple):
     """Work space of the kernels."""
 
-    slot_q: _Floats  # marginals of the slots
-    logits: _Floats  # (largest block,)
-    message: _Floats  # (largest slot,)
+    slot_q: Floats  # marginals of the slots
+    logits: Floats  # (largest block,)
+    message: Floats  # (largest slot,)
     at: NDArray[np.int64]  # (most slots of a factor + 1,)
-    prefix: _Floats  # (most slots of a factor + 1,)
+    prefix: Floats  # (most slots of a factor + 1,)
 
 
 def scratch(layout: Layout) -> Scratch:
@@ -182,7 +182,7 @@ def weigh(a: float, b: float) -> float:
 
 
 @hot
-def _refill(layout: Any, q: Any, block: int, slot_q: Any) -> None:
+def _refill(layout: Layout, q: Floats, block: int, slot_q: Floats) -> None:
     """Marginals of one block's slots."""
     start = layout.block_start[block]
     size = layout.block_start[block + 1] - start
@@ -195,14 +195,14 @@ def _refill(layout: Any, q: Any, block: int, slot_q: Any) -> None:
 
 
 @hot
-def fill_slots(layout: Any, q: Any, work: Any) -> None:
+def fill_slots(layout: Layout, q: Floats, work: Scratch) -> None:
     """Marginals of all slots."""
     for block in range(layout.block_start.size - 1):
         _refill(layout, q, block, work.slot_q)
 
 
 @inlined
-def _reweigh(layout: Any, first: int, k: int, begin: int, target: int, work: Any) -> None:
+def _reweigh(layout: Layout, first: int, k: int, begin: int, target: int, work: Scratch) -> None:
     """Products of the slots' probabilities up to each axis, from axis ``begin`` on; 1 for the target's."""
     for i in range(begin, k):
         if layout.factor_slots[first + i] == target:
@@ -213,7 +213,7 @@ def _reweigh(layout: Any, first: int, k: int, begin: int, target: int, work: Any
 
 
 @inlined
-def next_entry(layout: Any, first: int, k: int, at: Any) -> int:
+def next_entry(layout: Layout, first: int, k: int, at: Ints) -> int:
     """Go on to the factor's next configuration: the first axis that changed, or -1 at the end."""
     j = k - 1
     while j >= 0:
@@ -227,7 +227,7 @@ def next_entry(layout: Any, first: int, k: int, at: Any) -> int:
 
 
 @hot
-def _message(layout: Any, values: Any, base: int, factor: int, target: int, work: Any) -> None:
+def _message(layout: Layout, values: Floats, base: int, factor: int, target: int, work: Scratch) -> None:
     """Expected value of a factor under its other slots, by state of the target."""
     first = layout.factor_start[factor]
     k = layout.factor_start[factor + 1] - first
@@ -249,7 +249,7 @@ def _message(layout: Any, values: Any, base: int, factor: int, target: int, work
 
 
 @hot
-def block_logits(layout: Any, values: Any, base: Any, block: int, work: Any) -> None:
+def block_logits(layout: Layout, values: Floats, base: Ints, block: int, work: Scratch) -> None:
     """Logits of the best table of a block, into ``work.logits``; the slots are up to date."""
     size = layout.block_start[block + 1] - layout.block_start[block]
     for s in range(size):
@@ -262,7 +262,7 @@ def block_logits(layout: Any, values: Any, base: Any, block: int, work: Any) -> 
 
 
 @hot
-def update_block(layout: Any, values: Any, base: Any, q: Any, block: int, work: Any) -> float:
+def update_block(layout: Layout, values: Floats, base: Ints, q: Floats, block: int, work: Scratch) -> float:
     """Make a block's table the best one; the largest change of a probability, or -1 where no state is possible."""
     start = layout.block_start[block]
     size = layout.block_start[block + 1] - start
@@ -286,7 +286,14 @@ def update_block(layout: Any, values: Any, base: Any, q: Any, block: int, work: 
 
 @hot
 def sweep_rows(
-    layout: Any, values: Any, base: Any, q: Any, changes: Any, most_sweeps: int, tolerance: float, work: Any
+    layout: Layout,
+    values: Floats,
+    base: Ints,
+    q: Floats,
+    changes: Floats,
+    most_sweeps: int,
+    tolerance: float,
+    work: Scratch,
 ) -> int:
     """Sweep over the blocks of every row, until no probability of it changes by more than ``tolerance``.
 
@@ -311,7 +318,7 @@ def sweep_rows(
 
 
 @hot
-def _expected(layout: Any, values: Any, base: int, factor: int, work: Any) -> tuple[float, float]:
+def _expected(layout: Layout, values: Floats, base: int, factor: int, work: Scratch) -> tuple[float, float]:
     """Expected value of a factor under q, and the expected size of its values."""
     first = layout.factor_start[factor]
     k = layout.factor_start[factor + 1] - first
@@ -332,7 +339,7 @@ def _expected(layout: Any, values: Any, base: int, factor: int, work: Any) -> tu
 
 
 @hot
-def bounds(layout: Any, values: Any, base: Any, q: Any, out: Any, work: Any) -> None:
+def bounds(layout: Layout, values: Floats, base: Ints, q: Floats, out: Floats, work: Scratch) -> None:
     """Write each row's bound, the sum of the sizes of its terms, and the entropy into ``out`` (n_rows, 3).
 
     Sums are compensated: many equal terms round alike, and the bound would seem to fall.
@@ -364,7 +371,7 @@ def bounds(layout: Any, values: Any, base: Any, q: Any, out: Any, work: Any) -> 
 
 
 @hot
-def add_counts(layout: Any, base: Any, q: Any, weights: Any, counts: Any, work: Any) -> None:
+def add_counts(layout: Layout, base: Ints, q: Floats, weights: Floats, counts: Floats, work: Scratch) -> None:
     """Add every row's expected number of cases to ``counts``, which lies as the values do."""
     for row in range(q.shape[0]):
         fill_slots(layout, q[row], work)

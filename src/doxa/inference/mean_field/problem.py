@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import end_to_end, starts_of, strides_of
@@ -42,8 +43,6 @@ from doxa.models.factors import Factor
 
 __all__ = ["MeanFieldProblem", "mean_field_problem"]
 
-_Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanFieldProblem:
@@ -52,7 +51,7 @@ class MeanFieldProblem:
     n_states: tuple[int, ...]
     blocks: tuple[tuple[int, ...], ...]  # positions of variables, every one once
     layout: Layout
-    values: _Floats  # log values of all factors, one behind the other
+    values: Floats  # log values of all factors, one behind the other
     base: NDArray[np.int64]  # (n_factors,) where each factor's begin
 
     @property
@@ -60,25 +59,25 @@ class MeanFieldProblem:
         """Whether no factor joins two blocks, so that the best q is p itself."""
         return not self.layout.is_coupled
 
-    def uniform(self) -> _Floats:
+    def uniform(self) -> Floats:
         """The q of independent uniform states."""
         return self.layout.uniform()
 
-    def elbo(self, q: _Floats) -> float:
+    def elbo(self, q: Floats) -> float:
         """The bound at q, nats; -inf where q meets a forbidden configuration."""
         return self._bound(q)[0]
 
-    def entropy(self, q: _Floats) -> float:
+    def entropy(self, q: Floats) -> float:
         """Entropy of q, nats."""
         return self._bound(q)[2]
 
-    def logits(self, q: _Floats, block: int) -> _Floats:
+    def logits(self, q: Floats, block: int) -> Floats:
         """Log of the best table of a block given the others', up to a constant; -inf where it is 0."""
         fill_slots(self.layout, q, self._work)
         block_logits(self.layout, self.values, self.base, block, self._work)
         return self._work.logits[: len(self._part(q, block))].copy()
 
-    def updated(self, q: _Floats, block: int) -> _Floats:
+    def updated(self, q: Floats, block: int) -> Floats:
         """q with the best table of one block: the bound does not decrease.
 
         Raises
@@ -92,7 +91,7 @@ class MeanFieldProblem:
             raise ArgumentError(f"q leaves block {block} no possible state; begin at a q whose bound is finite")
         return new
 
-    def step(self, q: _Floats) -> tuple[_Floats, float]:
+    def step(self, q: Floats) -> tuple[Floats, float]:
         """One sweep, block after block: the new q, and the largest change of a probability."""
         new, changes = q[None].copy(), np.zeros(1)
         sweep_rows(self.layout, self.values, self.base[None], new, changes, 1, 0.0, self._work)
@@ -100,7 +99,7 @@ class MeanFieldProblem:
             raise ArgumentError("q leaves a block no possible state; begin at a q whose bound is finite")
         return new[0], float(changes[0])
 
-    def gradient(self, q: _Floats) -> _Floats:
+    def gradient(self, q: Floats) -> Floats:
         r"""Derivatives of the bound by the logits of q's tables, shape (n_q,).
 
         A table is the softmax of its logits; the derivative is :math:`q(s) [g(s) - \sum_t q(t) g(t)]` with
@@ -114,23 +113,23 @@ class MeanFieldProblem:
             self._part(out, b)[there] = table[there] * (g - table[there] @ g)
         return out
 
-    def residual(self, q: _Floats) -> float:
+    def residual(self, q: Floats) -> float:
         """How far q is from its fixed-point condition: the largest change that updating one block alone would make."""
         changes = [np.abs(self.updated(q, b) - q).max() for b in range(len(self.blocks))]
         return float(max(changes))
 
-    def tables(self, q: _Floats) -> tuple[_Floats, ...]:
+    def tables(self, q: Floats) -> tuple[Floats, ...]:
         """The blocks' tables, an axis for each variable of the block."""
         shapes = [[self.n_states[v] for v in block] for block in self.blocks]
         return tuple(self._part(q, b).reshape(shape).copy() for b, shape in enumerate(shapes))
 
-    def flat(self, tables: Sequence[ArrayLike]) -> _Floats:
+    def flat(self, tables: Sequence[ArrayLike]) -> Floats:
         """Undo `tables`."""
         return end_to_end(np.asarray(table, dtype=np.float64) for table in tables)
 
-    def marginals(self, q: _Floats) -> tuple[_Floats, ...]:
+    def marginals(self, q: Floats) -> tuple[Floats, ...]:
         """Distribution of every variable under q."""
-        found: dict[int, _Floats] = {}
+        found: dict[int, Floats] = {}
         for block, table in zip(self.blocks, self.tables(q), strict=True):
             for axis, v in enumerate(block):
                 others = tuple(a for a in range(table.ndim) if a != axis)
@@ -141,13 +140,13 @@ class MeanFieldProblem:
     def _work(self) -> Scratch:
         return scratch(self.layout)
 
-    def _bound(self, q: _Floats) -> tuple[float, float, float]:
+    def _bound(self, q: Floats) -> tuple[float, float, float]:
         """Bound, sum of the sizes of its terms, entropy."""
         out = np.zeros((1, 3))
         bounds(self.layout, self.values, self.base[None], q[None], out, self._work)
         return float(out[0, 0]), float(out[0, 1]), float(out[0, 2])
 
-    def _part(self, q: _Floats, block: int) -> _Floats:
+    def _part(self, q: Floats, block: int) -> Floats:
         start = self.layout.block_start
         return q[start[block] : start[block + 1]]
 
@@ -236,8 +235,8 @@ def kinds(n: int) -> list[Kind]:
 
 
 def begin_at(
-    layout: Layout, values: _Floats, base: NDArray[np.int64], ground: Ground, kind: Kind, rng: np.random.Generator
-) -> _Floats:
+    layout: Layout, values: Floats, base: NDArray[np.int64], ground: Ground, kind: Kind, rng: np.random.Generator
+) -> Floats:
     """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``."""
     if kind == "tempered":
         guess = _tempered(layout, values, base, ground, rng)
@@ -250,7 +249,7 @@ def begin_at(
     return _normalised(layout, (guess + _SPREAD * layout.uniform()) * kept)
 
 
-def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.int64]) -> _Floats:
+def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.int64]) -> Floats:
     """A q that holds nine tenths at one possible configuration, given as a state by variable."""
     at = np.array(
         [
@@ -266,8 +265,8 @@ def begin_around(problem: MeanFieldProblem, ground: Ground, codes: NDArray[np.in
 
 
 def _tempered(
-    layout: Layout, values: _Floats, base: NDArray[np.int64], ground: Ground, rng: np.random.Generator
-) -> _Floats:
+    layout: Layout, values: Floats, base: NDArray[np.int64], ground: Ground, rng: np.random.Generator
+) -> Floats:
     work, changes = scratch(layout), np.zeros(1)
     finite = values[np.isfinite(values)]
     soft = np.maximum(values, float(finite.min(initial=0.0)) + _FORBIDDEN)
@@ -281,6 +280,6 @@ def _tempered(
     return _normalised(layout, np.where(empty, ground.possible, found))
 
 
-def _normalised(layout: Layout, q: _Floats) -> _Floats:
+def _normalised(layout: Layout, q: Floats) -> Floats:
     start = layout.block_start
     return np.asarray(q / np.repeat(np.add.reduceat(q, start[:-1]), np.diff(start)))

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.flat import over
 from doxa.inference.mean_field.fit import MeanField, mean_field
@@ -40,8 +41,7 @@ __all__ = [
     "sample_marginals",
 ]
 
-_Floats = NDArray[np.float64]
-Marginals: TypeAlias = Callable[[tuple[int, ...]], _Floats]  # variables -> their distribution, an axis for each
+Marginals: TypeAlias = Callable[[tuple[int, ...]], Floats]  # variables -> their distribution, an axis for each
 _MOST_STATES = 2**22  # of a table that is listed
 _SUM_TOLERANCE = 1e-6
 
@@ -55,12 +55,12 @@ class Projection:
     blocks: tuple[tuple[int, ...], ...]  # independent parts of a product; () for forests
     edges: tuple[tuple[int, int], ...]  # of the forest, from parent to child; () for products
 
-    def log_probability(self, rows: ArrayLike) -> _Floats:
+    def log_probability(self, rows: ArrayLike) -> Floats:
         """Log q of complete rows of positions of states, shape (n, n_variables); nats."""
         names = [str(v) for v in range(len(self.n_states))]
         return sum_factors(self.factors, check_rows(rows, names, self.n_states))
 
-    def joint(self) -> _Floats:
+    def joint(self) -> Floats:
         """q as a table with an axis for each variable."""
         return enumerate_joint(self.n_states, self.factors)[1]
 
@@ -134,7 +134,7 @@ def joint_marginals(joint: ArrayLike) -> Marginals:
         raise ArgumentError("joint has an entry that is negative or not finite, or is 0 everywhere; give probabilities")
     table /= table.sum()
 
-    def marginal(variables: tuple[int, ...]) -> _Floats:
+    def marginal(variables: tuple[int, ...]) -> Floats:
         total = table.sum(axis=tuple(a for a in range(table.ndim) if a not in variables))
         return np.asarray(total.transpose(np.argsort(np.argsort(variables))))
 
@@ -164,7 +164,7 @@ def sample_marginals(rows: ArrayLike, n_states: Sequence[int], weights: ArrayLik
     if not (np.isfinite(w) & (w >= 0)).all() or not w.any():
         raise ArgumentError("weights has one that is negative or not finite, or all are 0; give at least one above 0")
 
-    def marginal(variables: tuple[int, ...]) -> _Floats:
+    def marginal(variables: tuple[int, ...]) -> Floats:
         shape = tuple(int(n_states[v]) for v in variables)
         place = np.ravel_multi_index([codes[:, v] for v in variables], shape)
         counts = np.bincount(place, weights=w, minlength=int(np.prod(shape)))
@@ -238,7 +238,7 @@ def compare_projections(
     )
 
 
-def enumerate_joint(n_states: Sequence[int], factors: Iterable[Factor]) -> tuple[float, _Floats]:
+def enumerate_joint(n_states: Sequence[int], factors: Iterable[Factor]) -> tuple[float, Floats]:
     """Log Z (nats) and the distribution of all variables, an axis for each, by listing every configuration."""
     shape = tuple(int(n) for n in n_states)
     size = int(np.prod(shape, dtype=object))
@@ -267,7 +267,7 @@ class _Checked:
             )
         self._marginals, self._sizes = marginals, sizes
 
-    def __call__(self, variables: tuple[int, ...]) -> _Floats:
+    def __call__(self, variables: tuple[int, ...]) -> Floats:
         table = read_array(f"marginals({variables})", self._marginals(variables))
         shape = tuple(self._sizes[v] for v in variables)
         if table.shape != shape:
@@ -319,17 +319,17 @@ def _spanning(marginals: _Checked, n: int, pairs: list[tuple[int, int]]) -> list
     return kept
 
 
-def _mutual_information(table: _Floats) -> float:
+def _mutual_information(table: Floats) -> float:
     return float(rel_entr(table, np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
 
 
-def _conditional(table: _Floats) -> _Floats:
+def _conditional(table: Floats) -> Floats:
     """Log P(second | first); where the first cannot be, 0: its own factor is -inf there."""
     sums = table.sum(axis=1, keepdims=True)
     return _log(np.divide(table, sums, out=np.ones_like(table), where=sums > 0))
 
 
-def _log(table: _Floats) -> _Floats:
+def _log(table: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.log(table)
 

@@ -9,12 +9,13 @@ as finding a possible configuration at all; it is sought by propagation and back
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
 from doxa.inference.mean_field.layout import Layout, fill_slots, next_entry, scratch
 
@@ -74,7 +75,7 @@ def begin(layout: Layout, has_zeros: NDArray[np.bool_]) -> Left:
 
 
 @hot
-def _strike(layout: Any, left: Any, position: int) -> None:
+def _strike(layout: Layout, left: Left, position: int) -> None:
     """Take a state of a block away."""
     block = left.block_of[position]
     left.alive[position] = 0
@@ -92,7 +93,7 @@ def _strike(layout: Any, left: Any, position: int) -> None:
 
 
 @hot
-def _restore(layout: Any, left: Any, mark: int) -> None:
+def _restore(layout: Layout, left: Left, mark: int) -> None:
     """Give back what was struck out since the trail was ``mark`` long."""
     while left.n_trail[0] > mark:
         left.n_trail[0] -= 1
@@ -106,7 +107,7 @@ def _restore(layout: Any, left: Any, mark: int) -> None:
 
 
 @inlined
-def _is_alive(layout: Any, left: Any, first: int, k: int) -> bool:
+def _is_alive(layout: Layout, left: Left, first: int, k: int) -> bool:
     for i in range(k):
         if left.slot_count[layout.slot_start[layout.factor_slots[first + i]] + left.at[i]] == 0:
             return False
@@ -114,7 +115,7 @@ def _is_alive(layout: Any, left: Any, first: int, k: int) -> bool:
 
 
 @hot
-def _strike_slot(layout: Any, left: Any, slot: int, a: int) -> None:
+def _strike_slot(layout: Layout, left: Left, slot: int, a: int) -> None:
     """Take away all states of a block that agree with a state of its slot."""
     block = left.slot_block[slot]
     start = layout.block_start[block]
@@ -124,7 +125,7 @@ def _strike_slot(layout: Any, left: Any, slot: int, a: int) -> None:
 
 
 @hot
-def propagate(layout: Any, values: Any, base: Any, left: Any) -> bool:
+def propagate(layout: Layout, values: Floats, base: Ints, left: Left) -> bool:
     """Strike out states without support until nothing changes; False where a block has none left."""
     while left.queue_ends[1] > 0:
         factor = left.queue[left.queue_ends[0]]
@@ -159,7 +160,7 @@ def propagate(layout: Any, values: Any, base: Any, left: Any) -> bool:
 
 
 @inlined
-def _forget(left: Any) -> None:
+def _forget(left: Left) -> None:
     """Empty the queue."""
     while left.queue_ends[1] > 0:
         left.queued[left.queue[left.queue_ends[0]]] = 0
@@ -168,7 +169,7 @@ def _forget(left: Any) -> None:
 
 
 @inlined
-def _fewest(left: Any) -> int:
+def _fewest(left: Left) -> int:
     """The block with the fewest states above one; -1 where all have one."""
     best, fewest = -1, 0
     for block in range(left.block_left.size):
@@ -179,7 +180,9 @@ def _fewest(left: Any) -> int:
 
 
 @hot
-def find(layout: Any, values: Any, base: Any, left: Any, preference: Any, stack: Any, marks: Any, limit: int) -> int:
+def find(
+    layout: Layout, values: Floats, base: Ints, left: Left, preference: Floats, stack: Ints, marks: Ints, limit: int
+) -> int:
     """Decide block after block, with propagation and back again, until one configuration is left.
 
     ``preference`` (n_q,) says which state of a block is tried first, the largest; ``limit`` is the most decisions.
@@ -213,7 +216,7 @@ def find(layout: Any, values: Any, base: Any, left: Any, preference: Any, stack:
 
 
 @hot
-def cut_down(layout: Any, values: Any, base: Any, left: Any, kept: Any, slot_q: Any) -> None:
+def cut_down(layout: Layout, values: Floats, base: Ints, left: Left, kept: Ints, slot_q: Floats) -> None:
     """Strike out states until no factor is 0 anywhere in the product of those left.
 
     The configuration ``kept`` (state by slot) stays; of the other coordinates of a forbidden entry the one of smallest
@@ -243,7 +246,6 @@ def cut_down(layout: Any, values: Any, base: Any, left: Any, kept: Any, slot_q: 
             more = next_entry(layout, first, k, left.at) >= 0
 
 
-_Floats = NDArray[np.float64]
 _DECISIONS = 100_000  # besides 20 for each block
 
 
@@ -258,7 +260,7 @@ class SearchStoppedError(ArgumentError):
 class Ground:
     """Zeros of the factors over a layout."""
 
-    def __init__(self, layout: Layout, values: _Floats, base: NDArray[np.int64]) -> None:
+    def __init__(self, layout: Layout, values: Floats, base: NDArray[np.int64]) -> None:
         self.layout, self.values, self.base = layout, values, base
         zeros = np.isneginf(values)
         self.has_zeros = (
@@ -275,13 +277,13 @@ class Ground:
         # whether every product of possible states is possible
         self.is_free = not (self.has_zeros & coupled).any()
 
-    def product(self, preference: _Floats) -> NDArray[np.bool_]:
+    def product(self, preference: Floats) -> NDArray[np.bool_]:
         """A product of sets of states, (n_q,), without a forbidden configuration; of larger ``preference`` rather."""
         if self.is_free:
             return self.possible
         return self.around(self.configuration(preference), preference)
 
-    def configuration(self, preference: _Floats) -> NDArray[np.int64]:
+    def configuration(self, preference: Floats) -> NDArray[np.int64]:
         """A possible configuration, state by block, by search."""
         left, n = self._begin(), self.layout.n_blocks
         stack, marks = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -296,7 +298,7 @@ class Ground:
             )
         return np.flatnonzero(left.alive) - self.layout.block_start[:-1]
 
-    def around(self, configuration: NDArray[np.int64], preference: _Floats) -> NDArray[np.bool_]:
+    def around(self, configuration: NDArray[np.int64], preference: Floats) -> NDArray[np.bool_]:
         """A product of sets that holds a configuration, a possible one, given as state by block."""
         layout, left = self.layout, self._begin()
         work = scratch(layout)

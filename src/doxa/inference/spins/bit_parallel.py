@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.inference.spins.graph import N_PLANES
+from doxa.arrays import Floats, Words
+from doxa.inference.spins.graph import N_PLANES, Batches, SpinGraph
 from doxa.inference.spins.model import BaseSampler, Draws, IsingModel, Run
 from doxa.inference.spins.words import (
     MASKS,
     N_LANES,
     TO_UNIT,
     WORK_SIZE,
+    VectorType,
     add_neighbour,
     aligned,
     aligned_zeros,
@@ -55,7 +57,7 @@ _DIGITS = np.uint64(N_PLANES)
 
 @hot
 def advance_bit_parallel(
-    batches: Any, graph: Any, fields: Any, run: Any, work: Any, lane_fields: Any, tallies: Any
+    batches: Batches, graph: SpinGraph, fields: Floats, run: Run, work: Words, lane_fields: Floats, tallies: Words
 ) -> None:
     """Sweep; the words have a spare entry at their end, and ``tallies`` is empty without marginals."""
     energy, magnetisation, up, spins = run.draws
@@ -83,7 +85,7 @@ def advance_bit_parallel(
 
 
 @inlined
-def _draw_batch(batches: Any, b: int, words: Any, streams: Any, work: Any, tallies: Any) -> None:
+def _draw_batch(batches: Batches, b: int, words: Words, streams: Words, work: Words, tallies: Words) -> None:
     n_classes = batches.n_classes[b]
     _write_masks(batches, b, words, work)
     if tallies.size > 0:
@@ -118,7 +120,7 @@ def _draw_batch(batches: Any, b: int, words: Any, streams: Any, work: Any, talli
 
 
 @inlined
-def _write_masks(batches: Any, b: int, words: Any, work: Any) -> None:
+def _write_masks(batches: Batches, b: int, words: Words, work: Words) -> None:
     """Which chains are in which class, by adding one neighbour after another; every chain ends in exactly one."""
     begin_masks(work)
     top = 0
@@ -131,19 +133,26 @@ def _write_masks(batches: Any, b: int, words: Any, work: Any) -> None:
 
 
 @inlined
-def _bits_in_bytes(value: Any) -> Any:
+def _bits_in_bytes(value: VectorType) -> VectorType:
     """The number of set bits of each byte, in that byte."""
     ones = same(np.uint64(0x5555555555555555))
     twos = same(np.uint64(0x3333333333333333))
     fours = same(np.uint64(0x0F0F0F0F0F0F0F0F))
     pairs = value - (shifted_right(value, np.uint64(1)) & ones)
     halves = (pairs & twos) + (shifted_right(pairs, np.uint64(2)) & twos)
-    return (halves + shifted_right(halves, np.uint64(4))) & fours
+    return (halves + shifted_right(halves, np.uint64(4))) & fours  # type: ignore[no-any-return]
 
 
 @hot
 def _draw_wide(
-    graph: Any, fields: Any, site: int, words: Any, streams: Any, lane_fields: Any, sums: Any, marginals: bool
+    graph: SpinGraph,
+    fields: Floats,
+    site: int,
+    words: Words,
+    streams: Words,
+    lane_fields: Floats,
+    sums: Floats,
+    marginals: bool,
 ) -> None:
     """Draw a site of many classes: the local field of each chain, and its probability."""
     lane_fields[:] = fields[site]
@@ -162,7 +171,7 @@ def _draw_wide(
 
 
 @hot
-def _settle(batches: Any, tallies: Any, sums: Any) -> None:
+def _settle(batches: Batches, tallies: Words, sums: Floats) -> None:
     """Add the probabilities that the tallies stand for to ``sums`` (site, group), and begin new tallies."""
     for b in range(batches.degree.size):
         for m in range(batches.n_classes[b]):
@@ -177,7 +186,7 @@ def _settle(batches: Any, tallies: Any, sums: Any) -> None:
 
 
 @hot
-def _measure(graph: Any, fields: Any, words: Any, energy: Any, magnetisation: Any) -> None:
+def _measure(graph: SpinGraph, fields: Floats, words: Words, energy: Floats, magnetisation: Floats) -> None:
     """Energy -sum J s s - sum h s and mean spin of every chain."""
     energy[:] = 0.0
     magnetisation[:] = 0.0

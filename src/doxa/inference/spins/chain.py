@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints
 from doxa.inference.spins.graph import LocalClasses, SpinGraph
 from doxa.inference.spins.model import Draws, IsingBase, IsingModel, PottsModel, Run, SpinState, Sweeping
 from doxa.inference.spins.words import TO_UNIT, fresh_streams, next_word, uniform
@@ -34,7 +35,14 @@ __all__ = ["IsingGibbs", "PottsGibbs", "PottsState", "SwendsenWang"]
 
 @hot
 def advance_potts(
-    graph: Any, fields: Any, weights: Any, is_tame: bool, original: Any, run: Any, work: Any, is_random: bool
+    graph: SpinGraph,
+    fields: Floats,
+    weights: tuple[Floats, Floats],
+    is_tame: bool,
+    original: Ints,
+    run: Run,
+    work: Floats,
+    is_random: bool,
 ) -> None:
     """Sweep, in order or at random; ``work`` has q entries."""
     energy, shares, probability, kept_states = run.draws
@@ -67,7 +75,9 @@ def advance_potts(
 
 
 @hot
-def _weigh(graph: Any, weights: Any, is_tame: bool, states: Any, i: int, work: Any) -> float:
+def _weigh(
+    graph: SpinGraph, weights: tuple[Floats, Floats], is_tame: bool, states: NDArray[np.int16], i: int, work: Floats
+) -> float:
     """Weights of the states of site ``i`` given the others, into ``work``; their sum."""
     own, strengths = weights
     total = 0.0
@@ -93,7 +103,7 @@ def _weigh(graph: Any, weights: Any, is_tame: bool, states: Any, i: int, work: A
 
 
 @hot
-def _pick(work: Any, left: float) -> int:
+def _pick(work: Floats, left: float) -> int:
     """The state in whose weight ``left`` falls, counted from the first; never one of weight 0."""
     found = 0
     for a in range(work.size):
@@ -106,7 +116,7 @@ def _pick(work: Any, left: float) -> int:
 
 
 @hot
-def _energy(graph: Any, fields: Any, states: Any) -> float:
+def _energy(graph: SpinGraph, fields: Floats, states: NDArray[np.int16]) -> float:
     """-sum J [x = x] - sum h(x)."""
     total = 0.0
     for e in range(graph.couplings.size):
@@ -218,7 +228,7 @@ def sites_of(graph: SpinGraph, classes: LocalClasses) -> Sites:
 
 
 @hot
-def advance_chain(sites: Any, graph: Any, fields: Any, original: Any, run: Any, is_random: bool) -> None:
+def advance_chain(sites: Sites, graph: SpinGraph, fields: Floats, original: Ints, run: Run, is_random: bool) -> None:
     """Sweep, in order or at random."""
     spins, streams, sums = run.state, run.streams, run.sums
     n = fields.size
@@ -248,17 +258,17 @@ def advance_chain(sites: Any, graph: Any, fields: Any, original: Any, run: Any, 
 
 
 @inlined
-def _entry(sites: Any, graph: Any, spins: Any, i: int) -> Any:
+def _entry(sites: Sites, graph: SpinGraph, spins: NDArray[np.uint8], i: int) -> int:
     """Where the threshold of the class of site ``i`` is."""
     found = sites.table[i]
     shift = sites.strides_at[i] - graph.starts[i]
     for e in range(graph.starts[i], graph.starts[i + 1]):
         found += sites.strides[shift + e] * spins[sites.places[e]]
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @hot
-def _wide_probability(graph: Any, fields: Any, spins: Any, i: int) -> float:
+def _wide_probability(graph: SpinGraph, fields: Floats, spins: NDArray[np.uint8], i: int) -> float:
     """Probability of +1 of a site that has no table."""
     field = fields[i]
     for e in range(graph.starts[i], graph.starts[i + 1]):
@@ -267,7 +277,7 @@ def _wide_probability(graph: Any, fields: Any, spins: Any, i: int) -> float:
 
 
 @hot
-def _keep(graph: Any, fields: Any, original: Any, run: Any, kept: int) -> None:
+def _keep(graph: SpinGraph, fields: Floats, original: Ints, run: Run, kept: int) -> None:
     """Energy -sum J s s - sum h s, mean spin, means and spins in the order given; begin new sums."""
     energy, magnetisation, up, packed = run.draws
     spins, sums = run.state, run.sums
@@ -402,7 +412,9 @@ class SwendsenWang(IsingBase):
 
 
 @hot
-def _advance_clusters(graph: Any, fields: Any, binding: Any, numbers: Any, run: Any, work: Any) -> int:
+def _advance_clusters(
+    graph: SpinGraph, fields: Floats, binding: Floats, numbers: Ints, run: Run, work: tuple[Ints, Floats]
+) -> int:
     """Make the steps; return the number of clusters, all steps together."""
     spins, streams, sums = run.state, run.streams, run.sums
     parent, pull = work
@@ -438,7 +450,7 @@ def _advance_clusters(graph: Any, fields: Any, binding: Any, numbers: Any, run: 
 
 
 @hot
-def _root(parent: Any, i: int) -> int:
+def _root(parent: Ints, i: int) -> int:
     """The number of the cluster of ``i``; paths are halved on the way."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -447,7 +459,7 @@ def _root(parent: Any, i: int) -> int:
 
 
 @hot
-def _join(parent: Any, i: int, j: int) -> None:
+def _join(parent: Ints, i: int, j: int) -> None:
     """Make one cluster of two; the lower number stands for it."""
     a, b = _root(parent, i), _root(parent, j)
     if a < b:

@@ -20,29 +20,27 @@ Batches of equal tables share them: with one coupling and one field the tables f
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.spins.words import N_WORDS, aligned
 
 __all__ = ["SpinGraph", "as_fields", "local_classes", "spin_graph", "thresholds_of"]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 class SpinGraph(NamedTuple):
     """Couplings of sites 0..n - 1; neighbours of site i are entries ``starts[i]`` to ``starts[i + 1]``."""
 
-    edges: Integers  # (n_edges, 2), as given
+    edges: Ints  # (n_edges, 2), as given
     couplings: Floats  # (n_edges,)
-    starts: Integers  # (n + 1,)
-    neighbours: Integers  # (2 n_edges,) those of a site by |coupling|, ascending; couplings of 0 are left out
+    starts: Ints  # (n + 1,)
+    neighbours: Ints  # (2 n_edges,) those of a site by |coupling|, ascending; couplings of 0 are left out
     strengths: Floats  # their couplings
 
     @property
@@ -85,7 +83,7 @@ def as_fields(fields: ArrayLike, n_axes: int) -> Floats:
     return np.ascontiguousarray(found)
 
 
-def _as_edges(edges: ArrayLike, n_sites: int) -> Integers:
+def _as_edges(edges: ArrayLike, n_sites: int) -> Ints:
     pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -130,7 +128,7 @@ def _refuse_infinite(name: str, values: Floats, way_out: str) -> None:
         )
 
 
-def colour_sites(graph: SpinGraph) -> Integers:
+def colour_sites(graph: SpinGraph) -> Ints:
     """A colour for every site, none that of a neighbour: at most the degree plus one, and two where two are enough.
 
     Greedy, breadth first.  On a bipartite graph that finds two colours: when a site of distance d from the first is
@@ -144,7 +142,7 @@ def colour_sites(graph: SpinGraph) -> Integers:
 
 
 @hot
-def _colour(starts: Any, neighbours: Any, colours: Any, queue: Any, seen: Any) -> None:
+def _colour(starts: Ints, neighbours: Ints, colours: Ints, queue: Ints, seen: Ints) -> None:
     """Fill ``colours``, which begins at -1; -2 marks sites in the queue, ``seen[c]`` the last site near colour c."""
     for root in range(colours.size):
         if colours[root] != -1:
@@ -175,12 +173,12 @@ MOST_CLASSES = 64  # the truth table of a bit plane is one word; sites with more
 class LocalClasses(NamedTuple):
     """Classes of every site; thresholds of site i are entries ``table[i]`` to ``table[i] + n_classes[i] - 1``."""
 
-    signed: Integers  # (2 n_edges,) a neighbour, ~neighbour where the coupling is negative
-    strides: Integers  # (2 n_edges,)
-    n_classes: Integers  # (n,) 0 where there would be more than 64
-    shape: Integers  # (n,) first site whose neighbours have the same strides
-    kind: Integers  # (n,) first site with the same strides and thresholds
-    table: Integers  # (n,) sites of one kind share a table
+    signed: Ints  # (2 n_edges,) a neighbour, ~neighbour where the coupling is negative
+    strides: Ints  # (2 n_edges,)
+    n_classes: Ints  # (n,) 0 where there would be more than 64
+    shape: Ints  # (n,) first site whose neighbours have the same strides
+    kind: Ints  # (n,) first site with the same strides and thresholds
+    table: Ints  # (n,) sites of one kind share a table
     thresholds: NDArray[np.uint64]  # (sum of n_classes over kinds,)
 
 
@@ -209,7 +207,7 @@ def thresholds_of(field: NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(full, np.uint64(2**64 - 1), np.where(full, 0.0, scaled).astype(np.uint64))
 
 
-def same_rows(starts: Integers, values: NDArray[np.uint64]) -> Integers:
+def same_rows(starts: Ints, values: NDArray[np.uint64]) -> Ints:
     """For every row (entries ``starts[i]`` to ``starts[i + 1] - 1``), the first row that is equal to it.
 
     Where two different rows should have one hash (a chance of n^2 / 2^65), the later may stand for itself: tables are
@@ -224,7 +222,7 @@ def same_rows(starts: Integers, values: NDArray[np.uint64]) -> Integers:
 
 
 @hot
-def _strides(starts: Any, size: Any, strides: Any, n_classes: Any) -> None:
+def _strides(starts: Ints, size: Floats, strides: Ints, n_classes: Ints) -> None:
     for i in range(n_classes.size):
         stride, in_group = 1, 0
         for e in range(starts[i], starts[i + 1]):
@@ -240,7 +238,7 @@ def _strides(starts: Any, size: Any, strides: Any, n_classes: Any) -> None:
 
 
 @hot
-def _class_fields(starts: Any, size: Any, strides: Any, table: Any, fields: Any, out: Any) -> None:
+def _class_fields(starts: Ints, size: Floats, strides: Ints, table: Ints, fields: Floats, out: Floats) -> None:
     """Local field of every class, into ``out``, for sites with ``table[i] >= 0``."""
     for i in range(table.size):
         if table[i] < 0:
@@ -257,7 +255,7 @@ def _class_fields(starts: Any, size: Any, strides: Any, table: Any, fields: Any,
 
 
 @hot
-def _hash_rows(starts: Any, values: Any, hashes: Any) -> None:
+def _hash_rows(starts: Ints, values: Words, hashes: Words) -> None:
     for i in range(hashes.size):
         found = np.uint64(starts[i + 1] - starts[i])
         for e in range(starts[i], starts[i + 1]):  # the finalizer of SplitMix64 after every entry
@@ -269,7 +267,7 @@ def _hash_rows(starts: Any, values: Any, hashes: Any) -> None:
 
 
 @hot
-def _keep_equal(starts: Any, values: Any, found: Any) -> None:
+def _keep_equal(starts: Ints, values: Words, found: Ints) -> None:
     """Let rows that differ from the one found for them stand for themselves."""
     for i in range(found.size):
         j = found[i]
@@ -287,27 +285,27 @@ N_PLANES = 10  # see `doxa.inference.spins.bit_parallel`: one word in 16 needs m
 class Batches(NamedTuple):
     """Batch b has sites ``sites[8 b : 8 b + 8]``; where they are fewer than eight, the others are the number n."""
 
-    sites: Integers  # (8 n_batches,)
-    degree: Integers  # (n_batches,)
-    n_classes: Integers  # (n_batches,)
-    strides_at: Integers  # (n_batches,) where the strides of its neighbours begin in ``strides``
-    strides: Integers
-    signed_at: Integers  # (n_batches,) where its neighbours begin: entry 8 j + w is neighbour j of site w
-    signed: Integers  # a neighbour, ~neighbour where the coupling is negative
-    tables_at: Integers  # (n_batches,) where its thresholds begin: entry 8 m + w is class m of site w
+    sites: Ints  # (8 n_batches,)
+    degree: Ints  # (n_batches,)
+    n_classes: Ints  # (n_batches,)
+    strides_at: Ints  # (n_batches,) where the strides of its neighbours begin in ``strides``
+    strides: Ints
+    signed_at: Ints  # (n_batches,) where its neighbours begin: entry 8 j + w is neighbour j of site w
+    signed: Ints  # a neighbour, ~neighbour where the coupling is negative
+    tables_at: Ints  # (n_batches,) where its thresholds begin: entry 8 m + w is class m of site w
     thresholds: NDArray[np.uint64]
-    planes_at: Integers  # (n_batches,)
+    planes_at: Ints  # (n_batches,)
     planes: NDArray[np.uint64]  # entry 8 b + w, bit m: binary digit b (b = 0 is 1/2) of the threshold of class m
-    tallies_at: Integers  # (n_batches,) as ``tables_at``, but every batch has its own
+    tallies_at: Ints  # (n_batches,) as ``tables_at``, but every batch has its own
     n_tallies: int
-    wide: Integers  # (n_wide,)
+    wide: Ints  # (n_wide,)
 
-    def scan(self, n_sites: int) -> Integers:
+    def scan(self, n_sites: int) -> Ints:
         """The sites in the order in which they are drawn, shape (n_sites,)."""
         return np.concatenate([self.sites[self.sites < n_sites], self.wide])
 
 
-def batches_of(graph: SpinGraph, classes: LocalClasses, colours: Integers) -> Batches:
+def batches_of(graph: SpinGraph, classes: LocalClasses, colours: Ints) -> Batches:
     """Batches of a coloured graph."""
     n = graph.n_sites
     sites = _eights(classes, colours, n)
@@ -337,7 +335,7 @@ def batches_of(graph: SpinGraph, classes: LocalClasses, colours: Integers) -> Ba
     )  # fmt: skip
 
 
-def _eights(classes: LocalClasses, colours: Integers, n: int) -> Integers:
+def _eights(classes: LocalClasses, colours: Ints, n: int) -> Ints:
     """Sites sorted by colour, shape and table, each colour and shape filled up to a multiple of eight with n."""
     narrow = np.flatnonzero(classes.n_classes)
     order = narrow[np.lexsort((narrow, classes.kind[narrow], classes.shape[narrow], colours[narrow]))]
@@ -355,20 +353,20 @@ def _eights(classes: LocalClasses, colours: Integers, n: int) -> Integers:
     return sites
 
 
-def _blocks(sizes: Integers) -> tuple[Integers, int]:
+def _blocks(sizes: Ints) -> tuple[Ints, int]:
     """Where blocks of these sizes begin when laid end to end, and where the last ends."""
     ends = np.cumsum(sizes)
     return ends - sizes, int(ends[-1]) if ends.size else 0
 
 
-def _rows(sizes: Integers) -> tuple[Integers, Integers]:
+def _rows(sizes: Ints) -> tuple[Ints, Ints]:
     """For every row of such blocks: its block, and its number there."""
     starts, total = _blocks(sizes)
     block = np.repeat(np.arange(sizes.size), sizes)
     return block, np.arange(total) - starts[block]
 
 
-def _planes(thresholds: NDArray[np.uint64], block: Integers, m: Integers, n_blocks: int) -> NDArray[np.uint64]:
+def _planes(thresholds: NDArray[np.uint64], block: Ints, m: Ints, n_blocks: int) -> NDArray[np.uint64]:
     """Truth tables (n_blocks, planes, 8) of the first binary digits of thresholds (rows, 8)."""
     planes = np.zeros((n_blocks, N_PLANES, N_WORDS), dtype=np.uint64)
     for c in range(int(m.max(initial=-1)) + 1):

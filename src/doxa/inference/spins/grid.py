@@ -16,22 +16,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.spins.graph import N_PLANES, same_rows, thresholds_of
-from doxa.inference.spins.model import Draws, IsingBase, IsingModel, SpinState
+from doxa.inference.spins.model import Draws, IsingBase, IsingModel, Run, SpinState
 from doxa.inference.spins.words import (
     MASKS,
     N_LANES,
     N_WORDS,
     TO_UNIT,
     WORK_SIZE,
+    VectorType,
     add_neighbour,
     aligned,
     aligned_zeros,
@@ -46,8 +48,6 @@ from doxa.inference.spins.words import (
 
 __all__ = ["IsingGrid"]
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 ABOVE, BELOW, LEFT, RIGHT = range(4)
 
@@ -59,9 +59,9 @@ class GridLayout(NamedTuple):
     n_across: int  # B
     h: int
     w: int
-    site: Integers  # (h w, 64) of the grid, row by row; -1 where there is none
-    near: Integers  # (h w, 4) the words above, below, left and right
-    batches: Integers  # (n_batches, 8) words of one colour, filled up with the spare one
+    site: Ints  # (h w, 64) of the grid, row by row; -1 where there is none
+    near: Ints  # (h w, 4) the words above, below, left and right
+    batches: Ints  # (n_batches, 8) words of one colour, filled up with the spare one
     n_first: int  # batches of the first colour
 
     @property
@@ -154,7 +154,9 @@ _DIGITS = np.uint64(N_PLANES)
 
 
 @hot
-def advance_grid(layout: Any, tables: Any, run: Any, work: Any, tallies: Any, counts: Any, n_sites: int) -> None:
+def advance_grid(
+    layout: GridLayout, tables: GridTables, run: Run, work: Words, tallies: Words, counts: Words, n_sites: int
+) -> None:
     """Sweep, one colour after the other; ``tallies`` is empty without marginals."""
     energy, magnetisation, up, packed = run.draws
     words, streams, sums = run.state, run.streams, run.sums
@@ -178,7 +180,7 @@ def advance_grid(layout: Any, tables: Any, run: Any, work: Any, tallies: Any, co
 
 
 @inlined
-def _renew_halo(layout: Any, words: Any) -> None:
+def _renew_halo(layout: GridLayout, words: Words) -> None:
     """Bits of the words at the edges of the blocks, moved to the next block; around the torus where the last ends."""
     h, w, across = layout.h, layout.w, np.uint64(layout.n_across)
     n_lanes = np.uint64(layout.n_down * layout.n_across)
@@ -208,7 +210,9 @@ def _renew_halo(layout: Any, words: Any) -> None:
 
 
 @inlined
-def _draw_batch(layout: Any, tables: Any, b: int, words: Any, streams: Any, work: Any, tallies: Any) -> None:
+def _draw_batch(
+    layout: GridLayout, tables: GridTables, b: int, words: Words, streams: Words, work: Words, tallies: Words
+) -> None:
     n_classes = tables.n_classes
     begin_masks(work)
     top = 0
@@ -252,7 +256,7 @@ def _draw_batch(layout: Any, tables: Any, b: int, words: Any, streams: Any, work
 
 
 @inlined
-def _count(tallies: Any, place: int, carry: Any) -> None:
+def _count(tallies: Words, place: int, carry: VectorType) -> None:
     """Add one to the tallies of the lanes of ``carry``: digit d of the 64 tallies of word w is entry 8 d + w."""
     for d in range(N_COUNTERS):
         digit = load(tallies, place + 8 * d)
@@ -261,7 +265,7 @@ def _count(tallies: Any, place: int, carry: Any) -> None:
 
 
 @hot
-def _settle(layout: Any, tables: Any, tallies: Any, sums: Any, counts: Any, largest: int) -> None:
+def _settle(layout: GridLayout, tables: GridTables, tallies: Words, sums: Floats, counts: Words, largest: int) -> None:
     """Add the probabilities that the tallies stand for to ``sums`` (word, lane), and begin new tallies."""
     n_digits = 0
     while (1 << n_digits) <= largest:
@@ -285,7 +289,7 @@ def _settle(layout: Any, tables: Any, tallies: Any, sums: Any, counts: Any, larg
 
 
 @hot
-def _measure(layout: Any, tables: Any, words: Any, n_sites: int) -> tuple[float, float]:
+def _measure(layout: GridLayout, tables: GridTables, words: Words, n_sites: int) -> tuple[float, float]:
     """Energy -sum J s s - sum h s and mean spin; halo words are fresh, and lanes without a site have no couplings."""
     energy = 0.0
     n_up = 0
@@ -306,7 +310,7 @@ def _measure(layout: Any, tables: Any, words: Any, n_sites: int) -> tuple[float,
 
 
 @hot
-def _record(layout: Any, words: Any, sums: Any, thin: int, up: Any, packed: Any) -> None:
+def _record(layout: GridLayout, words: Words, sums: Floats, thin: int, up: Floats, packed: NDArray[np.uint8]) -> None:
     """Means and spins, site by site; begin new sums."""
     if up.size == 0 and packed.size == 0:
         return
@@ -324,19 +328,16 @@ def _record(layout: Any, words: Any, sums: Any, thin: int, up: Any, packed: Any)
                 packed[site >> 3] |= bit << (7 - (site & 7))
 
 
-Words = NDArray[np.uint64]
-
-
 class GridTables(NamedTuple):
     """Entry 64 v + l of a flat array is of lane l of word v."""
 
-    strides: Integers  # (4,)
+    strides: Ints  # (4,)
     n_classes: int
     turned: Words  # entry 32 b + 8 j + w, lane: neighbour j of word w of batch b has a negative coupling
     present: Words  # likewise: there is a coupling
-    planes_at: Integers  # (n_batches,)
+    planes_at: Ints  # (n_batches,)
     planes: Words  # entry 8 (n_classes d + m) + w: binary digit d (0 is 1/2) of the threshold of class m, in every lane
-    table: Integers  # (h w + halo + 1) 64
+    table: Ints  # (h w + halo + 1) 64
     thresholds: Words
     right: Floats  # (h w 64,) couplings with the site to the right
     below: Floats
@@ -381,7 +382,7 @@ def pack_lanes(bits: NDArray[np.bool_]) -> Words:
     return np.ascontiguousarray(packed).view("<u8")[..., 0].astype(np.uint64)
 
 
-def _same(rows: Words) -> Integers:
+def _same(rows: Words) -> Ints:
     n, length = rows.shape
     return same_rows(np.arange(n + 1) * length, np.ascontiguousarray(rows).reshape(-1))
 
@@ -395,7 +396,7 @@ def _class_fields(keys: Floats, n_classes: int, size: float | None) -> Floats:
     return np.asarray(keys[:, :1] + keys[:, 1:] @ signs.T)
 
 
-def _planes(thresholds: Words, kinds: Integers) -> tuple[Integers, Words]:
+def _planes(thresholds: Words, kinds: Ints) -> tuple[Ints, Words]:
     """Binary digits of the thresholds of every batch's lanes, kinds (n_batches, 8, 64); equal batches share them."""
     batch = _same(kinds.reshape(len(kinds), -1).view(np.uint64))
     own, which = np.unique(batch, return_inverse=True)

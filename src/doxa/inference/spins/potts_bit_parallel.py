@@ -30,6 +30,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Flags, Floats, Ints, Words
+from doxa.inference.spins.graph import SpinGraph
 from doxa.inference.spins.model import Draws, PottsModel, Run, Sweeping
 from doxa.inference.spins.words import (
     EIGHT_WORDS,
@@ -128,10 +130,10 @@ def sum_by_place(_typing: Any, array: Any, place: Any, value: Any) -> Any:  # no
 
 
 @inlined
-def random_bit_parallel(streams: Any) -> Any:
+def random_bit_parallel(streams: Words) -> VectorType:
     """Numbers from {0, 1, ..., 2^53 - 1} / 2^53: lane 8 v + k has the v-th word from now on of stream k."""
     a, b, c, d = next_words(streams), next_words(streams), next_words(streams), next_words(streams)
-    return _units((a, b, c, d, next_words(streams), next_words(streams), next_words(streams), next_words(streams)))
+    return _units((a, b, c, d, next_words(streams), next_words(streams), next_words(streams), next_words(streams)))  # type: ignore[no-any-return]
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -157,7 +159,9 @@ CHAINS_PER_GROUP = N_LANES // N_GROUPS
 
 
 @hot
-def advance_potts_bit_parallel(graph: Any, fields: Any, weights: Any, original: Any, run: Any, work: Any) -> None:
+def advance_potts_bit_parallel(
+    graph: SpinGraph, fields: Floats, weights: tuple[Floats, Floats, Flags], original: Ints, run: Run, work: Floats
+) -> None:
     """Sweep; ``work`` has 64 numbers a state."""
     energy, shares, probability, states = run.draws
     words, streams, sums = run.state, run.streams, run.sums
@@ -189,7 +193,7 @@ def advance_potts_bit_parallel(graph: Any, fields: Any, weights: Any, original: 
 
 
 @inlined
-def _weigh(graph: Any, own: Any, factors: Any, words: Any, i: int, q: int, work: Any) -> Any:
+def _weigh(graph: SpinGraph, own: Floats, factors: Floats, words: Words, i: int, q: int, work: Floats) -> VectorType:
     """Weights of the states of site ``i`` in every chain, into ``work``; their sums."""
     total = each(0.0)
     for a in range(q):
@@ -198,11 +202,11 @@ def _weigh(graph: Any, own: Any, factors: Any, words: Any, i: int, q: int, work:
             weight = times_where(weight, factors[e], words[q * graph.neighbours[e] + a])
         store_lanes(work, N_LANES * a, weight)
         total = total + weight
-    return total
+    return total  # type: ignore[no-any-return]
 
 
 @hot
-def _weigh_far(graph: Any, own: Any, words: Any, i: int, q: int, work: Any) -> Any:
+def _weigh_far(graph: SpinGraph, own: Floats, words: Words, i: int, q: int, work: Floats) -> VectorType:
     """The weights where products could overflow: ``own`` holds logarithms, and the largest weight is 1."""
     for lane in range(N_LANES):
         highest = -math.inf
@@ -218,11 +222,11 @@ def _weigh_far(graph: Any, own: Any, words: Any, i: int, q: int, work: Any) -> A
     total = each(0.0)
     for a in range(q):
         total = total + load_lanes(work, N_LANES * a)
-    return total
+    return total  # type: ignore[no-any-return]
 
 
 @inlined
-def _pick(work: Any, total: Any, streams: Any, words: Any, q: int, i: int) -> None:
+def _pick(work: Floats, total: VectorType, streams: Words, words: Words, q: int, i: int) -> None:
     """Draw site ``i`` in every chain."""
     left = random_bit_parallel(streams) * total
     reached = each(0.0)
@@ -235,7 +239,7 @@ def _pick(work: Any, total: Any, streams: Any, words: Any, q: int, i: int) -> No
 
 
 @hot
-def _measure(graph: Any, fields: Any, words: Any, work: Any, energy: Any, shares: Any) -> None:
+def _measure(graph: SpinGraph, fields: Floats, words: Words, work: Floats, energy: Floats, shares: Floats) -> None:
     """Energy -sum J [x = x] - sum h(x) and the share of the sites in each state, of every chain."""
     n, q = fields.shape
     found = each(0.0)

@@ -28,6 +28,7 @@ from numba.extending import intrinsic, lower_builtin, models, register_model
 from numpy.typing import NDArray
 
 from doxa._jit import inlined
+from doxa.arrays import Words
 
 __all__ = [
     "MASKS",
@@ -251,7 +252,7 @@ def fresh_streams(rng: np.random.Generator) -> NDArray[np.uint64]:
 
 
 @inlined
-def next_words(streams: Any) -> Any:
+def next_words(streams: Words) -> VectorType:
     """The next word of every stream, as one value of `doxa.inference.spins.words`."""
     a, b, c, d = load(streams, 0), load(streams, 8), load(streams, 16), load(streams, 24)
     found = rotated(a + d, np.uint64(23)) + a
@@ -262,11 +263,11 @@ def next_words(streams: Any) -> Any:
     store(streams, 0, a ^ d)
     store(streams, 16, c ^ t)
     store(streams, 24, rotated(d, np.uint64(45)))
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @inlined
-def next_word(streams: Any, k: int) -> Any:
+def next_word(streams: Words, k: int) -> np.uint64:
     """The next word of stream ``k`` alone."""
     a, b, c, d = streams[k], streams[8 + k], streams[16 + k], streams[24 + k]
     found = _rotated(a + d, 23) + a
@@ -277,17 +278,17 @@ def next_word(streams: Any, k: int) -> Any:
     streams[k] = a ^ d
     streams[16 + k] = c ^ t
     streams[24 + k] = _rotated(d, 45)
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 @inlined
-def uniform(streams: Any, k: int) -> float:
+def uniform(streams: Words, k: int) -> float:
     """A number from {0, 1, ..., 2^53 - 1} / 2^53, of stream ``k``."""
     return float(next_word(streams, k) >> np.uint64(11)) * _TO_UNIT
 
 
 @inlined
-def _rotated(value: Any, left: int) -> Any:
+def _rotated(value: np.uint64, left: int) -> np.uint64:
     return (value << np.uint64(left)) | (value >> np.uint64(64 - left))
 
 
@@ -296,13 +297,13 @@ WORK_SIZE = MASKS + 8 * 64
 
 
 @inlined
-def begin_masks(work: Any) -> None:
+def begin_masks(work: Words) -> None:
     """Every lane in class 0: no neighbour has been added."""
     store(work, MASKS, same(np.uint64(_ALL)))
 
 
 @inlined
-def add_neighbour(work: Any, up: Any, top: int, stride: int) -> int:
+def add_neighbour(work: Words, up: VectorType, top: int, stride: int) -> int:
     """Move the lanes of ``up`` by ``stride`` classes; return the new highest class."""
     for m in range(top + stride, -1, -1):
         place = MASKS + 8 * m
@@ -316,7 +317,7 @@ def add_neighbour(work: Any, up: Any, top: int, stride: int) -> int:
 
 
 @inlined
-def class_of(work: Any, w: int, lane: Any) -> int:
+def class_of(work: Words, w: int, lane: np.uint64) -> int:
     """The class of one lane of word ``w``."""
     m = 0
     while (work[MASKS + 8 * m + w] >> lane) & np.uint64(1) == np.uint64(0):

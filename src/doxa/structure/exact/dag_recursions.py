@@ -19,20 +19,24 @@ The work is cut into blocks of sets by `doxa.structure.exact.dag_weights`.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
 from doxa.structure.exact.dag_weights import DROP, POWERS, UNIT, Threads, blocks, multiply_into, plus, times
-from doxa.structure.exact.family_sums import SubsetSums
+from doxa.structure.exact.family_sums import Derivative, SubsetSums
 
-__all__ = ["FAR", "SetSums", "backward", "forward", "grow_products", "product_scratch", "references"]
+__all__ = ["FAR", "Products", "SetSums", "backward", "forward", "grow_products", "product_scratch", "references"]
 
 _PRUNE = 160
 FAR = 1 << 40  # exponent of what is impossible or pruned
+
+Products = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints]  # see `product_scratch`
+_PullScratch = tuple[Products, tuple[Floats, Floats, Floats], tuple[Floats, Floats]]
 
 
 class SetSums(NamedTuple):
@@ -76,7 +80,7 @@ def forward(alpha: SubsetSums, inside: SetSums, threads: Threads) -> None:
         threads.run(push, wave)
 
 
-def backward(alpha: SubsetSums, inside: SetSums, outside: SetSums, threads: Threads) -> tuple[NDArray[Any], ...]:
+def backward(alpha: SubsetSums, inside: SetSums, outside: SetSums, threads: Threads) -> Derivative:
     """Fill in F(R) for all R, in ``outside``; return D_i(R) / A(V) as mantissas and exponents, shape (2^n, n) each."""
     n_sets, n = alpha.high.shape
     low, waves = blocks(n)
@@ -92,13 +96,13 @@ def backward(alpha: SubsetSums, inside: SetSums, outside: SetSums, threads: Thre
     return derivative
 
 
-def _pull_scratch(n_bits: int) -> tuple[tuple[NDArray[Any], ...], ...]:
+def _pull_scratch(n_bits: int) -> _PullScratch:
     """Room for products, for the sums they multiply, for those sums folded, and for the factors."""
     size = 2**n_bits
     return product_scratch(n_bits), (np.zeros(size), np.zeros(size), np.zeros(size)), (np.zeros(size), np.zeros(size))
 
 
-def product_scratch(n_bits: int) -> tuple[NDArray[Any], ...]:
+def product_scratch(n_bits: int) -> Products:
     """Products over all subsets of some nodes (high, low, exponent, the subset), and the factors (high, low, node)."""
     size, whole = 2**n_bits, np.int64
     return (
@@ -108,7 +112,7 @@ def product_scratch(n_bits: int) -> tuple[NDArray[Any], ...]:
 
 
 @hot
-def _best_orders(alpha: Any, before: Any, after: Any) -> None:
+def _best_orders(alpha: SubsetSums, before: Ints, after: Ints) -> None:
     """Exponents of the best order of each set, and of the best order of the rest after it."""
     a_h, a_e = alpha[0], alpha[2]
     n_sets, n = a_h.shape
@@ -125,14 +129,14 @@ def _best_orders(alpha: Any, before: Any, after: Any) -> None:
 
 
 @hot
-def _double(size: int, p_h: Any, p_l: Any, m_h: float, m_l: float) -> None:
+def _double(size: int, p_h: Floats, p_l: Floats, m_h: float, m_l: float) -> None:
     old_h, old_l, new_h, new_l = p_h[:size], p_l[:size], p_h[size : 2 * size], p_l[size : 2 * size]
     for t in range(size):
         new_h[t], new_l[t] = times(old_h[t], old_l[t], m_h, m_l)
 
 
 @hot
-def _double_sets(size: int, p_e: Any, p_s: Any, exponent: int, bit: int) -> None:
+def _double_sets(size: int, p_e: Ints, p_s: Ints, exponent: int, bit: int) -> None:
     old_e, old_s, new_e, new_s = p_e[:size], p_s[:size], p_e[size : 2 * size], p_s[size : 2 * size]
     for t in range(size):
         new_e[t] = old_e[t] + exponent
@@ -140,7 +144,7 @@ def _double_sets(size: int, p_e: Any, p_s: Any, exponent: int, bit: int) -> None
 
 
 @hot
-def grow_products(rest: int, first: int, n_bits: int, alpha: Any, products: Any) -> int:
+def grow_products(rest: int, first: int, n_bits: int, alpha: SubsetSums, products: Products) -> int:
     """Products of ``-alpha_i(rest)`` over all sets of the nodes from ``first`` to ``first + n_bits - 1``.
 
     They multiply what stands in the first places.  Nodes in ``rest``, or with alpha 0, are left out; returns how many
@@ -168,7 +172,7 @@ def _term_error(rest: int, n: int) -> float:
 
 
 @hot
-def _push_block(high: int, n_low: int, alpha: Any, inside: Any, powers: Any, products: Any) -> None:
+def _push_block(high: int, n_low: int, alpha: SubsetSums, inside: SetSums, powers: Floats, products: Products) -> None:
     """Send A(R) on from all R to the sets whose high bits are ``high``; those in this block are final when met."""
     cells, exponents = inside
     p_h, p_l, p_e, p_s = products[:4]
@@ -210,7 +214,15 @@ def _push_block(high: int, n_low: int, alpha: Any, inside: Any, powers: Any, pro
 
 
 @hot
-def _gather(size: int, base: int, shift: int, products: Any, outside: Any, sums: Any, powers: Any) -> bool:
+def _gather(
+    size: int,
+    base: int,
+    shift: int,
+    products: Products,
+    outside: SetSums,
+    sums: tuple[Floats, Floats, Floats],
+    powers: Floats,
+) -> bool:
     """The F(R + T) for one high part of T and all low parts, to a common scale; whether any is left."""
     cells, exponents = outside
     x_h, x_l, x_error = sums
@@ -229,13 +241,13 @@ def _gather(size: int, base: int, shift: int, products: Any, outside: Any, sums:
 
 
 @hot
-def _multiply_errors(size: int, factor: float, x: Any, y: Any) -> None:
+def _multiply_errors(size: int, factor: float, x: Floats, y: Floats) -> None:
     for t in range(size):
         x[t] += factor * y[t]
 
 
 @hot
-def _fold(n_factors: int, products: Any, sums: Any) -> None:
+def _fold(n_factors: int, products: Products, sums: tuple[Floats, Floats, Floats]) -> None:
     """Sum ``x[t]`` times its product of factors over all t, into ``x[0]``; the error bound with absolute factors."""
     m_h, m_l = products[4], products[5]
     x_h, x_l, x_error = sums
@@ -248,7 +260,14 @@ def _fold(n_factors: int, products: Any, sums: Any) -> None:
 
 @hot
 def _differentiate(
-    n_factors: int, products: Any, c: Any, rest: int, scale: float, exponent: int, alpha: Any, derivative: Any
+    n_factors: int,
+    products: Products,
+    c: tuple[Floats, Floats],
+    rest: int,
+    scale: float,
+    exponent: int,
+    alpha: SubsetSums,
+    derivative: Derivative,
 ) -> None:
     """Derivatives of ``-sum of c[t] * product`` by each alpha, times ``scale * 2^exponent``; folds ``c``."""
     p_h, p_l, _, _, m_h, m_l, nodes = products
@@ -268,7 +287,15 @@ def _differentiate(
 
 
 @hot
-def _pull_block(high: int, n_low: int, alpha: Any, sets: Any, derivative: Any, powers: Any, scratch: Any) -> None:
+def _pull_block(
+    high: int,
+    n_low: int,
+    alpha: SubsetSums,
+    sets: tuple[SetSums, SetSums, tuple[float, int]],
+    derivative: Derivative,
+    powers: Floats,
+    scratch: tuple[_PullScratch, _PullScratch],
+) -> None:
     """F(R) and all D_i(R) for the sets R whose high bits are ``high``, from those of larger sets."""
     inside, outside, top = sets
     (low_products, sums, folded), (high_products, high_sums, high_folded) = scratch

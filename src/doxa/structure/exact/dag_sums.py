@@ -50,9 +50,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, DoxaError
 from doxa.structure.exact.dag_recursions import (
     FAR,
+    Products,
     SetSums,
     backward,
     forward,
@@ -71,7 +73,7 @@ from doxa.structure.exact.dag_weights import (
     plus,
     times,
 )
-from doxa.structure.exact.family_sums import SubsetSums, family_probabilities, minus, subset_sums
+from doxa.structure.exact.family_sums import Derivative, SubsetSums, family_probabilities, minus, subset_sums
 
 __all__ = [
     "MOST_NODES",
@@ -143,7 +145,7 @@ def draw_dags(tables: DrawTables, n_draws: int, rng: np.random.Generator) -> NDA
 
 
 def _layer_weights(
-    done: int, tables: DrawTables, scratch: tuple[tuple[NDArray[Any], ...], ...]
+    done: int, tables: DrawTables, scratch: tuple[Products, tuple[Floats, Floats]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The nodes that can follow ``done`` and h(T) for all sets T of them, relative to F(done); 0 for none."""
     products, sums = scratch
@@ -188,7 +190,9 @@ def _draw_layers(
 
 
 @hot
-def _sum_layers(done: int, alpha: Any, outside: Any, powers: Any, products: Any, sums: Any) -> int:
+def _sum_layers(
+    done: int, alpha: SubsetSums, outside: SetSums, powers: Floats, products: Products, sums: tuple[Floats, Floats]
+) -> int:
     """(-1)^|T| h(T) for the sets T of the nodes that can follow ``done``; returns how many nodes these are."""
     p_h, p_l, p_e, p_s = products[:4]
     x_h, x_l = sums
@@ -208,7 +212,15 @@ def _sum_layers(done: int, alpha: Any, outside: Any, powers: Any, products: Any,
 
 
 @hot
-def _draw_parents(done: int, last: int, drawn: Any, families: Any, alpha: Any, powers: Any, parents: Any) -> bool:
+def _draw_parents(
+    done: int,
+    last: int,
+    drawn: tuple[Ints, Ints, Floats],
+    families: tuple[Ints, Ints, Floats, Ints],
+    alpha: SubsetSums,
+    powers: Floats,
+    parents: Ints,
+) -> bool:
     """Parents in ``done``, one of them in ``last``, for the nodes of each drawn layer; False if some node has none."""
     layers, rows, uniforms = drawn
     starts, masks, mantissa, exponent = families
@@ -430,7 +442,7 @@ def _node_posterior(
     node: int,
     families: Families,
     alpha: SubsetSums,
-    derivative: tuple[NDArray[Any], ...],
+    derivative: Derivative,
     edges: NDArray[np.float64],
     ancestors: NDArray[np.float64],
 ) -> tuple[ParentSets, float]:

@@ -32,6 +32,7 @@ from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "UNIT",
     "Families",
     "LogWeights",
+    "SumSpace",
     "Threads",
     "add_into",
     "blocks",
@@ -84,8 +86,11 @@ def plus(a_h: float, a_l: float, b_h: float, b_l: float) -> tuple[float, float]:
     return high, rest - (high - total)
 
 
+SumSpace = tuple[Floats, Floats, Ints]  # numbers: high, low, exponent
+
+
 @hot
-def add_into(to: int, other: int, work: Any, powers: Any) -> None:
+def add_into(to: int, other: int, work: SumSpace, powers: Floats) -> None:
     """Add one number of ``work`` to another, both non-negative with exponents of their own."""
     high, low, exponent = work
     if high[other] == 0.0:
@@ -109,7 +114,7 @@ def add_into(to: int, other: int, work: Any, powers: Any) -> None:
 
 
 @hot
-def multiply_into(size: int, m_h: float, m_l: float, x_h: Any, x_l: Any, c_h: Any, c_l: Any) -> None:
+def multiply_into(size: int, m_h: float, m_l: float, x_h: Floats, x_l: Floats, c_h: Floats, c_l: Floats) -> None:
     """c += m x."""
     for t in range(size):
         y_h, y_l = times(x_h[t], x_l[t], m_h, m_l)

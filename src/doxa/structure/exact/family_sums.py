@@ -9,15 +9,18 @@ parent sets, :math:`P(pa(i) = P) = w_i(P) \sum_{R \supseteq P} D_i(R) / A(V)`, b
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.structure.exact.dag_weights import DROP, POWERS, Families, Threads, add_into, plus
+from doxa.arrays import Floats
+from doxa.structure.exact.dag_weights import DROP, POWERS, Families, SumSpace, Threads, add_into, plus
 
-__all__ = ["SubsetSums", "family_probabilities", "minus", "subset_sums"]
+__all__ = ["Derivative", "SubsetSums", "family_probabilities", "minus", "subset_sums"]
+
+Derivative = tuple[Floats, NDArray[np.int32]]  # D_i(R) / A(V): mantissas and exponents, (2^n, n) each
 
 
 class SubsetSums(NamedTuple):
@@ -44,7 +47,7 @@ def subset_sums(families: list[Families], threads: Threads) -> SubsetSums:
 
 
 def family_probabilities(
-    node: int, families: Families, alpha: SubsetSums, derivative: tuple[NDArray[Any], ...]
+    node: int, families: Families, alpha: SubsetSums, derivative: Derivative
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Posterior of the families of one node, by `doxa.structure.exact.dag_recursions.backward`'s derivatives.
 
@@ -63,13 +66,13 @@ def family_probabilities(
     return probability, np.minimum(outsiders, 1.0), excess
 
 
-def _work(n: int) -> tuple[NDArray[Any], ...]:
+def _work(n: int) -> SumSpace:
     size = 2 ** (n - 1)
     return np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
 
 
 @hot
-def minus(one: int, two: int, node: int, alpha: Any, powers: Any) -> float:
+def minus(one: int, two: int, node: int, alpha: SubsetSums, powers: Floats) -> float:
     """(alpha_i(one) - alpha_i(two)) / alpha_i(one), for two within one; 0 where alpha_i(one) is 0."""
     a_h, a_l, a_e = alpha
     if a_h[one, node] == 0.0:
@@ -95,7 +98,7 @@ def _spread(members: int, node: int) -> int:
 
 
 @hot
-def _place(node: int, families: Any, work: Any) -> None:
+def _place(node: int, families: Families, work: SumSpace) -> None:
     masks, mantissa, exponent = families[0], families[1], families[2]
     for f in range(masks.size):
         at = _squeeze(masks[f], node)
@@ -103,7 +106,7 @@ def _place(node: int, families: Any, work: Any) -> None:
 
 
 @hot
-def _sum_subsets(n_bits: int, work: Any, powers: Any) -> None:
+def _sum_subsets(n_bits: int, work: SumSpace, powers: Floats) -> None:
     """Every set's number becomes the sum over its subsets."""
     for bit in range(n_bits):
         half = 1 << bit
@@ -113,7 +116,7 @@ def _sum_subsets(n_bits: int, work: Any, powers: Any) -> None:
 
 
 @hot
-def _sum_supersets(n_bits: int, work: Any, powers: Any) -> None:
+def _sum_supersets(n_bits: int, work: SumSpace, powers: Floats) -> None:
     """Every set's number becomes the sum over its supersets."""
     for bit in range(n_bits):
         half = 1 << bit
@@ -123,7 +126,7 @@ def _sum_supersets(n_bits: int, work: Any, powers: Any) -> None:
 
 
 @hot
-def _write_column(node: int, n: int, work: Any, alpha: Any) -> None:
+def _write_column(node: int, n: int, work: SumSpace, alpha: SubsetSums) -> None:
     for at in range(1 << (n - 1)):
         members = _spread(at, node)
         alpha[0][members, node], alpha[1][members, node] = work[0][at], work[1][at]
@@ -131,7 +134,9 @@ def _write_column(node: int, n: int, work: Any, alpha: Any) -> None:
 
 
 @hot
-def _read_column(node: int, n: int, alpha: Any, derivative: Any, work: Any, outsiders: Any) -> float:
+def _read_column(
+    node: int, n: int, alpha: SubsetSums, derivative: Derivative, work: SumSpace, outsiders: Floats
+) -> float:
     """D_i into ``work``; adds P(the non-descendants of i are R) to all nodes outside R, and returns its sum."""
     total = 0.0
     for at in range(1 << (n - 1)):
@@ -149,7 +154,7 @@ def _read_column(node: int, n: int, alpha: Any, derivative: Any, work: Any, outs
 
 
 @hot
-def _weigh_families(node: int, families: Any, work: Any, probability: Any) -> None:
+def _weigh_families(node: int, families: Families, work: SumSpace, probability: Floats) -> None:
     masks, mantissa, exponent = families[0], families[1], families[2]
     for f in range(masks.size):
         at = _squeeze(masks[f], node)

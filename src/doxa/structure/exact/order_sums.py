@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
 from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate
@@ -38,7 +39,6 @@ from doxa.structure.moves.starts import random_order
 
 __all__ = ["LogSummed", "OrderMixture", "log_sum_by_bridge", "parents_of"]
 
-Floats: TypeAlias = NDArray[np.float64]
 LogSummed: TypeAlias = Callable[[NDArray[np.uint64], NDArray[np.integer[Any]] | None], Floats]
 
 _WORK = 2 * 10**9  # listed sets that all sums may look at: some seconds
@@ -168,7 +168,7 @@ def parents_of(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @hot
-def _look_up(table: Any, parents: Any, log_f: Any) -> None:
+def _look_up(table: ParentSets, parents: Words, log_f: Floats) -> None:
     for k in range(parents.shape[0]):
         log_f[k] = 0.0
         for node in range(parents.shape[1]):
@@ -177,7 +177,7 @@ def _look_up(table: Any, parents: Any, log_f: Any) -> None:
 
 
 @hot
-def _fits(one: Any, among: Any) -> bool:
+def _fits(one: Words, among: Words) -> bool:
     """Whether a set is a subset of another."""
     for w in range(one.size):
         if one[w] & ~among[w] != np.uint64(0):
@@ -186,7 +186,7 @@ def _fits(one: Any, among: Any) -> bool:
 
 
 @hot
-def _log_sum(first: Any, sets: Any, weight: Any, node: int, before: Any) -> float:
+def _log_sum(first: Ints, sets: Words, weight: Floats, node: int, before: Words) -> float:
     """Log of the sum of the weights of a node's sets among those before it; minus infinity if none is listed."""
     top, total = -np.inf, 0.0
     for s in range(first[node], first[node + 1]):
@@ -200,7 +200,7 @@ def _log_sum(first: Any, sets: Any, weight: Any, node: int, before: Any) -> floa
 
 
 @hot
-def _sum_orders(first: Any, sets: Any, weight: Any, orders: Any, log_sums: Any, before: Any) -> None:
+def _sum_orders(first: Ints, sets: Words, weight: Floats, orders: Ints, log_sums: Floats, before: Words) -> None:
     n = orders.shape[1]
     for k in range(orders.shape[0]):
         log_sums[k] = 0.0
@@ -213,7 +213,7 @@ def _sum_orders(first: Any, sets: Any, weight: Any, orders: Any, log_sums: Any, 
 
 @hot
 def _draw_graphs(
-    first: Any, sets: Any, weight: Any, orders: Any, chosen: Any, u: Any, parents: Any, before: Any
+    first: Ints, sets: Words, weight: Floats, orders: Ints, chosen: Ints, u: Floats, parents: Words, before: Words
 ) -> None:
     """One graph of each chosen order, by its share of the order's sum."""
     n = orders.shape[1]
@@ -234,7 +234,7 @@ def _draw_graphs(
 
 
 @hot
-def _log_mixture(parents: Any, orders: Any, log_sums: Any, log_y: Any, before: Any) -> None:
+def _log_mixture(parents: Words, orders: Ints, log_sums: Floats, log_y: Floats, before: Words) -> None:
     """Log of y for graphs by their sets of parents; minus infinity for those of no order."""
     n, n_orders = orders.shape[1], orders.shape[0]
     for k in range(parents.shape[0]):

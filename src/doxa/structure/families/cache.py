@@ -23,20 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
-from doxa.structure.families.kind import FamilyKind, raise_caught
+from doxa.structure.families.kind import Data, FamilyKind, raise_caught
 from doxa.structure.families.scores import BDeu, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 
-__all__ = ["CacheUse", "FamilyScores", "ScoreCache", "family_log_score", "local_weights"]
+__all__ = ["CacheArrays", "CacheUse", "FamilyScores", "ScoreCache", "Scoring", "family_log_score", "local_weights"]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
+CacheArrays = tuple[Words, Floats, Ints, Ints, Ints]  # keys, scores, used, statistics, the ``used`` at which to grow
+Scoring = tuple[Data, Rule, tuple[Floats, Floats], CountingScratch]  # what a family is scored by
+
 _FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
 
 
@@ -93,7 +97,7 @@ class ScoreCache:
         return bool(self.statistics[2])
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> CacheArrays:
         """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
         limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
         return self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
@@ -190,7 +194,7 @@ class FamilyScores:
             return float(family_log_score(self.names.index(child), pack_rows(members), cache.arrays, scoring))
 
     @contextmanager
-    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+    def borrow(self) -> Iterator[tuple[ScoreCache, Scoring]]:
         """A cache and the scoring arrays for compiled code, for one chain at a time."""
         with self._lock:
             cache, scratch = self._pool.pop() if self._pool else self._new_cache()
@@ -278,7 +282,7 @@ def _check_table(table: Table) -> None:
 
 
 @hot
-def _slot_of(words: Any, mask: int) -> int:
+def _slot_of(words: Words, mask: int) -> int:
     """First slot to look at: a multiplicative hash of the key's words."""
     mixed = np.uint64(0x243F6A8885A308D3)
     for w in range(words.size):
@@ -289,7 +293,7 @@ def _slot_of(words: Any, mask: int) -> int:
 
 
 @hot
-def store_score(child: int, words: Any, score: float, cache: Any) -> None:
+def store_score(child: int, words: Words, score: float, cache: CacheArrays) -> None:
     """Write a score into the first free slot of its window, or over the window's first."""
     keys, scores, used, statistics, limit = cache
     n = words.size
@@ -312,7 +316,7 @@ def store_score(child: int, words: Any, score: float, cache: Any) -> None:
 
 
 @hot
-def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
+def _move(old_keys: Words, old_scores: Floats, cache: CacheArrays) -> None:
     n = old_keys.shape[2] - 1
     for child in range(old_keys.shape[0]):
         for slot in range(old_keys.shape[1]):
@@ -321,7 +325,7 @@ def _move(old_keys: Any, old_scores: Any, cache: Any) -> None:
 
 
 @inlined
-def _look_up(child: int, words: Any, cache: Any) -> float:
+def _look_up(child: int, words: Words, cache: CacheArrays) -> float:
     """The score if the cache holds it, else NaN.
 
     Apart from the counting, and without the arrays that only counting needs, the compiler puts this in the place of
@@ -347,7 +351,7 @@ def _look_up(child: int, words: Any, cache: Any) -> float:
 
 
 @hot
-def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
+def _count(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Count the family, and keep its score."""
     data, rule, prior, scratch = scoring
     score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
@@ -357,7 +361,7 @@ def _count(child: int, words: Any, cache: Any, scoring: Any) -> float:
 
 
 @inlined
-def family_log_score(child: int, words: Any, cache: Any, scoring: Any) -> float:
+def family_log_score(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Score of ``child`` with the parents in the bit set ``words``, from the cache or counted and cached."""
     stored = _look_up(child, words, cache)
     return _count(child, words, cache, scoring) if np.isnan(stored) else stored

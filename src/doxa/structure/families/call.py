@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 
 __all__ = ["SCORER", "at", "call_scorer", "no_box", "score_sets"]
 
@@ -61,7 +62,7 @@ def at(_typing: Any, address: Any) -> Any:  # noqa: ARG001
 
 
 @hot
-def score_sets(addresses: Any, child: int, sets: Any, weights: Any) -> None:
+def score_sets(addresses: Ints, child: int, sets: Words, weights: Floats) -> None:
     """Score the child with each set of parents; ``weights`` holds its scores as tables, and gets the scores."""
     for row in range(sets.shape[0]):
         weights[row] = call_scorer(addresses, child, sets[row], weights[row])

@@ -9,12 +9,13 @@ memory in the rows of the table, not in the 3^30 configurations that it could ha
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Ints, Words
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.structure.families.call import no_box
@@ -115,7 +116,7 @@ def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> Count
 
 
 @hot
-def relabel(labels: Any, keys: Any, names: Any) -> int:
+def relabel(labels: Ints, keys: Ints, names: Ints) -> int:
     """Replace labels by 0, 1, ... in order of appearance, in place; return how many there are."""
     mask = keys.size - 1
     names[:] = -1
@@ -134,7 +135,9 @@ def relabel(labels: Any, keys: Any, names: Any) -> int:
 
 
 @hot
-def group_family(columns: Any, n_states: Any, child: int, parents: Any, scratch: Any) -> tuple[int, int, float]:
+def group_family(
+    columns: NDArray[np.int16], n_states: Ints, child: int, parents: Words, scratch: CountingScratch
+) -> tuple[int, int, float]:
     """Label each row by its parent configuration and by its cell, in ``scratch``.
 
     ``columns`` is (n_columns, n_rows), ``parents`` the bit set of the parents.  Returns the number of

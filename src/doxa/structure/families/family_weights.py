@@ -12,14 +12,14 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Words
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, Scoring
 from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE, counting_scratch
 from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import family_log_marginal
@@ -171,7 +171,7 @@ class FamilyWeights:
 
 
 @hot
-def score_families(child: int, sets: Any, scoring: Any, weight: Any) -> None:
+def score_families(child: int, sets: Words, scoring: Scoring, weight: Floats) -> None:
     """Log weights of the child with each parent set, one a row, by `family_log_marginal` and the prior."""
     data, rule, prior, scratch = scoring
     for row in range(sets.shape[0]):

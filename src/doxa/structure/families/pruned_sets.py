@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
 from doxa.structure.families.set_numbers import set_number, subsets
@@ -166,7 +167,7 @@ def _heaviest_first(found: PrunedSets) -> PrunedSets:
 
 
 @hot
-def _best_of_subsets(free: Any, level: Any, binom: Any, members: Any, above: Any, which: Any) -> None:
+def _best_of_subsets(free: Ints, level: _Level, binom: Ints, members: Ints, above: Floats, which: Ints) -> None:
     size = free.shape[1]
     for row in range(free.shape[0]):
         for dropped in range(size):
@@ -182,7 +183,7 @@ def _best_of_subsets(free: Any, level: Any, binom: Any, members: Any, above: Any
 
 
 @hot
-def _first_subset(words: Any, sets: Any, which: Any) -> None:
+def _first_subset(words: Words, sets: Words, which: Ints) -> None:
     """For each bit set of ``words`` the first of ``sets`` that it contains."""
     for row in range(words.shape[0]):
         for k in range(sets.shape[0]):

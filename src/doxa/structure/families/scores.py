@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Ints, Words
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.call import call_scorer
@@ -28,11 +29,12 @@ from doxa.structure.families.counting import (
     CALLED_RULE,
     CALLED_WITH_TABLE_RULE,
     CONSTANT_RULE,
+    CountingScratch,
     Rule,
     counting_scratch,
     group_family,
 )
-from doxa.structure.families.kind import FamilyKind
+from doxa.structure.families.kind import Data, FamilyKind
 
 __all__ = ["BIC", "K2", "BDeu", "CountedKind", "check_weight", "family_log_marginal", "log_bdeu", "log_ratio"]
 
@@ -235,7 +237,7 @@ def log_ratio(n: float, alpha: float, log_alpha: float) -> float:
 
 
 @hot
-def family_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
+def family_log_marginal(child: int, parents: Words, data: Data, rule: Rule, scratch: CountingScratch) -> float:
     """Score of the family of ``child`` with the bit set ``parents``, counted from ``data``.
 
     A table, or what the kind's scorer returns, as ``rule.kind`` says; see `_table_log_marginal`.
@@ -248,7 +250,7 @@ def family_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch:
 
 
 @hot
-def _table_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any) -> float:
+def _table_log_marginal(child: int, parents: Words, data: Data, rule: Rule, scratch: CountingScratch) -> float:
     """A family as a table: BDeu unless ``rule.kind`` says K2 or BIC.
 
     ``data`` is (columns, counts, n_states) of a complete table, ``rule`` a score's `Rule`.  Only configurations that
@@ -269,7 +271,7 @@ def _table_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch:
 
 @hot
 def _sum_over_labels(
-    labels: Any, n_labels: int, weights: Any, counts: Any, likelihood: bool, log_alpha: float
+    labels: Ints, n_labels: int, weights: Ints, counts: Ints, likelihood: bool, log_alpha: float
 ) -> float:
     """Sum over labels with N cases of N ln N, or of ln Gamma(a + N) - ln Gamma(a)."""
     alpha = math.exp(log_alpha)

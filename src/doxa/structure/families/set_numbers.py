@@ -6,12 +6,12 @@ That is sum_k binomial(c_k, k) for members c_1 < c_2 < ..., so that lists of set
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Ints
 
 __all__ = ["LARGEST_NUMBER", "binomials", "largest_member", "set_number", "set_numbers", "subsets"]
 
@@ -47,7 +47,7 @@ def subsets(n: int, size: int) -> NDArray[np.int64]:
 
 
 @hot
-def set_number(members: Any, size: int, binom: Any) -> int:
+def set_number(members: Ints, size: int, binom: Ints) -> int:
     """Number of the set of the first ``size`` members, which rise."""
     number = 0
     for k in range(size):
@@ -56,7 +56,7 @@ def set_number(members: Any, size: int, binom: Any) -> int:
 
 
 @hot
-def _fill_subsets(found: Any) -> None:
+def _fill_subsets(found: Ints) -> None:
     size = found.shape[1]
     for row in range(found.shape[0]):
         if row == 0:
@@ -72,7 +72,7 @@ def _fill_subsets(found: Any) -> None:
 
 
 @hot
-def set_numbers(members: Any, base: Any, binom: Any, merged: Any, numbers: Any) -> None:
+def set_numbers(members: Ints, base: Ints, binom: Ints, merged: Ints, numbers: Ints) -> None:
     """Write the numbers of the sets in the rows of ``members``, each joined with ``base``; all members rise."""
     size, n_base = members.shape[1], base.size
     for row in range(members.shape[0]):
@@ -88,7 +88,7 @@ def set_numbers(members: Any, base: Any, binom: Any, merged: Any, numbers: Any) 
 
 
 @hot
-def largest_member(number: int, size: int, below: int, binom: Any) -> int:
+def largest_member(number: int, size: int, below: int, binom: Ints) -> int:
     """Largest c < ``below`` with binomial(c, size) <= number."""
     low, high = size - 1, below - 1
     while low < high:

@@ -25,13 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.structure.families.counting import BDEU_RULE, BIC_RULE, CONSTANT_RULE, Rule, relabel
+from doxa.structure.families.kind import Data
 from doxa.structure.families.scores import log_ratio
 from doxa.structure.families.set_numbers import LARGEST_NUMBER, binomials, largest_member, set_numbers
 
-__all__ = ["Data", "SharedCounts", "sum_terms"]
+__all__ = ["SharedCounts", "Terms", "sum_terms"]
 
-Data = tuple[NDArray[Any], ...]  # columns, counts, n_states, as in `FamilyScores.data`
+Terms = tuple[int, Floats, Floats, Floats, float]  # see `_terms`
+_Work = tuple[Ints, NDArray[np.int32], Ints, Floats, NDArray[Any], NDArray[Any], Ints, Ints, Ints]  # see `_work`
 
 _MOST_PRODUCTS, _MOST_TERMS = 4096, 2**21  # distinct a with a table; tabulated terms of all (16 MiB)
 _FEWEST_CELLS, _MOST_CELLS = 2**18, 2**23  # of a table of counts, one a thread; more are renumbered by occurrence
@@ -64,7 +67,7 @@ class SharedCounts:
         self._data = (columns, weights, n_states)
         self._most, self._pool = most_columns, pool
         self._terms = _terms(self.rule, n_rows, self.radices, most_columns)
-        self._work: list[tuple[NDArray[Any], ...]] = []
+        self._work: list[_Work] = []
         self.n_counted = 0
         self._stores: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {0: self._of_nothing()}
 
@@ -155,7 +158,7 @@ class SharedCounts:
         list(self._pool.map(task, range(0, len(sums), _CHUNK)))
         self.n_counted += len(sums)
 
-    def _borrow(self) -> tuple[NDArray[Any], ...]:
+    def _borrow(self) -> _Work:
         try:
             return self._work.pop()
         except IndexError:
@@ -184,7 +187,7 @@ def _terms(rule: Rule, n_rows: int, radices: NDArray[np.int64], most_columns: in
     return rule.kind, tables, log_alphas, products, rule.log_weight
 
 
-def _work(data: tuple[NDArray[Any], ...], most_columns: int) -> tuple[NDArray[Any], ...]:
+def _work(data: Data, most_columns: int) -> _Work:
     """Work arrays of `_count_sets`, one set a thread; the counts are left at zero by every use."""
     _, weights, n_states = data
     n_rows = weights.size
@@ -210,7 +213,7 @@ def _term(n: int, likelihood: bool, log_alpha: float) -> float:
 
 
 @hot
-def _fill(tables: Any, likelihood: bool, log_alphas: Any) -> None:
+def _fill(tables: Floats, likelihood: bool, log_alphas: Floats) -> None:
     for row in range(tables.shape[0]):
         tables[row, 0] = 0.0
         for n in range(1, tables.shape[1]):
@@ -218,7 +221,7 @@ def _fill(tables: Any, likelihood: bool, log_alphas: Any) -> None:
 
 
 @hot
-def _count_sets(keys: Any, size: int, binom: Any, data: Any, terms: Any, work: Any, sums: Any) -> None:
+def _count_sets(keys: Ints, size: int, binom: Ints, data: Data, terms: Terms, work: _Work, sums: Floats) -> None:
     """Sums of the sets of ``size`` columns with the sorted numbers ``keys``, into ``sums``."""
     n_states = data[2]
     members, n_built = work[0], 0
@@ -242,7 +245,7 @@ def _count_sets(keys: Any, size: int, binom: Any, data: Any, terms: Any, work: A
 
 
 @hot
-def _extend(level: int, member: int, data: Any, work: Any) -> None:
+def _extend(level: int, member: int, data: Data, work: _Work) -> None:
     """Labels of the rows under one more column; renumbered by occurrence where they grow too many."""
     columns, _, n_states = data
     labels, n_labels, n_possible, counts, cells, keys, names = (
@@ -265,7 +268,7 @@ def _extend(level: int, member: int, data: Any, work: Any) -> None:
 
 
 @hot
-def _count_one(level: int, member: int, data: Any, terms: Any, work: Any, sums: Any) -> None:
+def _count_one(level: int, member: int, data: Data, terms: Terms, work: _Work, sums: Floats) -> None:
     """Sums of the prefix of ``level`` members and one more."""
     columns, weights, n_states = data
     labels, n_labels, n_possible, counts, values, cells = work[1][level], work[2], work[3], work[4], work[5], work[6]
@@ -295,7 +298,7 @@ def _count_one(level: int, member: int, data: Any, terms: Any, work: Any, sums: 
 
 
 @hot
-def sum_terms(counts: Any, n_cells: int, n_possible: float, terms: Any, sums: Any) -> None:
+def sum_terms(counts: NDArray[np.int32] | Ints, n_cells: int, n_possible: float, terms: Terms, sums: Floats) -> None:
     """The sums T of a set, from the counts of its cells in their order; cells without cases may be among them."""
     kind, tables, log_alphas, products, log_weight = terms
     if kind == BDEU_RULE:
@@ -310,7 +313,7 @@ def sum_terms(counts: Any, n_cells: int, n_possible: float, terms: Any, sums: An
 
 
 @hot
-def _sum_of(counts: Any, n_cells: int, table: Any, likelihood: bool, log_alpha: float) -> float:
+def _sum_of(counts: NDArray[np.int32] | Ints, n_cells: int, table: Floats, likelihood: bool, log_alpha: float) -> float:
     total = 0.0
     for cell in range(n_cells):
         n = counts[cell]

@@ -25,7 +25,7 @@ their weights.  With :math:`Z_i(o)` the sum of the weights of i's sets that fit,
 
 the product over the nodes that got new parents.  It keeps :math:`P(G \mid D)\, q(o \mid G)`, whose sum over o is the
 posterior: orders are an auxiliary variable, so unlike order MCMC (Friedman & Koller 2003) graphs with many orders are
-not favoured.  As in `doxa.structure.moves.parent_set_gibbs` lists need not be complete: a step that would redraw a
+not favoured.  As in `doxa.structure.moves.gibbs` lists need not be complete: a step that would redraw a
 family outside them is not taken, and none leads there.
 """
 
@@ -38,13 +38,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.structure.families.cache import family_log_score
+from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import (
     ADD,
     DELETE,
     ILLEGAL,
     REVERSE,
+    WorkingGraph,
     count_bits,
     has_bit,
     reach,
@@ -52,12 +54,13 @@ from doxa.structure.graph import (
     replace_parents,
     toggle_bit,
 )
-from doxa.structure.limits import may_add
+from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
+from doxa.structure.moves.gibbs import parent_set_step
 from doxa.structure.moves.joint_parents import joint_parents_step
-from doxa.structure.moves.parent_set_gibbs import parent_set_step
-from doxa.structure.moves.parent_sets import draw_set, find_set, log_bounds
+from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_bounds
+from doxa.structure.moves.sampler import Work
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals
 
 __all__ = ["Auto", "auto_step", "order_shift_step"]
@@ -66,7 +69,7 @@ _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
 
 @hot
-def _draw_order(graph: Any, order: Any, waiting: Any, rng: Any) -> float:
+def _draw_order(graph: WorkingGraph, order: Ints, waiting: Ints, rng: np.random.Generator) -> float:
     """Draw an order of the graph into ``order``; return the log of its probability."""
     n = order.size
     log_q = 0.0
@@ -96,7 +99,7 @@ def _draw_order(graph: Any, order: Any, waiting: Any, rng: Any) -> float:
 
 
 @hot
-def _log_probability(graph: Any, order: Any, waiting: Any) -> float:
+def _log_probability(graph: WorkingGraph, order: Ints, waiting: Ints) -> float:
     """Log of the probability that `_draw_order` draws this order of the graph."""
     n = order.size
     log_q = 0.0
@@ -119,7 +122,7 @@ def _log_probability(graph: Any, order: Any, waiting: Any) -> float:
 
 
 @hot
-def _forbid_from(avoid: Any, order: Any, first: int) -> None:
+def _forbid_from(avoid: Words, order: Ints, first: int) -> None:
     """Fill ``avoid`` with the nodes at place ``first`` and later."""
     avoid[:] = np.uint64(0)
     for place in range(first, order.size):
@@ -127,7 +130,7 @@ def _forbid_from(avoid: Any, order: Any, first: int) -> None:
 
 
 @hot
-def _shift(order: Any, here: int, there: int) -> None:
+def _shift(order: Ints, here: int, there: int) -> None:
     """Move the node at one place to another; those between make room."""
     node = order[here]
     step = 1 if there > here else -1
@@ -143,7 +146,15 @@ def _distance(n: int, u: float) -> int:
 
 
 @hot
-def order_shift_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
+def order_shift_step(
+    graph: WorkingGraph,
+    local: Floats,
+    n_edges: int,
+    cache: CacheArrays,
+    scoring: Scoring,
+    table: ParentSets,
+    rng: np.random.Generator,
+) -> int:
     """One step of a graph of ``n_edges`` edges; returns their number if it changed, else -1.  Closures are not kept."""
     n = local.size
     order, waiting, drawn, before = table.order[0], table.order[1], table.order[2], table.order[3]
@@ -265,7 +276,7 @@ class Auto:
 
 
 @hot
-def _candidate(children: Any, n_edges: int, u: float, rng: Any) -> tuple[int, int]:
+def _candidate(children: Words, n_edges: int, u: float, rng: np.random.Generator) -> tuple[int, int]:
     """A candidate (i, j) as `doxa.structure.moves.single_edge` draws it, ``u`` choosing between edges and absent
     edges.
     """
@@ -285,7 +296,7 @@ def _candidate(children: Any, n_edges: int, u: float, rng: Any) -> tuple[int, in
 
 
 @inlined
-def _kind(graph: Any, limits: Any, i: int, j: int, below: Any) -> int:
+def _kind(graph: WorkingGraph, limits: Limits, i: int, j: int, below: Words) -> int:
     """What `candidate_kind` says, by walking from j instead of looking at a closure."""
     parents, children = graph[0], graph[1]
     if has_bit(children, i, j):
@@ -305,7 +316,7 @@ def _kind(graph: Any, limits: Any, i: int, j: int, below: Any) -> int:
 
 
 @hot
-def _single_edge_step(work: Any, log_q: Any, n_edges: int, rng: np.random.Generator) -> int:
+def _single_edge_step(work: Work, log_q: Floats, n_edges: int, rng: np.random.Generator) -> int:
     """One single-edge move; returns the change of the number of edges, or -2 if nothing was accepted."""
     graph, local, table, proposed = work.graph, work.local, work.table, work.proposed
     i, j = _candidate(graph[1], n_edges, rng.random(), rng)
@@ -329,7 +340,9 @@ def _single_edge_step(work: Any, log_q: Any, n_edges: int, rng: np.random.Genera
 
 
 @hot
-def auto_step(work: Any, shares: Any, log_q: Any, n_edges: int, rng: np.random.Generator) -> int:
+def auto_step(
+    work: Work, shares: tuple[float, float, float, float], log_q: Floats, n_edges: int, rng: np.random.Generator
+) -> int:
     """One step on parents, children and ``table.where`` alone; returns the number of edges, or -1 if nothing moved."""
     graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     u = rng.random()
@@ -351,7 +364,14 @@ def auto_step(work: Any, shares: Any, log_q: Any, n_edges: int, rng: np.random.G
 
 
 @hot
-def _advance(work: Any, shares: Any, log_q: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+def _advance(
+    work: Work,
+    shares: tuple[float, float, float, float],
+    log_q: Floats,
+    first: int,
+    n_steps: int,
+    rng: np.random.Generator,
+) -> int:
     graph, local, cache, table = work.graph, work.local, work.cache, work.table
     n = local.size
     n_edges = 0

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, popcount
-from doxa.structure.families.cache import family_log_score
-from doxa.structure.graph import REVERSE, apply_change, toggle_bit
+from doxa.arrays import Floats, Words
+from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
+from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
+
+if TYPE_CHECKING:
+    from doxa.structure.moves.sampler import Work
 
 __all__ = ["accept_change", "accepts", "cache_is_full", "keep", "local_scores", "score_change"]
 
 
 @hot
-def local_scores(graph: Any, cache: Any, scoring: Any, local: Any) -> None:
+def local_scores(graph: WorkingGraph, cache: CacheArrays, scoring: Scoring, local: Floats) -> None:
     """Fill ``local`` with the score of every node's family."""
     for node in range(local.size):
         local[node] = family_log_score(node, graph[0][node], cache, scoring)
 
 
 @inlined
-def score_change(graph: Any, local: Any, kind: int, i: int, j: int, cache: Any, scoring: Any, proposed: Any) -> float:
+def score_change(
+    graph: WorkingGraph,
+    local: Floats,
+    kind: int,
+    i: int,
+    j: int,
+    cache: CacheArrays,
+    scoring: Scoring,
+    proposed: Floats,
+) -> float:
     """Change of the log score by the candidate (i, j); the new family scores of j and i go into ``proposed``."""
     parents = graph[0]
     toggle_bit(parents, j, i)  # only for the look-up
@@ -37,7 +51,7 @@ def score_change(graph: Any, local: Any, kind: int, i: int, j: int, cache: Any, 
 
 
 @hot
-def accept_change(graph: Any, local: Any, kind: int, i: int, j: int, proposed: Any) -> None:
+def accept_change(graph: WorkingGraph, local: Floats, kind: int, i: int, j: int, proposed: Floats) -> None:
     """Carry out a candidate that `score_change` has scored."""
     apply_change(graph, kind, i, j)
     local[j] = proposed[0]
@@ -56,13 +70,13 @@ def accepts(rng: np.random.Generator, log_ratio: float) -> bool:
 
 
 @hot
-def cache_is_full(cache: Any) -> bool:
+def cache_is_full(cache: CacheArrays) -> bool:
     """Whether some node's table has reached the load at which it should be doubled."""
     return cache[3][2] != 0  # type: ignore[no-any-return]
 
 
 @hot
-def _record(graph: Any, local: Any, kept: int, draws: Any) -> None:
+def _record(graph: WorkingGraph, local: Floats, kept: int, draws: tuple[Words, Floats, NDArray[np.int32]]) -> None:
     """Write graph, log score and number of edges as draw number ``kept``.
 
     The log score is summed afresh, in node order: a running sum would depend on where a block of steps began.
@@ -80,7 +94,7 @@ def _record(graph: Any, local: Any, kept: int, draws: Any) -> None:
 
 
 @hot
-def keep(work: Any, step: int) -> None:
+def keep(work: Work, step: int) -> None:
     """Keep the graph that stands after step number ``step``, where one is due: after every ``work.thin`` steps."""
     if (step + 1) % work.thin == 0:
         _record(work.graph, work.local, (step + 1) // work.thin - 1, work.draws)

@@ -17,15 +17,16 @@ not counted: the arc turned round would not be either, so the count is the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
+from doxa.arrays import Words
 from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import score_change
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
@@ -45,7 +46,7 @@ def covered_arc_proposals(rows: NDArray[np.uint64], limits: Limits) -> Iterator[
 
 
 @hot
-def _is_turnable(parents: Any, limits: Any, i: int, j: int) -> bool:
+def _is_turnable(parents: Words, limits: Limits, i: int, j: int) -> bool:
     """Whether the arc i -> j has pa(j) = pa(i) + {i} and may be turned round."""
     if has_bit(limits.required, j, i):
         return False
@@ -53,7 +54,7 @@ def _is_turnable(parents: Any, limits: Any, i: int, j: int) -> bool:
 
 
 @hot
-def _find_covered_into(parents: Any, covered: Any, limits: Any, j: int) -> int:
+def _find_covered_into(parents: Words, covered: Words, limits: Limits, j: int) -> int:
     """Fill row j of ``covered`` with the tails of the covered arcs into j; return how many more there are now."""
     change = -count_bits(covered, j)
     for w in range(parents.shape[1]):
@@ -69,7 +70,7 @@ def _find_covered_into(parents: Any, covered: Any, limits: Any, j: int) -> int:
 
 
 @hot
-def _find_covered(parents: Any, covered: Any, limits: Any) -> int:
+def _find_covered(parents: Words, covered: Words, limits: Limits) -> int:
     """Fill ``covered`` (bit i of row j: i -> j is covered) and return the number of covered arcs."""
     total = 0
     for j in range(parents.shape[0]):
@@ -80,7 +81,7 @@ def _find_covered(parents: Any, covered: Any, limits: Any) -> int:
 
 
 @hot
-def _refresh_covered(parents: Any, children: Any, covered: Any, limits: Any, i: int, j: int) -> int:
+def _refresh_covered(parents: Words, children: Words, covered: Words, limits: Limits, i: int, j: int) -> int:
     """Mend ``covered`` after the arc between i and j was turned; return the change of its count.
 
     Only arcs into i or j and arcs out of i or j can have become, or ceased to be, covered.
@@ -103,7 +104,7 @@ def _refresh_covered(parents: Any, children: Any, covered: Any, limits: Any, i: 
 
 
 @hot
-def _covered_arc(covered: Any, rank: int) -> tuple[int, int]:
+def _covered_arc(covered: Words, rank: int) -> tuple[int, int]:
     """The covered arc (i, j) of this rank, counted by head j, then tail i."""
     for j in range(covered.shape[0]):
         for w in range(covered.shape[1]):
@@ -118,7 +119,7 @@ def _covered_arc(covered: Any, rank: int) -> tuple[int, int]:
 
 
 @hot
-def reverse_covered_arcs(work: Any, repeats: int, published: bool, rng: np.random.Generator) -> None:
+def reverse_covered_arcs(work: Work, repeats: int, published: bool, rng: np.random.Generator) -> None:
     """Try ``repeats`` covered-arc reversals in turn, in place."""
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed, covered = work.cache, work.scoring, work.proposed, work.spare[0]

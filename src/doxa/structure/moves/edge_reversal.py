@@ -8,7 +8,7 @@ with probability
 .. math:: \min\Big\{1, \frac{E}{E'} \cdot \frac{Z_i^{j}\, Z_j}{Z_j^{i}\, Z_i}\Big\},
 
 where :math:`Z_j` is taken with i's new parents in place, and :math:`Z_j^{i}`, :math:`Z_i` on the way back.  As in
-`doxa.structure.moves.parent_set_gibbs` the lists need not be complete: a step from a family outside them is rejected,
+`doxa.structure.moves.gibbs` the lists need not be complete: a step from a family outside them is rejected,
 and none leads there.
 """
 
@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit, popcount
-from doxa.structure.families.cache import family_log_score
-from doxa.structure.graph import count_bits, has_bit, reach, rebuild, replace_parents, working_graph
+from doxa.arrays import Floats, Words
+from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
+from doxa.structure.graph import WorkingGraph, count_bits, has_bit, reach, rebuild, replace_parents, working_graph
 from doxa.structure.moves.changes import cache_is_full, keep
 from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["EdgeReversal", "edge_number", "edge_reversal_step"]
@@ -99,7 +101,7 @@ def _that_fit(table: ParentSets, node: int, avoid: NDArray[np.uint64], must: int
 
 
 @hot
-def edge_number(children: Any, rank: int) -> tuple[int, int]:
+def edge_number(children: Words, rank: int) -> tuple[int, int]:
     """The edge (i, j) of this rank, counted by parent, then child."""
     for i in range(children.shape[0]):
         for w in range(children.shape[1]):
@@ -114,7 +116,7 @@ def edge_number(children: Any, rank: int) -> tuple[int, int]:
 
 
 @hot
-def _reach(children: Any, i: int, j: int, reached: Any) -> None:
+def _reach(children: Words, i: int, j: int, reached: Words) -> None:
     """Fill rows 0 and 1 with the descendants of i and j in the graph in which neither has parents, row 2 with both."""
     reach(children, i, i, j, reached[0])
     reach(children, j, i, j, reached[1])
@@ -123,7 +125,7 @@ def _reach(children: Any, i: int, j: int, reached: Any) -> None:
 
 
 @inlined
-def _is_accepted(table: Any, i: int, j: int, below: float, low: float, high: float) -> bool:
+def _is_accepted(table: ParentSets, i: int, j: int, below: float, low: float, high: float) -> bool:
     """Whether ``below`` is under the log ratio of the sums; the rows of `_reach` are at hand.
 
     ``low`` and ``high`` are bounds of the sums of the way there.  Those of the way back are at least the weights of
@@ -156,7 +158,15 @@ def _is_accepted(table: Any, i: int, j: int, below: float, low: float, high: flo
 
 
 @hot
-def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
+def edge_reversal_step(
+    graph: WorkingGraph,
+    local: Floats,
+    n_edges: int,
+    cache: CacheArrays,
+    scoring: Scoring,
+    table: ParentSets,
+    rng: np.random.Generator,
+) -> int:
     """One reversal of a graph of ``n_edges`` edges; returns their number if accepted, else -1."""
     parents, children = graph[0], graph[1]
     where, reached = table.where, table.reached
@@ -190,7 +200,7 @@ def edge_reversal_step(graph: Any, local: Any, n_edges: int, cache: Any, scoring
 
 
 @hot
-def _advance(work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+def _advance(work: Work, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     n_edges = 0
     for node in range(local.size):

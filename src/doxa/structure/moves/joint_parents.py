@@ -14,20 +14,24 @@ joint parent sets of S is a sum over the 543 graphs on four nodes,
 from which a graph H is drawn, and then a set of its type for every node.  Which nodes are taken together depends on
 the lists and on chance, never on the graph: a node, and others that matter to it or to each other.
 
-The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.parent_set_gibbs` a draw from a
+The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.gibbs` a draw from a
 part of the sets is exact whatever the part, and a step from a family outside it stays.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
-from doxa.structure.families.cache import family_log_score
-from doxa.structure.graph import replace_parents
+from doxa.arrays import Floats, Ints, Words
+from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
+from doxa.structure.graph import WorkingGraph, replace_parents
+
+if TYPE_CHECKING:
+    from doxa.structure.moves.parent_sets import ParentSets
 
 __all__ = ["joint_parents_step", "joint_work", "near_nodes", "small_graphs"]
 
@@ -73,7 +77,7 @@ def joint_work(near: NDArray[np.int64], n_words: int) -> tuple[NDArray[Any], ...
 
 
 @hot
-def _choose(near: Any, nodes: Any, k: int, rng: Any) -> None:
+def _choose(near: Ints, nodes: Ints, k: int, rng: np.random.Generator) -> None:
     """Draw k different nodes that are near each other."""
     n = near.shape[0]
     nodes[0] = int(rng.random() * n)
@@ -92,7 +96,7 @@ def _choose(near: Any, nodes: Any, k: int, rng: Any) -> None:
 
 
 @hot
-def _reach_outside(children: Any, node: int, inside: Any, reached: Any) -> None:
+def _reach_outside(children: Words, node: int, inside: Words, reached: Words) -> None:
     """Fill ``reached`` with a node and its descendants in the graph in which the nodes ``inside`` have no parents."""
     words = reached.size
     for w in range(words):
@@ -114,7 +118,7 @@ def _reach_outside(children: Any, node: int, inside: Any, reached: Any) -> None:
 
 
 @hot
-def _type_of(parents: Any, reach: Any, k: int) -> int:
+def _type_of(parents: Words, reach: Words, k: int) -> int:
     """Which of the k reaches a set meets, as bits."""
     found = 0
     for s in range(k):
@@ -126,7 +130,7 @@ def _type_of(parents: Any, reach: Any, k: int) -> int:
 
 
 @hot
-def _sum_types(table: Any, nodes: Any, reach: Any, k: int, sums: Any) -> bool:
+def _sum_types(table: ParentSets, nodes: Ints, reach: Words, k: int, sums: Floats) -> bool:
     """Fill ``sums[s]`` with the sums of weights by type; False if a node's set is not there.
 
     Each is relative to the heaviest of the node's sets that may be taken: the heaviest of all can be hundreds of nats
@@ -150,14 +154,14 @@ def _sum_types(table: Any, nodes: Any, reach: Any, k: int, sums: Any) -> bool:
 
 
 @hot
-def _part(table: Any, node: int) -> tuple[int, int]:
+def _part(table: ParentSets, node: int) -> tuple[int, int]:
     """The part of a node's list that is looked at: from the first number to before the second."""
     first = table.first[node]
     return first, min(table.first[node + 1], first + _MOST_SETS)
 
 
 @hot
-def _unit(table: Any, number: int, top: int, unit: float) -> tuple[int, float]:
+def _unit(table: ParentSets, number: int, top: int, unit: float) -> tuple[int, float]:
     """The first set that is met, and what a weight of this set's level is in units of that one's; lists fall."""
     if top < 0:
         return number, 1.0 / table.scaled[number]
@@ -168,7 +172,7 @@ def _unit(table: Any, number: int, top: int, unit: float) -> tuple[int, float]:
 
 
 @hot
-def _draw_graph(graphs: Any, sums: Any, weights: Any, rng: Any) -> int:
+def _draw_graph(graphs: Ints, sums: Floats, weights: Floats, rng: np.random.Generator) -> int:
     """Number of a graph on the nodes, drawn by its weight; -1 if all weights are too small for a float.
 
     That is so, or not, for all graphs that the step could come from or go to, so to stay then changes no answer.
@@ -194,7 +198,9 @@ def _draw_graph(graphs: Any, sums: Any, weights: Any, rng: Any) -> int:
 
 
 @hot
-def _draw_of_type(table: Any, node: int, s: int, kind: int, reach: Any, k: int, total: float, rng: Any) -> int:
+def _draw_of_type(
+    table: ParentSets, node: int, s: int, kind: int, reach: Words, k: int, total: float, rng: np.random.Generator
+) -> int:
     """A set of the node of this type, drawn by its weight; ``total`` is their sum."""
     target = rng.random() * total
     first, last = _part(table, node)
@@ -214,7 +220,14 @@ def _draw_of_type(table: Any, node: int, s: int, kind: int, reach: Any, k: int, 
 
 
 @hot
-def joint_parents_step(graph: Any, local: Any, cache: Any, scoring: Any, table: Any, rng: Any) -> int:
+def joint_parents_step(
+    graph: WorkingGraph,
+    local: Floats,
+    cache: CacheArrays,
+    scoring: Scoring,
+    table: ParentSets,
+    rng: np.random.Generator,
+) -> int:
     """Redraw the parents of some nodes together; returns by how many the edges grew, or -2^30 if nothing changed.
 
     Closures are not kept.

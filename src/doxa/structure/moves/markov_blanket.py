@@ -32,11 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa._jit import hot, lowest_bit, popcount
+from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.graph import (
     ILLEGAL,
     REVERSE,
+    WorkingGraph,
     apply_change,
     candidate_kind,
     toggle_bit,
@@ -45,9 +47,12 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
+from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
 __all__ = ["MarkovBlanket"]
+
+_Settings = tuple[int, float, int, bool, bool, Floats]  # k, weight, reversals, published, is_random, weights
 
 _WIDEST = 1e6  # ratio of weights of pairs
 _HOPELESS = -100.0  # 2^-53 is exp(-36.7), and n^2 is below exp(60) for any graph that fits in memory
@@ -234,7 +239,7 @@ def _checked_weights(given: ArrayLike) -> tuple[tuple[float, ...], ...]:
 
 
 @hot
-def _find_block(parents: Any, children: Any, centre: int, members: Any) -> int:
+def _find_block(parents: Words, children: Words, centre: int, members: Words) -> int:
     """Fill ``members`` with ``centre`` and its Markov blanket; return how many nodes that is."""
     n_words = members.size
     for w in range(n_words):
@@ -251,7 +256,7 @@ def _find_block(parents: Any, children: Any, centre: int, members: Any) -> int:
 
 
 @hot
-def _count_members(members: Any) -> int:
+def _count_members(members: Words) -> int:
     size = 0
     for w in range(members.size):
         size += popcount(members[w])
@@ -259,12 +264,12 @@ def _count_members(members: Any) -> int:
 
 
 @hot
-def _is_member(members: Any, node: int) -> bool:
+def _is_member(members: Words, node: int) -> bool:
     return bool((members[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
 
 
 @hot
-def _select(members: Any, rank: int, inside: bool) -> int:
+def _select(members: Words, rank: int, inside: bool) -> int:
     """The node number ``rank`` among those inside (or outside) the set."""
     for w in range(members.size):
         word = members[w] if inside else ~members[w]
@@ -279,7 +284,14 @@ def _select(members: Any, rank: int, inside: bool) -> int:
 
 @hot
 def _draw_pair(
-    members: Any, size: int, n: int, centre: int, weight: float, weights: Any, published: bool, uniforms: Any
+    members: Words,
+    size: int,
+    n: int,
+    centre: int,
+    weight: float,
+    weights: Floats,
+    published: bool,
+    uniforms: tuple[float, float],
 ) -> tuple[int, int]:
     """A candidate (i, j) of the block from two uniform numbers; (-1, -1) where the printed algorithm has none."""
     u, v = uniforms
@@ -310,7 +322,7 @@ def _draw_pair(
 
 
 @hot
-def _total(members: Any, size: int, n: int, centre: int, weights: Any, within: bool) -> float:
+def _total(members: Words, size: int, n: int, centre: int, weights: Floats, within: bool) -> float:
     """Sum of the weights of the ordered pairs of E' or E'': their number where all are alike."""
     if weights.size == 0:
         return float(size * (size - 1)) if within else 2.0 * (n - size)
@@ -326,7 +338,7 @@ def _total(members: Any, size: int, n: int, centre: int, weights: Any, within: b
 
 
 @hot
-def _draw_weighted(members: Any, n: int, centre: int, weights: Any, within: bool, left: float) -> tuple[int, int]:
+def _draw_weighted(members: Words, n: int, centre: int, weights: Floats, within: bool, left: float) -> tuple[int, int]:
     """The ordered pair at which the sum of the weights passes ``left``."""
     last_i, last_j = -1, -1
     for i in range(n):
@@ -348,7 +360,7 @@ def _draw_weighted(members: Any, n: int, centre: int, weights: Any, within: bool
 
 @hot
 def _pair_probability(
-    members: Any, size: int, n: int, centre: int, i: int, j: int, weight: float, weights: Any
+    members: Words, size: int, n: int, centre: int, i: int, j: int, weight: float, weights: Floats
 ) -> float:
     """q of a candidate of the pair {i, j} in the block ``members``: the whole mixture of eq. 4.13."""
     own = weights[i, j] if weights.size > 0 else 1.0
@@ -361,7 +373,7 @@ def _pair_probability(
 
 
 @hot
-def _block_after(graph: Any, kind: int, i: int, j: int, centre: int, members: Any) -> int:
+def _block_after(graph: WorkingGraph, kind: int, i: int, j: int, centre: int, members: Words) -> int:
     """`_find_block` in the proposed graph; parents and children, all that it reads, are put back."""
     parents, children = graph[0], graph[1]
     _toggle_change(parents, children, kind, i, j)
@@ -371,7 +383,7 @@ def _block_after(graph: Any, kind: int, i: int, j: int, centre: int, members: An
 
 
 @hot
-def _toggle_change(parents: Any, children: Any, kind: int, i: int, j: int) -> None:
+def _toggle_change(parents: Words, children: Words, kind: int, i: int, j: int) -> None:
     toggle_bit(parents, j, i)
     toggle_bit(children, i, j)
     if kind == REVERSE:
@@ -380,7 +392,9 @@ def _toggle_change(parents: Any, children: Any, kind: int, i: int, j: int) -> No
 
 
 @hot
-def _is_accepted(work: Any, settings: Any, change: Any, centre: int, size: int, ratio: float, below: float) -> bool:
+def _is_accepted(
+    work: Work, settings: _Settings, change: tuple[int, int, int], centre: int, size: int, ratio: float, below: float
+) -> bool:
     """Whether ``below`` is under the posterior ratio times q(old | new) / q(new | old); fills ``work.spare[1]``."""
     _, weight, _, published, _, weights = settings
     if published:
@@ -396,7 +410,7 @@ def _is_accepted(work: Any, settings: Any, change: Any, centre: int, size: int, 
 
 
 @hot
-def _advance(work: Any, settings: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
+def _advance(work: Work, settings: _Settings, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed = work.cache, work.scoring, work.proposed
     block, memory, block_after = work.block, work.memory, work.spare[1]

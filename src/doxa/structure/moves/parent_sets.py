@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa.arrays import Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.moves.joint_parents import joint_work, near_nodes
@@ -155,14 +156,14 @@ def _left(level: NDArray[np.int64], relative: NDArray[np.float64]) -> NDArray[np
 
 
 @hot
-def _listed(table: Any, node: int, block: int) -> Any:
+def _listed(table: ParentSets, node: int, block: int) -> np.uint64:
     """The bits of a block behind which there are sets: all but those after the end of the node's list."""
     behind = 64 * (table.first_block[node + 1] - block) - (-(table.first[node + 1] - table.first[node]) & 63)
     return ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
 
 
 @hot
-def find_set(table: Any, node: int, parents: Any) -> int:
+def find_set(table: ParentSets, node: int, parents: Words) -> int:
     """Number of the set in the node's list, -1 if it is not there."""
     for block in range(table.first_block[node], table.first_block[node + 1]):
         same = _listed(table, node, block)
@@ -179,7 +180,9 @@ def find_set(table: Any, node: int, parents: Any) -> int:
 
 
 @inlined
-def draw_set(table: Any, node: int, avoid: Any, must: int, u: float, tolerance: float) -> tuple[int, int, float, float]:
+def draw_set(
+    table: ParentSets, node: int, avoid: Words, must: int, u: float, tolerance: float
+) -> tuple[int, int, float, float]:
     """Draw a set that has no node of ``avoid`` and has ``must`` (if not -1) by weight, with 0 <= u < 1.
 
     Returns the set's number, -1 if none fits, and what `log_bounds` makes bounds of the sum of the weights from.
@@ -225,7 +228,7 @@ def draw_set(table: Any, node: int, avoid: Any, must: int, u: float, tolerance: 
 
 
 @inlined
-def log_bounds(table: Any, node: int, begin: int, total: float, rest: float) -> tuple[float, float]:
+def log_bounds(table: ParentSets, node: int, begin: int, total: float, rest: float) -> tuple[float, float]:
     """Bounds of the log of a sum of weights, from what `draw_set` returned; both -inf if no set fits."""
     if total == 0.0:
         return -np.inf, -np.inf
@@ -234,7 +237,7 @@ def log_bounds(table: Any, node: int, begin: int, total: float, rest: float) -> 
 
 
 @hot
-def bound_log_sum(table: Any, node: int, avoid: Any, must: int, tolerance: float) -> tuple[float, float]:
+def bound_log_sum(table: ParentSets, node: int, avoid: Words, must: int, tolerance: float) -> tuple[float, float]:
     """Bounds of the log of the sum of the weights of the sets that fit; both -inf if none does.
 
     The walk along the list stops when what is left is at most ``tolerance`` of the sum.
@@ -244,6 +247,6 @@ def bound_log_sum(table: Any, node: int, avoid: Any, must: int, tolerance: float
 
 
 @hot
-def log_sum_of_sets(table: Any, node: int, avoid: Any, must: int) -> float:
+def log_sum_of_sets(table: ParentSets, node: int, avoid: Words, must: int) -> float:
     """Log of the sum of the weights of the sets that fit; -inf if none does."""
     return bound_log_sum(table, node, avoid, must, _ROUNDING)[0]

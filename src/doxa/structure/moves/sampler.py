@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats, Words
 from doxa.models.bits import n_words, pack_rows
-from doxa.structure.families.cache import FamilyScores, ScoreCache
+from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import local_scores
@@ -71,10 +72,10 @@ class Work(NamedTuple):
     block: NDArray[np.uint64]  # (n_words,): see StructureState
     memory: NDArray[np.int64]  # (1,): see StructureState
     position: int
-    cache: tuple[NDArray[Any], ...]
-    scoring: tuple[Any, ...]
+    cache: CacheArrays
+    scoring: Scoring
     table: ParentSets
-    draws: tuple[NDArray[Any], ...]  # rows, log_score, n_edges
+    draws: tuple[Words, Floats, NDArray[np.int32]]  # rows, log_score, n_edges
     thin: int
     info: NDArray[np.int64]  # (2,): proposed, accepted
     proposed: NDArray[np.float64]  # (2,): scores of the families that a candidate changes
@@ -86,8 +87,8 @@ def work_without_draws(
     local: NDArray[np.float64],
     beta: float,
     limits: Limits,
-    cache: Any,
-    scoring: Any,
+    cache: CacheArrays,
+    scoring: Scoring,
     table: ParentSets,
 ) -> Work:
     """What single steps work on where another loop than a move's keeps the draws."""

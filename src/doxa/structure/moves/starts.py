@@ -7,15 +7,15 @@ also shows whether the others have found graphs that score as well.  Every start
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores
-from doxa.structure.graph import ILLEGAL, candidate_kind, working_graph
+from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring
+from doxa.structure.graph import ILLEGAL, WorkingGraph, candidate_kind, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, local_scores, score_change
 
@@ -108,7 +108,14 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
 
 @hot
 def _ascend(
-    graph: Any, local: Any, limits: Any, cache: Any, scoring: Any, proposed: Any, best: Any, of_best: Any
+    graph: WorkingGraph,
+    local: Floats,
+    limits: Limits,
+    cache: CacheArrays,
+    scoring: Scoring,
+    proposed: Floats,
+    best: Ints,
+    of_best: Floats,
 ) -> bool:
     """Make the best change, again and again; False when the cache should grow first, True at the top."""
     n = local.size

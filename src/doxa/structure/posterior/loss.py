@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
@@ -41,8 +42,6 @@ __all__ = ["MOST_EVALUATIONS", "EdgeLoss", "Loss", "expected_loss", "least_loss_
 MOST_EVALUATIONS = 1_000_000  # calls of a user's loss; at 20 microseconds each, twenty seconds
 
 _NAMES = "'shd', 'shd_cpdag', 'edges'"
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)

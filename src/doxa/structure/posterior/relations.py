@@ -10,12 +10,11 @@ Graphs are arrays of uint64, shape (n_graphs, n_nodes, n_words), as in `doxa.mod
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
 
 __all__ = [
@@ -27,8 +26,6 @@ __all__ = [
     "label_rows",
     "sum_over_bits",
 ]
-
-Words = NDArray[np.uint64]
 
 
 def descendant_rows(rows: Words) -> Words:
@@ -205,7 +202,7 @@ def _refuse_cycle(graph: int) -> None:
 
 
 @hot
-def _topological(children: Any, waiting: Any, order: Any) -> int:
+def _topological(children: Words, waiting: Ints, order: Ints) -> int:
     """Fill ``order`` with parents before children; return how many nodes are on no cycle and below none."""
     n, n_words = children.shape
     waiting[:] = 0
@@ -237,7 +234,7 @@ def _topological(children: Any, waiting: Any, order: Any) -> int:
 
 
 @hot
-def _transpose(children: Any, parents: Any) -> None:
+def _transpose(children: Words, parents: Words) -> None:
     n, n_words = children.shape
     parents[:] = np.uint64(0)
     for i in range(n):
@@ -250,7 +247,7 @@ def _transpose(children: Any, parents: Any) -> None:
 
 
 @hot
-def _descendants(rows: Any, out: Any, waiting: Any, order: Any) -> int:
+def _descendants(rows: Words, out: Words, waiting: Ints, order: Ints) -> int:
     """Returns the first graph with a cycle, or -1."""
     n_graphs, n, n_words = rows.shape
     for graph in range(n_graphs):
@@ -270,7 +267,7 @@ def _descendants(rows: Any, out: Any, waiting: Any, order: Any) -> int:
 
 
 @hot
-def _blankets(rows: Any, out: Any, parents: Any) -> None:
+def _blankets(rows: Words, out: Words, parents: Words) -> None:
     n_graphs, n, n_words = rows.shape
     for graph in range(n_graphs):
         _transpose(rows[graph], parents)
@@ -288,7 +285,14 @@ def _blankets(rows: Any, out: Any, parents: Any) -> None:
 
 @hot
 def _classes(
-    rows: Any, directed: Any, undirected: Any, parents: Any, compelled: Any, waiting: Any, order: Any, place: Any
+    rows: Words,
+    directed: Words,
+    undirected: Words,
+    parents: Words,
+    compelled: Words,
+    waiting: Ints,
+    order: Ints,
+    place: Ints,
 ) -> int:
     """Returns the first graph with a cycle, or -1."""
     n_graphs, n, n_words = rows.shape
@@ -317,7 +321,7 @@ def _classes(
 
 
 @hot
-def _label_into(y: int, parents: Any, compelled: Any, place: Any) -> None:
+def _label_into(y: int, parents: Words, compelled: Words, place: Ints) -> None:
     """Label all edges into ``y``, those into its ancestors being labelled: fill ``compelled[y]``."""
     n_words = parents.shape[1]
     x = -1  # the last parent of y in topological order
@@ -340,7 +344,7 @@ def _label_into(y: int, parents: Any, compelled: Any, place: Any) -> None:
 
 
 @hot
-def _bit_totals(rows: Any, weights: Any, out: Any) -> None:
+def _bit_totals(rows: Words, weights: Ints, out: Ints) -> None:
     for graph in range(rows.shape[0]):
         for i in range(rows.shape[1]):
             for w in range(rows.shape[2]):
@@ -351,7 +355,7 @@ def _bit_totals(rows: Any, weights: Any, out: Any) -> None:
 
 
 @hot
-def _sum_over_bits(rows: Any, values: Any, out: Any) -> None:
+def _sum_over_bits(rows: Words, values: Floats, out: Floats) -> None:
     for graph in range(rows.shape[0]):
         for i in range(rows.shape[1]):
             for w in range(rows.shape[2]):
@@ -362,7 +366,7 @@ def _sum_over_bits(rows: Any, values: Any, out: Any) -> None:
 
 
 @hot
-def _differing_pairs(rows: Any, graph: Any, differs: Any, out: Any) -> None:
+def _differing_pairs(rows: Words, graph: Words, differs: Words, out: Ints) -> None:
     n_graphs, n, n_words = rows.shape
     for number in range(n_graphs):
         for i in range(n):

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from doxa.estimates.diagnostics import RealDiagnosis
-    from doxa.estimates.estimate import Estimate
+    from doxa.estimates.estimate import Estimate, Verdict
     from doxa.estimates.indicators import IndicatorDiagnostics
     from doxa.estimates.stopping import StopReport
     from doxa.estimates.trace import Trace
-    from doxa.estimates.verdict import Verdict
     from doxa.structure.families.cache import CacheUse
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from doxa import estimates
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
@@ -29,7 +30,6 @@ from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows
 from doxa.structure.posterior import features
-from doxa.structure.posterior.compare import PosteriorComparison, compare_posteriors
 from doxa.structure.posterior.consensus import (
     MedianGraph,
     SampledClass,
@@ -42,7 +42,7 @@ from doxa.structure.posterior.consensus import (
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
 from doxa.structure.posterior.relations import label_rows
 from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, posterior_card, posterior_text, summary_text
-from doxa.structure.posterior.verdict import Verdict, judge
+from doxa.structure.posterior.verdict import PosteriorComparison, Verdict, compare_posteriors, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,7 @@ def adjacency_counts(rows: NDArray[np.uint64]) -> IndicatorCounts:
 
 
 @hot
-def _symmetrise(rows: Any, out: Any) -> None:
+def _symmetrise(rows: Words, out: Words) -> None:
     for graph in range(rows.shape[0]):
         for i in range(rows.shape[1]):
             for w in range(rows.shape[2]):
@@ -383,7 +383,7 @@ class StructurePosterior:
         return least_loss_graph(self, loss, candidates, max_evaluations)
 
     def compare(self, other: StructurePosterior) -> PosteriorComparison:
-        """Edge probabilities beside another posterior's; see `doxa.structure.posterior.compare`."""
+        """Edge probabilities beside another posterior's; see `doxa.structure.posterior.verdict`."""
         return compare_posteriors(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -37,11 +37,9 @@ from doxa.estimates.store import (
 )
 from doxa.estimates.store.writer import stop_as_json
 from doxa.sampling.driver import Schedule
-from doxa.structure.moves.by_name import move_from_settings, move_settings
-from doxa.structure.moves.exact import Exact
+from doxa.structure.moves.by_name import Exact, move_from_settings, move_settings
 from doxa.structure.moves.sampler import StructureMove
-from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior.kept_sums import KeptSums
+from doxa.structure.posterior.exact_answer import ExactStructurePosterior, KeptSums
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.options import RunOptions
 from doxa.structure.runs.plan import RunPlan

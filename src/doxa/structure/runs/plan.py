@@ -17,12 +17,12 @@ from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
 from doxa.structure.cases import out_of_core as counted
+from doxa.structure.exact.dag_budget import worth_it
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.by_name import check_move
 from doxa.structure.posterior.exact_answer import sum_over_graphs
-from doxa.structure.posterior.exact_cost import worth_it
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import LearnOptions, RunOptions
 

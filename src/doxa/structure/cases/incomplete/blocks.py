@@ -12,13 +12,22 @@ Functions are compiled, trust their arguments and work in place.  ``i`` is the n
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
-from doxa.structure.cases.incomplete.families import add_case, case_probability, config_of, needs_recount, recount
+from doxa.arrays import Ints
+from doxa.structure.cases.incomplete.families import (
+    Families,
+    add_case,
+    case_probability,
+    config_of,
+    needs_recount,
+    recount,
+)
+from doxa.structure.cases.incomplete.missing_cells import Completion
 
 __all__ = [
     "MOST_JOINT",
@@ -76,21 +85,21 @@ def to_power(probability: float, beta: float) -> float:
 
 
 @inlined
-def set_cell(i: int, column: int, state: int, completion: Any) -> None:
+def set_cell(i: int, column: int, state: int, completion: Completion) -> None:
     """Write a missing cell."""
     completion.rows[i, column] = state
     completion.columns[column, completion.n_complete + i] = state
 
 
 @inlined
-def _top(root: Any, a: int) -> int:
+def _top(root: Ints, a: int) -> int:
     while root[a] != a:
         a = root[a]
     return a
 
 
 @hot
-def tie_cells(i: int, completion: Any, families: Any, work: Any) -> int:
+def tie_cells(i: int, completion: Completion, families: Families, work: RowWork) -> int:
     """List the row's missing cells, parents first, and tie those that share a family; return their number."""
     m = 0
     for number in range(completion.first[i], completion.first[i + 1]):
@@ -117,7 +126,7 @@ def tie_cells(i: int, completion: Any, families: Any, work: Any) -> int:
 
 
 @inlined
-def _tie(a: int, family: int, work: Any) -> None:
+def _tie(a: int, family: int, work: RowWork) -> None:
     if work.owner[family] < 0:
         work.owner[family] = a
         return
@@ -129,7 +138,7 @@ def _tie(a: int, family: int, work: Any) -> None:
 
 
 @hot
-def gather(a: int, m: int, families: Any, work: Any) -> tuple[int, int]:
+def gather(a: int, m: int, families: Families, work: RowWork) -> tuple[int, int]:
     """Fill members and affected families of the component whose root is ``a``; return how many there are."""
     size = 0
     for b in range(a, m):
@@ -153,7 +162,7 @@ def gather(a: int, m: int, families: Any, work: Any) -> tuple[int, int]:
 
 
 @hot
-def move_case(i: int, n_affected: int, weight: int, completion: Any, families: Any, work: Any) -> None:
+def move_case(i: int, n_affected: int, weight: int, completion: Completion, families: Families, work: RowWork) -> None:
     """Take the row out of the affected families (weight -1) or put it back (1)."""
     codes = completion.rows[i]
     for k in range(n_affected):
@@ -164,7 +173,7 @@ def move_case(i: int, n_affected: int, weight: int, completion: Any, families: A
 
 
 @inlined
-def n_joint(begin: int, end: int, completion: Any, work: Any) -> int:
+def n_joint(begin: int, end: int, completion: Completion, work: RowWork) -> int:
     """Number of joint values of members ``begin`` to ``end``; above MOST_JOINT, some number above it."""
     joint = 1
     for k in range(begin, end):
@@ -175,7 +184,7 @@ def n_joint(begin: int, end: int, completion: Any, work: Any) -> int:
 
 
 @inlined
-def end_of_block(begin: int, size: int, completion: Any, work: Any) -> int:
+def end_of_block(begin: int, size: int, completion: Completion, work: RowWork) -> int:
     """End of the longest block of members from ``begin`` whose joint values can be listed; one member at least."""
     end = begin + 1
     joint = completion.n_states[work.members[begin]]
@@ -186,7 +195,7 @@ def end_of_block(begin: int, size: int, completion: Any, work: Any) -> int:
 
 
 @hot
-def _lay_out(begin: int, end: int, completion: Any, families: Any, work: Any) -> tuple[int, int]:
+def _lay_out(begin: int, end: int, completion: Completion, families: Families, work: RowWork) -> tuple[int, int]:
     """Fill places, digits and the block's families; return the numbers of joint values and of families."""
     joint, n_families = 1, 0
     for k in range(begin, end):
@@ -213,7 +222,7 @@ def _lay_out(begin: int, end: int, completion: Any, families: Any, work: Any) ->
 
 
 @hot
-def weigh_block(i: int, begin: int, end: int, completion: Any, families: Any, work: Any) -> int:
+def weigh_block(i: int, begin: int, end: int, completion: Completion, families: Families, work: RowWork) -> int:
     """Weigh the joint values of members ``begin`` to ``end``, given the rest of the row, which is out of the counts.
 
     Returns the number of joint values; their weights at ``work.beta``, up to a factor, are in ``work.weights``, their

@@ -12,12 +12,13 @@ which two configurations share a number with a probability of some :math:`2^{-60
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.arrays import Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.counting import CONSTANT_RULE, Rule
 from doxa.structure.families.scores import log_ratio
@@ -99,7 +100,7 @@ def _random_factor(child: int, parent: int) -> int:
 
 
 @hot
-def _lay_out(parents: Any, n_states: Any, rule: Any, n_rows: int, families: Any) -> tuple[int, int]:
+def _lay_out(parents: Words, n_states: Ints, rule: Rule, n_rows: int, families: Families) -> tuple[int, int]:
     """Fill all but keys and counts; return how many of these there must be."""
     n = parents.shape[0]
     n_keys, n_counts, edge = 0, 0, 0
@@ -144,7 +145,7 @@ def _lay_out(parents: Any, n_states: Any, rule: Any, n_rows: int, families: Any)
 
 
 @hot
-def _list_children(n: int, families: Any) -> None:
+def _list_children(n: int, families: Families) -> None:
     for node in range(n):
         families.child_first[node + 1] += families.child_first[node]
         families.rank[node] = 0
@@ -158,7 +159,7 @@ def _list_children(n: int, families: Any) -> None:
 
 
 @hot
-def _sort_nodes(n: int, families: Any) -> None:
+def _sort_nodes(n: int, families: Families) -> None:
     """A topological order: parents first."""
     waiting = families.used  # as work space: filled afresh by `recount`
     found = 0
@@ -179,14 +180,14 @@ def _sort_nodes(n: int, families: Any) -> None:
 
 
 @hot
-def count_all(completion: Any, families: Any) -> None:
+def count_all(completion: Completion, families: Families) -> None:
     """Count every family in the completed table."""
     for node in range(completion.n_states.size):
         recount(node, completion, families)
 
 
 @hot
-def recount(node: int, completion: Any, families: Any) -> None:
+def recount(node: int, completion: Completion, families: Families) -> None:
     """Count one family in the completed table."""
     r = completion.n_states[node]
     begin = families.first_count[node]
@@ -203,13 +204,13 @@ def recount(node: int, completion: Any, families: Any) -> None:
 
 
 @hot
-def needs_recount(node: int, families: Any) -> bool:
+def needs_recount(node: int, families: Families) -> bool:
     """Whether a hash table is so full, mostly of configurations that occur no more, that it should be made again."""
     return bool(families.hashed[node] and 2 * families.used[node] > families.slots[node])
 
 
 @inlined
-def config_of(node: int, codes: Any, families: Any) -> int:
+def config_of(node: int, codes: NDArray[np.int16], families: Families) -> int:
     """Number of the configuration of the node's parents in a row."""
     config = 0
     for e in range(families.parent_first[node], families.parent_first[node + 1]):
@@ -218,7 +219,7 @@ def config_of(node: int, codes: Any, families: Any) -> int:
 
 
 @inlined
-def _find(node: int, config: int, families: Any) -> int:
+def _find(node: int, config: int, families: Families) -> int:
     """Slot of a configuration, or -1 - (the free slot where it would go)."""
     if not families.hashed[node]:
         return config
@@ -234,7 +235,7 @@ def _find(node: int, config: int, families: Any) -> int:
 
 
 @inlined
-def add_case(node: int, config: int, state: int, weight: int, r: int, families: Any) -> None:
+def add_case(node: int, config: int, state: int, weight: int, r: int, families: Families) -> None:
     """Put ``weight`` cases in (or take them out, if negative)."""
     slot = _find(node, config, families)
     if slot < 0:
@@ -247,7 +248,7 @@ def add_case(node: int, config: int, state: int, weight: int, r: int, families: 
 
 
 @inlined
-def case_probability(node: int, config: int, state: int, r: int, families: Any) -> float:
+def case_probability(node: int, config: int, state: int, r: int, families: Families) -> float:
     """Predictive probability of a state given a configuration, from the cases that are in."""
     slot = _find(node, config, families)
     if slot < 0:
@@ -260,7 +261,7 @@ def case_probability(node: int, config: int, state: int, r: int, families: Any) 
 
 
 @hot
-def log_of_counts(counts: Any, begin: int, end: int, r: int, cell: float, config: float) -> float:
+def log_of_counts(counts: Ints, begin: int, end: int, r: int, cell: float, config: float) -> float:
     """Log marginal likelihood of the cases in some slots: ``r`` counts and their sum, from ``begin`` to ``end``."""
     total = 0.0
     log_cell, log_config = np.log(cell), np.log(config)

@@ -14,11 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
-from doxa.structure.cases.incomplete.blocks import end_of_block, gather, move_case, row_work, tie_cells, weigh_block
-from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of, put_cells
+from doxa.structure.cases.incomplete.blocks import (
+    RowWork,
+    end_of_block,
+    gather,
+    move_case,
+    row_work,
+    tie_cells,
+    weigh_block,
+)
+from doxa.structure.cases.incomplete.families import Families, families_of
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.graph import working_graph
 
 __all__ = ["cell_probabilities"]
@@ -68,7 +77,7 @@ def cell_probabilities(
 
 
 @hot
-def _add_all(completion: Any, families: Any, work: Any, number_of: Any, found: Any) -> None:
+def _add_all(completion: Completion, families: Families, work: RowWork, number_of: Ints, found: Floats) -> None:
     """Add the conditional probabilities of all cells; the completion and the counts are as before."""
     for i in range(completion.rows.shape[0]):
         for number in range(completion.first[i], completion.first[i + 1]):
@@ -89,7 +98,7 @@ def _add_all(completion: Any, families: Any, work: Any, number_of: Any, found: A
 
 
 @hot
-def _add_block(begin: int, end: int, joint: int, work: Any, number_of: Any, found: Any) -> None:
+def _add_block(begin: int, end: int, joint: int, work: RowWork, number_of: Ints, found: Floats) -> None:
     total = 0.0
     for c in range(joint):
         total += work.weights[c]

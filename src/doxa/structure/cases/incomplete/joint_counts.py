@@ -5,15 +5,17 @@ See `doxa.structure.cases.incomplete.joint_proposals`.  Functions are compiled, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.arrays import Ints, Words
 from doxa.models.bits import n_words
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData
-from doxa.structure.families.counting import CONSTANT_RULE
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
+from doxa.structure.families.counting import CONSTANT_RULE, Rule
 
 __all__ = ["MOST_VALUES", "JointWork", "Side", "add_row", "has_column", "joint_work", "lay_out"]
 
@@ -74,13 +76,20 @@ def joint_work(data: IncompleteData, beta: float = 1.0) -> JointWork:
 
 
 @inlined
-def has_column(words: Any, bit: int) -> bool:
+def has_column(words: Words, bit: int) -> bool:
     """Whether a bit of a bit set is on."""
     return bool((words[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
 
 
 @hot
-def lay_out(before: Any, after: Any, completion: Any, lists: Any, rule: Any, work: Any) -> int:
+def lay_out(
+    before: tuple[Words, Ints],
+    after: tuple[Words, Ints],
+    completion: Completion,
+    lists: FamilyLists,
+    rule: Rule,
+    work: JointWork,
+) -> int:
     """Find C, the rows of z, and the touched families under both graphs, counted without these rows.
 
     ``before`` and ``after`` are graphs: the parents of every node as bit sets, and the number of each set in ``lists``,
@@ -110,7 +119,7 @@ def lay_out(before: Any, after: Any, completion: Any, lists: Any, rule: Any, wor
 
 
 @hot
-def _find_rows(completion: Any, missing_in: Any, work: Any) -> int:
+def _find_rows(completion: Completion, missing_in: Words, work: JointWork) -> int:
     """List the rows of z."""
     work.is_out[:] = np.uint64(0)
     n_rows = 0
@@ -137,7 +146,7 @@ def _find_rows(completion: Any, missing_in: Any, work: Any) -> int:
 
 
 @hot
-def _list_families(parents: Any, others: Any, n_states: Any, rule: Any, columns: Any, side: Any) -> bool:
+def _list_families(parents: Words, others: Words, n_states: Ints, rule: Rule, columns: Words, side: Side) -> bool:
     """Fill all but the counts, which are set to 0; False if there would be too many."""
     size, edge, n_counts = 0, 0, 0
     for node in range(parents.shape[0]):
@@ -173,7 +182,7 @@ def _list_families(parents: Any, others: Any, n_states: Any, rule: Any, columns:
 
 
 @hot
-def _count(f: int, number: int, completion: Any, lists: Any, work: Any, side: Any) -> None:
+def _count(f: int, number: int, completion: Completion, lists: FamilyLists, work: JointWork, side: Side) -> None:
     """Count a family in the rows that are left in; where it is listed, only rows with its cells missing are visited."""
     node, first = side.node[f], side.count_first[f]
     r = completion.n_states[node]
@@ -203,7 +212,7 @@ def _count(f: int, number: int, completion: Any, lists: Any, work: Any, side: An
 
 
 @inlined
-def add_row(f: int, codes: Any, weight: int, r: int, side: Any) -> None:
+def add_row(f: int, codes: NDArray[np.int16] | Ints, weight: int, r: int, side: Side) -> None:
     """Count a row in a family so many times."""
     config = 0
     for e in range(side.parent_first[f], side.parent_first[f + 1]):
@@ -214,7 +223,7 @@ def add_row(f: int, codes: Any, weight: int, r: int, side: Any) -> None:
 
 
 @hot
-def _copy(f: int, source: Any, side: Any) -> None:
+def _copy(f: int, source: Side, side: Side) -> None:
     """The counts of a family that both graphs have."""
     node = side.node[f]
     for g in range(source.size[0]):

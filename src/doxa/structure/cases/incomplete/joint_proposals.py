@@ -48,18 +48,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.families import log_of_counts
-from doxa.structure.cases.incomplete.joint_counts import add_row, has_column, joint_work, lay_out
+from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.counting import Rule
 from doxa.structure.graph import WorkingGraph, count_bits, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, auto_step
 from doxa.structure.moves.changes import accepts, cache_is_full, local_scores
 from doxa.structure.moves.parent_sets import ParentSets, find_set
-from doxa.structure.moves.sampler import work_without_draws
+from doxa.structure.moves.sampler import Work, work_without_draws
 from doxa.structure.moves.single_edge import log_proposals
 from doxa.structure.priors import family_log_prior
 
@@ -80,7 +82,7 @@ __all__ = [
 
 
 @hot
-def log_estimate(parents: Any, n_states: Any, prior: Any, side: Any) -> float:
+def log_estimate(parents: Words, n_states: Ints, prior: tuple[Floats, Floats], side: Side) -> float:
     """Log prior and log marginal likelihood of the changed families, in the rows that are left in."""
     total = 0.0
     for f in range(side.size[0]):
@@ -94,7 +96,7 @@ def log_estimate(parents: Any, n_states: Any, prior: Any, side: Any) -> float:
 
 
 @hot
-def weigh_row(i: int, completion: Any, work: Any, side: Any) -> tuple[int, int, float, float]:
+def weigh_row(i: int, completion: Completion, work: JointWork, side: Side) -> tuple[int, int, float, float]:
     """Weights of the joint values of row i's cells in C; returns how many cells and values, their sum, and a factor."""
     size, joint = 0, 1
     for column in range(work.codes.size):
@@ -138,13 +140,13 @@ def weigh_row(i: int, completion: Any, work: Any, side: Any) -> tuple[int, int, 
 
 
 @inlined
-def _probability(f: int, config: int, state: int, r: int, side: Any) -> float:
+def _probability(f: int, config: int, state: int, r: int, side: Side) -> float:
     place = side.count_first[f] + config * (r + 1)
     return (side.counts[place + state] + side.prior_cell[f]) / (side.counts[place + r] + side.prior_config[f])  # type: ignore[no-any-return]
 
 
 @inlined
-def write_value(value: int, size: int, n_states: Any, work: Any) -> None:
+def write_value(value: int, size: int, n_states: Ints, work: JointWork) -> None:
     """Write joint value number ``value`` into the row at hand."""
     for k in range(size):
         r = n_states[work.cells[k]]
@@ -153,14 +155,14 @@ def write_value(value: int, size: int, n_states: Any, work: Any) -> None:
 
 
 @hot
-def put_back(completion: Any, work: Any, side: Any) -> None:
+def put_back(completion: Completion, work: JointWork, side: Side) -> None:
     """Count the row at hand."""
     for f in range(side.size[0]):
         add_row(f, work.codes, 1, completion.n_states[side.node[f]], side)
 
 
 @hot
-def forth(n_rows: int, completion: Any, work: Any, rng: np.random.Generator) -> float:
+def forth(n_rows: int, completion: Completion, work: JointWork, rng: np.random.Generator) -> float:
     """Draw z under the other graph, into ``work.values``; the log of the product of the sums."""
     total = 0.0
     for number in range(n_rows):
@@ -183,7 +185,7 @@ def forth(n_rows: int, completion: Any, work: Any, rng: np.random.Generator) -> 
 
 
 @hot
-def back(n_rows: int, completion: Any, work: Any) -> float:
+def back(n_rows: int, completion: Completion, work: JointWork) -> float:
     """The log of the product of the sums along the values that stand."""
     total = 0.0
     for number in range(n_rows):
@@ -199,7 +201,7 @@ def back(n_rows: int, completion: Any, work: Any) -> float:
 
 
 @hot
-def put_values(n_rows: int, completion: Any, work: Any) -> None:
+def put_values(n_rows: int, completion: Completion, work: JointWork) -> None:
     """Write the drawn values into the completion."""
     for number in range(n_rows):
         i, value = work.rows[number], work.values[number]
@@ -212,7 +214,7 @@ def put_values(n_rows: int, completion: Any, work: Any) -> None:
 
 
 @hot
-def shuffle(n_rows: int, work: Any, rng: np.random.Generator) -> None:
+def shuffle(n_rows: int, work: JointWork, rng: np.random.Generator) -> None:
     """Put the rows into a random order."""
     for number in range(n_rows - 1, 0, -1):
         other = int(rng.random() * (number + 1))
@@ -221,7 +223,13 @@ def shuffle(n_rows: int, work: Any, rng: np.random.Generator) -> None:
 
 @hot
 def offer(
-    before: Any, after: Any, log_frozen: float, completion: Any, terms: Any, work: Any, rng: np.random.Generator
+    before: tuple[Words, Ints],
+    after: tuple[Words, Ints],
+    log_frozen: float,
+    completion: Completion,
+    terms: tuple[FamilyLists, Rule, tuple[Floats, Floats]],
+    work: JointWork,
+    rng: np.random.Generator,
 ) -> bool:
     """Offer the other graph and new cells; True if they are accepted, and the cells written.
 
@@ -352,7 +360,7 @@ class Frozen(NamedTuple):
     number: NDArray[np.int64]  # in the lists, of each set in the order of the table
     weights: NDArray[np.float64]  # (n_references, n_sets): log weight of each listed set on each completion
     least_spread: float  # nats
-    standing: tuple[NDArray[Any], ...]  # parents, children, scores and places in the table of the graph that stands
+    standing: tuple[Words, Words, Floats, Ints]  # parents, children, scores, places in the table: the graph that stands
     places: tuple[NDArray[np.int64], NDArray[np.int64]]  # work space: places in the lists, here and there
     completion: Completion
     terms: tuple[FamilyLists, Any, Any]  # the lists, the rule of the score, the arrays of the prior
@@ -361,7 +369,14 @@ class Frozen(NamedTuple):
 
 @hot
 def _run(
-    first: int, number: int, work: Any, shares: Any, log_q: Any, frozen: Any, done: Any, rng: np.random.Generator
+    first: int,
+    number: int,
+    work: Work,
+    shares: tuple[float, float, float, float],
+    log_q: Floats,
+    frozen: Frozen,
+    done: Ints,
+    rng: np.random.Generator,
 ) -> int:
     graph, local, cache, table = work.graph, work.local, work.cache, work.table
     standing, places, number_of = frozen.standing, frozen.places, frozen.number
@@ -397,7 +412,7 @@ def _run(
 
 
 @hot
-def _go_to(source: Any, target: Any) -> None:
+def _go_to(source: tuple[Words, Words, Floats, Ints], target: tuple[Words, Words, Floats, Ints]) -> None:
     """Copy parents, children, scores and places in the lists."""
     for node in range(source[2].size):
         for w in range(source[0].shape[1]):
@@ -406,7 +421,7 @@ def _go_to(source: Any, target: Any) -> None:
 
 
 @hot
-def is_worth_it(before: Any, after: Any, weights: Any, least_spread: float) -> bool:
+def is_worth_it(before: tuple[Words, Ints], after: tuple[Words, Ints], weights: Floats, least_spread: float) -> bool:
     """Whether completions differ about the two graphs; also where the change involves a set that is not listed."""
     least, most = np.inf, -np.inf
     for r in range(weights.shape[0]):

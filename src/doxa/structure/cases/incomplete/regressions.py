@@ -14,12 +14,14 @@ rows, from 4 to 100: the tails of what the score says, its parameters integrated
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Ints, Words
+from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.gaussian.box import GaussianRule, GaussianWork, add_up, factorise, gaussian_work, sort_rows
 from doxa.structure.graph import has_bit
 
@@ -57,7 +59,7 @@ def regressions(
 
 
 @hot
-def fit_regression(node: int, parents: Any, completion: Any, weights: Any, work: Any) -> bool:
+def fit_regression(node: int, parents: Words, completion: Completion, weights: Ints, work: Regressions) -> bool:
     """Fit a number's family to rows with these weights; False if it has too many parents or configurations."""
     gaussian, fits = work.gaussian, work.fits[node]
     p, n_categories, size = 0, 0, 1
@@ -95,7 +97,7 @@ def fit_regression(node: int, parents: Any, completion: Any, weights: Any, work:
 
 
 @hot
-def _regress(begin: int, end: int, p: int, weights: Any, work: Any, fit: Any) -> None:
+def _regress(begin: int, end: int, p: int, weights: Ints, work: Regressions, fit: Floats) -> None:
     """Posterior means of intercept and slopes, and a residual variance, from some rows, into ``fit``."""
     gaussian, rule = work.gaussian, work.rule
     n_cases = 0.0
@@ -126,7 +128,7 @@ def _regress(begin: int, end: int, p: int, weights: Any, work: Any, fit: Any) ->
 
 
 @hot
-def _fit_of(node: int, i: int, column: int, state: int, completion: Any, work: Any) -> int:
+def _fit_of(node: int, i: int, column: int, state: int, completion: Completion, work: Regressions) -> int:
     """Where the fit of incomplete row i begins, with this state in the column, if that is a category."""
     config = 0
     for k in range(work.n_categories[node]):
@@ -137,7 +139,7 @@ def _fit_of(node: int, i: int, column: int, state: int, completion: Any, work: A
 
 
 @hot
-def log_density(node: int, i: int, column: int, state: int, completion: Any, work: Any) -> float:
+def log_density(node: int, i: int, column: int, state: int, completion: Completion, work: Regressions) -> float:
     """Log density of the node's number in incomplete row i under the fit, with this state in a category's column."""
     at, fits, p = _fit_of(node, i, column, state, completion, work), work.fits[node], work.n_numbers[node]
     row = completion.n_complete + i
@@ -148,7 +150,9 @@ def log_density(node: int, i: int, column: int, state: int, completion: Any, wor
 
 
 @hot
-def offer_number(column: int, i: int, parents: Any, fitted: Any, completion: Any, work: Any) -> tuple[float, float]:
+def offer_number(
+    column: int, i: int, parents: Words, fitted: Ints, completion: Completion, work: Regressions
+) -> tuple[float, float]:
     """Centre and scale of the offers of a number in incomplete row i; ``fitted`` says which families have a fit."""
     row = completion.n_complete + i
     precision, weighted = 0.0, 0.0

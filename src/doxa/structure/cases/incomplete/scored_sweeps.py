@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.blocks import set_cell
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, read_cells
+from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
     fit_regression,
@@ -39,7 +40,7 @@ from doxa.structure.cases.incomplete.regressions import (
     regressions,
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
-from doxa.structure.families.cache import FamilyScores, ScoreCache, local_weights
+from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, local_weights
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
 from doxa.structure.families.gaussian.kinds import GaussianKind
@@ -126,14 +127,16 @@ def cell_work(
 
 
 @hot
-def score_family(node: int, parents: Any, scoring: Any) -> float:
+def score_family(node: int, parents: Words, scoring: Scoring) -> float:
     """Score and log prior of a family on the completion that ``scoring`` holds."""
     score = family_log_marginal(node, parents, scoring[0], scoring[1], scoring[3])
     return score + family_log_prior(node, parents, scoring[2])
 
 
 @hot
-def sweep_columns(parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator) -> None:
+def sweep_columns(
+    parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
+) -> None:
     """Offer every missing cell a new value, column by column, in blocks of rows in random order.
 
     ``parents`` are bit sets, ``work.local`` the scores of their families.
@@ -155,14 +158,14 @@ def sweep_columns(parents: Any, completion: Any, scoring: Any, work: Any, rng: n
 
 
 @hot
-def _is_number(column: int, work: Any) -> bool:
+def _is_number(column: int, work: CellWork) -> bool:
     is_number = work.numbers.gaussian.is_number
     return bool(is_number.size > 0 and is_number[column] != 0)
 
 
 @hot
 def redraw_column(
-    column: int, parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator
+    column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
     """Offer the column's missing cells new values, ``work.block`` rows at a time, in the order of ``work.row``."""
     block = work.block
@@ -188,7 +191,7 @@ def redraw_column(
 
 @hot
 def redraw_numbers(
-    column: int, parents: Any, completion: Any, scoring: Any, work: Any, rng: np.random.Generator
+    column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
     """As `redraw_column`, for a column of numbers."""
     fit_column(column, parents, completion, work)
@@ -212,7 +215,9 @@ def redraw_numbers(
 
 
 @hot
-def _accepted(column: int, log_ratio: float, parents: Any, scoring: Any, work: Any, rng: np.random.Generator) -> bool:
+def _accepted(
+    column: int, log_ratio: float, parents: Words, scoring: Scoring, work: CellWork, rng: np.random.Generator
+) -> bool:
     """Whether new cells of a column are taken, given the log ratio of their offers; if so with their scores."""
     local = work.local
     work.done[0] += 1
@@ -230,7 +235,7 @@ def _accepted(column: int, log_ratio: float, parents: Any, scoring: Any, work: A
 
 
 @hot
-def _draw(log_offer: Any, k: int, r: int, rng: np.random.Generator) -> int:
+def _draw(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> int:
     left = rng.random()
     for state in range(r - 1):
         left -= math.exp(log_offer[k, state])
@@ -240,7 +245,7 @@ def _draw(log_offer: Any, k: int, r: int, rng: np.random.Generator) -> int:
 
 
 @hot
-def fit_column(column: int, parents: Any, completion: Any, work: Any) -> None:
+def fit_column(column: int, parents: Words, completion: Completion, work: CellWork) -> None:
     """Fit the column's families to the rows in which it is observed."""
     n = completion.n_states.size
     for row in range(work.weights.size):
@@ -279,7 +284,7 @@ def fit_column(column: int, parents: Any, completion: Any, work: Any) -> None:
 
 
 @hot
-def _fit_regression(node: int, parents: Any, completion: Any, work: Any) -> None:
+def _fit_regression(node: int, parents: Words, completion: Completion, work: CellWork) -> None:
     data = (completion.columns, work.weights, completion.n_states)
     n_cells, n_parents = gather_cells(node, parents, data, work.logistic)
     find_mode(n_cells, n_parents, work.scale, completion.columns, work.logistic)
@@ -291,7 +296,7 @@ def _fit_regression(node: int, parents: Any, completion: Any, work: Any) -> None
 
 
 @hot
-def _count_table(node: int, n_parents: int, size: int, completion: Any, work: Any) -> None:
+def _count_table(node: int, n_parents: int, size: int, completion: Completion, work: CellWork) -> None:
     for cell in range(size):
         work.counts[node, cell] = _CASE
     for row in range(work.weights.size):
@@ -304,7 +309,7 @@ def _count_table(node: int, n_parents: int, size: int, completion: Any, work: An
 
 
 @hot
-def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
+def weigh_rows(column: int, parents: Words, completion: Completion, work: CellWork) -> None:
     """Log probabilities of the offers for every row without the column, into ``work.log_offer``."""
     first, r = work.first[column], completion.n_states[column]
     for place in range(first, work.first[column + 1]):
@@ -326,7 +331,7 @@ def weigh_rows(column: int, parents: Any, completion: Any, work: Any) -> None:
 
 
 @hot
-def _log_fitted(node: int, column: int, state: int, i: int, completion: Any, work: Any) -> float:
+def _log_fitted(node: int, column: int, state: int, i: int, completion: Completion, work: CellWork) -> float:
     """Log probability of the node's own cell in incomplete row i under the fit, with this state in the column."""
     codes, n_states = completion.rows[i], completion.n_states
     if work.kind[node] == _REGRESSION:

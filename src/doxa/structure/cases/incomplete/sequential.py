@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.structure.cases.incomplete.blocks import (
     MOST_JOINT,
+    RowWork,
     gather,
     n_joint,
     row_work,
@@ -30,8 +31,15 @@ from doxa.structure.cases.incomplete.blocks import (
     tie_cells,
     weigh_block,
 )
-from doxa.structure.cases.incomplete.families import add_case, case_probability, config_of, families_of, log_of_counts
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of, put_cells
+from doxa.structure.cases.incomplete.families import (
+    Families,
+    add_case,
+    case_probability,
+    config_of,
+    families_of,
+    log_of_counts,
+)
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import draw_place
 from doxa.structure.priors import family_log_prior
 
@@ -77,7 +85,7 @@ def log_summed(
 
 
 @hot
-def _put_in(completion: Any, families: Any, work: Any, fresh: bool, rng: np.random.Generator) -> float:
+def _put_in(completion: Completion, families: Families, work: RowWork, fresh: bool, rng: np.random.Generator) -> float:
     """Log of p(D, z | G) / q(z | G); ``families`` hold all rows at first, and again in the end."""
     n_incomplete = completion.rows.shape[0]
     for i in range(n_incomplete):
@@ -102,14 +110,14 @@ def _put_in(completion: Any, families: Any, work: Any, fresh: bool, rng: np.rand
 
 
 @hot
-def _add_row(i: int, weight: int, completion: Any, families: Any) -> None:
+def _add_row(i: int, weight: int, completion: Completion, families: Families) -> None:
     codes = completion.rows[i]
     for node in range(codes.size):
         add_case(node, config_of(node, codes, families), codes[node], weight, completion.n_states[node], families)
 
 
 @hot
-def _log_row(i: int, completion: Any, families: Any) -> float:
+def _log_row(i: int, completion: Completion, families: Families) -> float:
     """Log predictive probability of a row that is out of the counts."""
     codes, total = completion.rows[i], 0.0
     for node in range(codes.size):
@@ -120,7 +128,7 @@ def _log_row(i: int, completion: Any, families: Any) -> float:
 
 @hot
 def _take_block(
-    i: int, size: int, fresh: bool, completion: Any, families: Any, work: Any, rng: np.random.Generator
+    i: int, size: int, fresh: bool, completion: Completion, families: Families, work: RowWork, rng: np.random.Generator
 ) -> float:
     """A component from its exact distribution given the rows that are in; the log probability of what it takes."""
     joint = weigh_block(i, 0, size, completion, families, work)
@@ -136,7 +144,7 @@ def _take_block(
 
 
 @hot
-def _standing(i: int, size: int, joint: int, completion: Any, work: Any) -> int:
+def _standing(i: int, size: int, joint: int, completion: Completion, work: RowWork) -> int:
     """The joint value that stands in a component."""
     for c in range(joint):
         same = True
@@ -149,7 +157,7 @@ def _standing(i: int, size: int, joint: int, completion: Any, work: Any) -> int:
 
 @hot
 def _take_along(
-    i: int, size: int, fresh: bool, completion: Any, families: Any, work: Any, rng: np.random.Generator
+    i: int, size: int, fresh: bool, completion: Completion, families: Families, work: RowWork, rng: np.random.Generator
 ) -> float:
     """A component a cell at a time, parents first; the log probability of what it takes."""
     total = 0.0

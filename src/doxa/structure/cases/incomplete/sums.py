@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.exact.dag_budget import predicted_cost
 from doxa.structure.exact.dag_sums import ExactPosterior, ParentSets, sum_over_dags
+from doxa.structure.families.cache import Scoring
 from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.limits import Limits, is_legal_family
@@ -80,7 +81,15 @@ def scores_by_completion(data: IncompleteData, limits: Limits, cells: NDArray[np
 
 
 @hot
-def _score_all(cells: Any, column: Any, place: Any, limits: Any, scoring: Any, parents: Any, scores: Any) -> None:
+def _score_all(
+    cells: NDArray[np.int16],
+    column: Ints,
+    place: Ints,
+    limits: Limits,
+    scoring: Scoring,
+    parents: Words,
+    scores: Floats,
+) -> None:
     data, rule, prior, scratch = scoring
     n = scores.shape[0]
     for c in range(cells.shape[0]):

@@ -19,13 +19,13 @@ alike; `swap_labels` exchanges two of them, which leaves the posterior as it is.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.structure.cases.incomplete.blocks import (
     MOST_JOINT,
+    RowWork,
     end_of_block,
     gather,
     move_case,
@@ -35,7 +35,8 @@ from doxa.structure.cases.incomplete.blocks import (
     to_power,
     weigh_block,
 )
-from doxa.structure.cases.incomplete.families import case_probability, config_of, recount
+from doxa.structure.cases.incomplete.families import Families, case_probability, config_of, recount
+from doxa.structure.cases.incomplete.missing_cells import Completion
 
 __all__ = [
     "draw_place",
@@ -50,14 +51,18 @@ __all__ = [
 
 
 @hot
-def sweep_cells(completion: Any, families: Any, work: Any, info: Any, rng: np.random.Generator) -> None:
+def sweep_cells(
+    completion: Completion, families: Families, work: RowWork, info: Ints, rng: np.random.Generator
+) -> None:
     """Redraw every missing cell; ``info`` counts independence proposals made and accepted."""
     for i in range(completion.rows.shape[0]):
         redraw_row(i, completion, families, work, info, rng)
 
 
 @hot
-def redraw_row(i: int, completion: Any, families: Any, work: Any, info: Any, rng: np.random.Generator) -> None:
+def redraw_row(
+    i: int, completion: Completion, families: Families, work: RowWork, info: Ints, rng: np.random.Generator
+) -> None:
     """Redraw the missing cells of one row, component by component."""
     m = tie_cells(i, completion, families, work)
     for a in range(m):
@@ -80,7 +85,7 @@ def redraw_row(i: int, completion: Any, families: Any, work: Any, info: Any, rng
 
 @hot
 def redraw_block(
-    i: int, begin: int, end: int, completion: Any, families: Any, work: Any, rng: np.random.Generator
+    i: int, begin: int, end: int, completion: Completion, families: Families, work: RowWork, rng: np.random.Generator
 ) -> None:
     """Draw members ``begin`` to ``end`` jointly, given the rest of the row, which is out of the counts."""
     joint = weigh_block(i, begin, end, completion, families, work)
@@ -91,7 +96,7 @@ def redraw_block(
 
 
 @hot
-def draw_place(weights: Any, size: int, rng: np.random.Generator) -> int:
+def draw_place(weights: Floats, size: int, rng: np.random.Generator) -> int:
     """A place drawn by weight; -1 if the weights have no sum to draw by."""
     total = 0.0
     for c in range(size):
@@ -110,7 +115,7 @@ def draw_place(weights: Any, size: int, rng: np.random.Generator) -> int:
 
 
 @hot
-def log_fixed(i: int, size: int, n_affected: int, completion: Any, families: Any, work: Any) -> float:
+def log_fixed(i: int, size: int, n_affected: int, completion: Completion, families: Families, work: RowWork) -> float:
     """Log predictive probability of the affected families whose own cell is observed."""
     codes = completion.rows[i]
     total = 0.0
@@ -122,7 +127,7 @@ def log_fixed(i: int, size: int, n_affected: int, completion: Any, families: Any
 
 
 @hot
-def log_masses(i: int, size: int, completion: Any, families: Any, work: Any) -> float:
+def log_masses(i: int, size: int, completion: Completion, families: Families, work: RowWork) -> float:
     """Log of the product of what each member's probabilities, to the power, sum to, given the values that stand."""
     if work.beta == 1.0:
         return 0.0
@@ -139,7 +144,13 @@ def log_masses(i: int, size: int, completion: Any, families: Any, work: Any) -> 
 
 @hot
 def redraw_independently(
-    i: int, size: int, n_affected: int, completion: Any, families: Any, work: Any, rng: np.random.Generator
+    i: int,
+    size: int,
+    n_affected: int,
+    completion: Completion,
+    families: Families,
+    work: RowWork,
+    rng: np.random.Generator,
 ) -> bool:
     """Offer the component new values drawn along the graph; True if they were accepted."""
     codes = completion.rows[i]
@@ -163,7 +174,7 @@ def redraw_independently(
 
 
 @hot
-def swap_labels(column: int, a: int, b: int, completion: Any, families: Any) -> None:
+def swap_labels(column: int, a: int, b: int, completion: Completion, families: Families) -> None:
     """Exchange two states of a hidden column, and count its family and its children's again."""
     for i in range(completion.rows.shape[0]):
         state = completion.rows[i, column]

@@ -30,9 +30,10 @@ from doxa.models.bits import n_words
 from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
 from doxa.structure.families.family_weights import list_nodes
+from doxa.structure.families.kind import Data
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.set_numbers import subsets
-from doxa.structure.families.shared_counts import Data, SharedCounts, sum_terms
+from doxa.structure.families.shared_counts import SharedCounts, sum_terms
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
 from doxa.text import many

@@ -28,9 +28,11 @@ from numba import carray, cfunc
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
 from doxa.structure.families.call import SCORER, at, score_sets
-from doxa.structure.families.counting import BDEU_RULE, Rule, relabel
+from doxa.structure.families.counting import BDEU_RULE, CountingScratch, Rule, relabel
+from doxa.structure.families.kind import Data
 from doxa.structure.families.scores import family_log_marginal
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ def sums_of_products(
 
 
 @hot
-def _constant(n_parents: int, n_cases: float, rule: Any) -> float:
+def _constant(n_parents: int, n_cases: float, rule: GaussianRule) -> float:
     """What of a regression's score the sums of products do not change."""
     if rule.kind == GAUSSIAN_BIC_RULE:
         fitted = 0.5 * n_cases * (1.0 + math.log(2.0 * math.pi / max(1.0, n_cases)))
@@ -192,11 +194,11 @@ def _constant(n_parents: int, n_cases: float, rule: Any) -> float:
     freedom = rule.freedom + n_parents + 1.0
     value = -0.5 * n_cases * _LOG_PI + 0.5 * math.log(rule.mean_weight / (n_cases + rule.mean_weight))
     value += math.lgamma(0.5 * (n_cases + freedom)) - math.lgamma(0.5 * freedom)
-    return value + 0.5 * (freedom + n_parents) * math.log(rule.scale)  # type: ignore[no-any-return]
+    return value + 0.5 * (freedom + n_parents) * math.log(rule.scale)
 
 
 @hot
-def factorise(matrix: Any, size: int, least: float) -> float:
+def factorise(matrix: Floats, size: int, least: float) -> float:
     """Cholesky's factor of the leading part, in place; log of the product of all squares but the last, and of the last.
 
     Squares are ``least`` or more in exact arithmetic.  Minus infinity if rounding is all that is left of one.
@@ -220,7 +222,7 @@ def factorise(matrix: Any, size: int, least: float) -> float:
 
 
 @hot
-def _regression(size: int, n_cases: float, constant: float, rule: Any, work: Any) -> float:
+def _regression(size: int, n_cases: float, constant: float, rule: GaussianRule, work: GaussianWork) -> float:
     """Score of the last of ``size`` members given the others, whose sums of products are in ``work.matrix``."""
     p = size - 1
     if rule.kind == GAUSSIAN_BIC_RULE:
@@ -231,11 +233,11 @@ def _regression(size: int, n_cases: float, constant: float, rule: Any, work: Any
             return -1e300
         return constant - n_cases * math.log(work.matrix[p, p])
     log_of_parents = factorise(work.matrix, size, rule.scale)
-    return constant - 0.5 * log_of_parents - (n_cases + rule.freedom + size) * math.log(work.matrix[p, p])  # type: ignore[no-any-return]
+    return constant - 0.5 * log_of_parents - (n_cases + rule.freedom + size) * math.log(work.matrix[p, p])
 
 
 @hot
-def _group_rows(parents: Any, data: Any, scratch: Any, work: Any) -> int:
+def _group_rows(parents: Words, data: Data, scratch: CountingScratch, work: GaussianWork) -> int:
     """Sort rows by the configuration of the parents that are categories, into `first` and `order`; their number."""
     columns, _, n_states = data
     config, counts, keys, names = scratch[0], scratch[2], scratch[3], scratch[4]
@@ -261,7 +263,7 @@ def _group_rows(parents: Any, data: Any, scratch: Any, work: Any) -> int:
 
 
 @hot
-def sort_rows(config: Any, size: int, work: Any) -> None:
+def sort_rows(config: Ints, size: int, work: GaussianWork) -> None:
     """Rows by their configurations, numbers below ``size``: `order`, and where each begins, `first`."""
     first = work.first
     first[: size + 1] = 0
@@ -279,7 +281,7 @@ def sort_rows(config: Any, size: int, work: Any) -> None:
 
 
 @hot
-def add_up(begin: int, end: int, size: int, weights: Any, work: Any) -> float:
+def add_up(begin: int, end: int, size: int, weights: Ints, work: GaussianWork) -> float:
     """Centred sums of products of the members over some rows into ``work.matrix``, means into ``work.mean``; cases."""
     n_cases = 0.0
     work.mean[:size] = 0.0
@@ -302,7 +304,9 @@ def add_up(begin: int, end: int, size: int, weights: Any, work: Any) -> float:
 
 
 @hot
-def _gaussian_log_marginal(child: int, parents: Any, data: Any, rule: Any, scratch: Any, work: Any) -> float:
+def _gaussian_log_marginal(
+    child: int, parents: Words, data: Data, rule: GaussianRule, scratch: CountingScratch, work: GaussianWork
+) -> float:
     """Log evidence (nats) of a number's family, or its BIC; minus infinity for a number above a category."""
     size, n_parents = 0, 0
     for w in range(parents.size):

@@ -34,7 +34,9 @@ from numba import carray, cfunc
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Ints, Words
 from doxa.structure.families.call import SCORER, at, score_sets
+from doxa.structure.families.kind import Data
 from doxa.structure.families.logistic.evidence import log_evidence
 from doxa.structure.families.logistic.mode import factorise, find_mode, signs, solve, solve_transposed
 from doxa.structure.families.logistic.score import (
@@ -69,7 +71,9 @@ _STEP, _WIDTH = 0.45, 8.5  # of the trapezoidal rule, in standard deviations
 
 
 @hot
-def jaakkola_jordan_bound(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def jaakkola_jordan_bound(
+    n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> float:
     """Lower bound (nats), raised until a round gains less than 1e-7; ``work`` holds the cells."""
     xi, d = work.left, n_parents + 1
     for cell in range(n_cells):
@@ -103,7 +107,9 @@ def jaakkola_jordan_bound(n_cells: int, n_parents: int, scale: float, columns: A
 
 
 @hot
-def best_gaussian_bound(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def best_gaussian_bound(
+    n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> float:
     """Lower bound (nats) by the Gaussian closest to the posterior; after `find_mode`, whose Gaussian it starts from."""
     d = n_parents + 1
     weights, old, mean, before = work.skewness, work.left, work.mean, work.centre
@@ -154,7 +160,7 @@ def _lambda(xi: float) -> float:
 
 
 @hot
-def _precision(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> None:
+def _precision(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> None:
     """Cholesky factor of I + sum of w x x', the weights w being in ``work.skewness``."""
     d, precision, x = n_parents + 1, work.precision, work.trial
     for i in range(d):
@@ -170,7 +176,7 @@ def _precision(n_cells: int, n_parents: int, scale: float, columns: Any, work: A
 
 
 @hot
-def _divergence(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def _divergence(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> float:
     """Kullback-Leibler divergence of the Gaussian from the prior; variances of the cells' logits into ``along``."""
     d = n_parents + 1
     total = 0.0
@@ -188,7 +194,7 @@ def _divergence(n_cells: int, n_parents: int, scale: float, columns: Any, work: 
 
 
 @hot
-def _expect(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def _expect(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> float:
     """The bound at a Gaussian; its gradient in the mean into ``trial``, the next weights into ``logit``."""
     d = n_parents + 1
     _precision(n_cells, n_parents, scale, columns, work)
@@ -227,7 +233,7 @@ def _expected(centre: float, deviation: float) -> tuple[float, float, float]:
 
 
 @hot
-def logistic_log_marginal(child: int, parents: Any, data: Any, rule: Any, work: Any) -> float:
+def logistic_log_marginal(child: int, parents: Words, data: Data, rule: LogisticRule, work: LogisticWork) -> float:
     """Log evidence (nats) of a logistic family, or the bound of it that ``rule.kind`` names.
 
     ``work.report`` keeps the number of families, their largest error and the sum of its squares, and how many are
@@ -254,7 +260,7 @@ def logistic_log_marginal(child: int, parents: Any, data: Any, rule: Any, work: 
 
 
 @hot
-def type_matters(child: int, parents: Any, n_states: Any) -> bool:
+def type_matters(child: int, parents: Words, n_states: Ints) -> bool:
     """Whether a logistic family is possible and differs from a table: all binary, and two varying parents or more."""
     if n_states[child] != 2:
         return False
@@ -271,7 +277,7 @@ def type_matters(child: int, parents: Any, n_states: Any) -> bool:
 
 
 @hot
-def _n_varying(parents: Any, n_states: Any) -> int:
+def _n_varying(parents: Words, n_states: Ints) -> int:
     varying = 0
     for w in range(parents.size):
         word = parents[w]
@@ -282,11 +288,11 @@ def _n_varying(parents: Any, n_states: Any) -> int:
 
 
 @hot
-def log_mixture(of_table: float, of_logistic: float, rule: Any) -> float:
+def log_mixture(of_table: float, of_logistic: float, rule: LogisticRule) -> float:
     """Log of the sum over the types, each with its prior share; no less than either share's own term."""
     a, b = rule.log_table_share + of_table, rule.log_logistic_share + of_logistic
     top = max(a, b)
-    return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))  # type: ignore[no-any-return]
+    return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))
 
 
 # Which arrays `_scorer` finds at which address: by name, so that the order of the tuples' fields means nothing.

@@ -29,15 +29,15 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Flags
 from doxa.models.bits import pack_rows
 from doxa.structure.exact.dag_sums import PrecisionError
-from doxa.structure.families.logistic.evidence import choose_law, weigh
+from doxa.structure.families.logistic.evidence import Family, choose_law, weigh
 from doxa.structure.families.logistic.softplus import log_one_logit
 from doxa.structure.families.logistic.work import (
     CHUNK,
@@ -55,7 +55,7 @@ FREEDOM = 6.0  # degrees of freedom
 
 
 @hot
-def largest_weight(safety: float, family: Any, work: Any) -> tuple[float, float, float]:
+def largest_weight(safety: float, family: Family, work: LogisticWork) -> tuple[float, float, float]:
     """Largest weights of the first and of the second half of the nodes of ``work``; ``family`` as `weigh` takes it.
 
     The third number is the share of the second half's weights that lies above ``safety`` times the first's largest.
@@ -78,7 +78,7 @@ def largest_weight(safety: float, family: Any, work: Any) -> tuple[float, float,
 
 @hot
 def accept(
-    each: int, uniforms: Any, bound: float, family: Any, work: Any, found: Any, coefficients: Any
+    each: int, uniforms: Floats, bound: float, family: Family, work: LogisticWork, found: Flags, coefficients: Floats
 ) -> tuple[float, float]:
     """Take for every draw the first of its ``each`` proposals that rejection lets through.
 
@@ -103,7 +103,7 @@ def accept(
 
 
 @hot
-def sum_probabilities(n_nodes: int, family: Any, work: Any, sums: Any, shares: Any) -> None:
+def sum_probabilities(n_nodes: int, family: Family, work: LogisticWork, sums: Floats, shares: Floats) -> None:
     """Sums of weights, and of weights times P(second state), over each part of the nodes.
 
     ``sums`` (n_parts,) and ``shares`` (n_parts, 2**n_parents), the last parent varying fastest, are 0 before.

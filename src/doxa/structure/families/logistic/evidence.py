@@ -28,16 +28,20 @@ exponential might not fit, and in cells of many cases, it is the softplus.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats, Ints, Words
+from doxa.structure.families.kind import Data
 from doxa.structure.families.logistic.mode import axis_scales, choose_frame, find_mode
 from doxa.structure.families.logistic.softplus import exponentials, log_one_logit, softplus, subtract_softplus
-from doxa.structure.families.logistic.work import gather_cells
+from doxa.structure.families.logistic.work import LogisticWork, gather_cells
 
-__all__ = ["add_log_likelihood", "choose_law", "log_evidence", "weigh"]
+__all__ = ["Family", "add_log_likelihood", "choose_law", "log_evidence", "weigh"]
+
+Family = tuple[int, int, float, float, NDArray[np.int16]]  # see `weigh`
 
 _FEW = 24.0  # cases: up to here at most eight multiplications
 _WORTH = 3  # such cells for each coefficient: the exponentials take that long
@@ -46,7 +50,9 @@ _FULL = 690.0  # nats: a product beyond exp(709) is no float
 
 
 @hot
-def add_log_likelihood(n: int, n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> None:
+def add_log_likelihood(
+    n: int, n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> None:
     """Add the log likelihood of each of the ``n`` columns of ``work.moved`` to ``work.exponents``."""
     few = _add_linear_part(n, n_cells, n_parents, scale, columns, work)
     few = few and _take_exponentials(n, n_parents, scale, work)
@@ -80,7 +86,9 @@ def add_log_likelihood(n: int, n_cells: int, n_parents: int, scale: float, colum
 
 
 @hot
-def _add_linear_part(n: int, n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> bool:
+def _add_linear_part(
+    n: int, n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> bool:
     """Add what is linear in the coefficients; returns whether many cells have few cases."""
     slopes, exponents = work.trial, work.exponents
     for i in range(n_parents + 1):
@@ -100,7 +108,7 @@ def _add_linear_part(n: int, n_cells: int, n_parents: int, scale: float, columns
 
 
 @hot
-def _take_exponentials(n: int, n_parents: int, scale: float, work: Any) -> bool:
+def _take_exponentials(n: int, n_parents: int, scale: float, work: LogisticWork) -> bool:
     """Fill ``work.growth``: row 0 for all parents in their first state, row j + 1 what the second state of j changes.
 
     Leaves the largest coefficients in ``work.trial`` and the smallest in ``work.step``; False if some are too large.
@@ -132,7 +140,9 @@ def _take_exponentials(n: int, n_parents: int, scale: float, work: Any) -> bool:
 
 
 @inlined
-def _largest_logit(row: int, n_parents: int, scale: float, columns: Any, parents: Any, most: Any, least: Any) -> float:
+def _largest_logit(
+    row: int, n_parents: int, scale: float, columns: NDArray[np.int16], parents: Ints, most: Floats, least: Floats
+) -> float:
     total = most[0]
     for j in range(n_parents):
         total += most[j + 1] if columns[parents[j], row] != 0 else -least[j + 1]
@@ -140,7 +150,15 @@ def _largest_logit(row: int, n_parents: int, scale: float, columns: Any, parents
 
 
 @inlined
-def _multiply(row: int, cases: int, n: int, family: Any, growth: Any, factor: Any, product: Any) -> None:
+def _multiply(
+    row: int,
+    cases: int,
+    n: int,
+    family: tuple[int, NDArray[np.int16], Ints],
+    growth: Floats,
+    factor: Floats,
+    product: Floats,
+) -> None:
     """Multiply the product by (1 + exp(logit)) to the power ``cases``, by squares."""
     n_parents, columns, parents = family
     first = growth[0]
@@ -169,7 +187,7 @@ def _multiply(row: int, cases: int, n: int, family: Any, growth: Any, factor: An
 
 
 @hot
-def _take_logarithm(product: Any, exponents: Any) -> None:
+def _take_logarithm(product: Floats, exponents: Floats) -> None:
     for p in range(product.size):
         exponents[p] -= math.log(product[p])
         product[p] = 1.0
@@ -183,7 +201,7 @@ _MOST_WORK = 2e7  # four times cells times nodes: no level goes beyond, which is
 
 @hot
 def log_evidence(
-    child: int, parents: Any, data: Any, scale: float, tolerance: float, work: Any
+    child: int, parents: Words, data: Data, scale: float, tolerance: float, work: LogisticWork
 ) -> tuple[float, float, int]:
     """Log evidence (nats) of the family of ``child`` with the bit set ``parents``, its standard error, and the nodes.
 
@@ -210,7 +228,7 @@ def log_evidence(
 
 @hot
 def choose_law(
-    n_cells: int, n_parents: int, scale: float, tolerance: float, columns: Any, work: Any
+    n_cells: int, n_parents: int, scale: float, tolerance: float, columns: NDArray[np.int16], work: LogisticWork
 ) -> tuple[float, float, int, float]:
     """Log evidence, its error, the nodes, and the exponent that weights are relative to.
 
@@ -239,7 +257,9 @@ def choose_law(
 
 
 @hot
-def _laplace_frame(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> tuple[float, float]:
+def _laplace_frame(
+    n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> tuple[float, float]:
     """Laplace's Gaussian as the law of the nodes, its axes stretched; the peak and the log of its determinant."""
     peak = find_mode(n_cells, n_parents, scale, columns, work)
     log_determinant = choose_frame(n_cells, n_parents, scale, columns, work)
@@ -248,7 +268,7 @@ def _laplace_frame(n_cells: int, n_parents: int, scale: float, columns: Any, wor
 
 
 @hot
-def _prior_frame(d: int, work: Any) -> None:
+def _prior_frame(d: int, work: LogisticWork) -> None:
     """The prior in the place of Laplace's Gaussian: better where data are separable and the prior is wide."""
     for i in range(d):
         work.mean[i] = work.tilt[i] = 0.0
@@ -258,7 +278,9 @@ def _prior_frame(d: int, work: Any) -> None:
 
 
 @hot
-def _log_mean_weight(begin: int, end: int, arguments: Any) -> tuple[float, float, int]:
+def _log_mean_weight(
+    begin: int, end: int, arguments: tuple[int, int, float, float, float, NDArray[np.int16], LogisticWork]
+) -> tuple[float, float, int]:
     """Levels ``begin`` to ``end``, as far as they are needed: log of the mean weight, its error, the nodes.
 
     What the levels before ``begin`` gave is still in ``work.sums``.
@@ -298,7 +320,7 @@ def _log_mean_weight(begin: int, end: int, arguments: Any) -> tuple[float, float
 
 
 @hot
-def _mean_and_error(sums: Any, n_nodes: int) -> tuple[float, float]:
+def _mean_and_error(sums: Floats, n_nodes: int) -> tuple[float, float]:
     """Log of the mean weight and its standard error, from the sums of the replicates."""
     n = sums.size
     mean = 0.0
@@ -311,7 +333,7 @@ def _mean_and_error(sums: Any, n_nodes: int) -> tuple[float, float]:
 
 
 @hot
-def weigh(first: int, last: int, family: Any, work: Any, freedom: float) -> None:
+def weigh(first: int, last: int, family: Family, work: LogisticWork, freedom: float) -> None:
     """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``, and where they lie into ``moved``.
 
     ``family`` is the numbers of cells and of parents, the prior's scale, the log density at the mode, and the columns.

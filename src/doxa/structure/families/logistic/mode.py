@@ -13,11 +13,14 @@ skewness that separable and rare cells cause then lies along single axes, where 
 from __future__ import annotations
 
 import math
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats
 from doxa.structure.families.logistic.softplus import softplus
-from doxa.structure.families.logistic.work import logit_of
+from doxa.structure.families.logistic.work import LogisticWork, logit_of
 
 __all__ = ["axis_scales", "choose_frame", "factorise", "find_mode", "signs", "solve", "solve_transposed"]
 
@@ -29,7 +32,7 @@ _WIDER = 1.07  # of 1, 1.07, 1.12 and 1.15: fewest nodes for separable and rare 
 
 
 @hot
-def find_mode(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def find_mode(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> float:
     """Mode into ``work.mean``, Cholesky factor of the precision there into ``work.precision``; returns the peak.
 
     The peak is the log likelihood less half the squared length of the mode, nats.
@@ -62,7 +65,9 @@ def find_mode(n_cells: int, n_parents: int, scale: float, columns: Any, work: An
 
 
 @hot
-def _objective(n_cells: int, n_parents: int, u: Any, scale: float, columns: Any, work: Any) -> float:
+def _objective(
+    n_cells: int, n_parents: int, u: Floats, scale: float, columns: NDArray[np.int16], work: LogisticWork
+) -> float:
     total = 0.0
     for i in range(n_parents + 1):
         total -= 0.5 * u[i] * u[i]
@@ -73,7 +78,7 @@ def _objective(n_cells: int, n_parents: int, u: Any, scale: float, columns: Any,
 
 
 @hot
-def _newton_step(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> None:
+def _newton_step(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> None:
     """Gradient into ``work.trial``, factor of the precision, A^-1 times the gradient into ``work.step``."""
     d = n_parents + 1
     mean, gradient, step, precision = work.mean, work.trial, work.step, work.precision
@@ -104,7 +109,7 @@ def _newton_step(n_cells: int, n_parents: int, scale: float, columns: Any, work:
 
 
 @hot
-def signs(cell: int, n_parents: int, columns: Any, work: Any, x: Any) -> None:
+def signs(cell: int, n_parents: int, columns: NDArray[np.int16], work: LogisticWork, x: Floats) -> None:
     """The cell's row of the design, without the scale."""
     row = work.row[cell]
     x[0] = 1.0
@@ -113,7 +118,7 @@ def signs(cell: int, n_parents: int, columns: Any, work: Any, x: Any) -> None:
 
 
 @hot
-def factorise(matrix: Any, d: int) -> None:
+def factorise(matrix: Floats, d: int) -> None:
     """Cholesky factor L in place of the lower half; the smallest eigenvalue is at least 1, so it exists."""
     for i in range(d):
         for j in range(i + 1):
@@ -124,7 +129,7 @@ def factorise(matrix: Any, d: int) -> None:
 
 
 @hot
-def solve(factor: Any, d: int, x: Any) -> None:
+def solve(factor: Floats, d: int, x: Floats) -> None:
     """Solve L x = x in place."""
     for i in range(d):
         total = x[i]
@@ -134,7 +139,7 @@ def solve(factor: Any, d: int, x: Any) -> None:
 
 
 @hot
-def solve_transposed(factor: Any, d: int, x: Any) -> None:
+def solve_transposed(factor: Floats, d: int, x: Floats) -> None:
     """Solve L' x = x in place."""
     for i in range(d - 1, -1, -1):
         total = x[i]
@@ -144,7 +149,7 @@ def solve_transposed(factor: Any, d: int, x: Any) -> None:
 
 
 @hot
-def choose_frame(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> float:
+def choose_frame(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> float:
     """Axes into the rows of ``work.frame``, after `find_mode`; returns the log of the frame's determinant."""
     d = n_parents + 1
     factor, axes, frame, x = work.precision, work.axes, work.frame, work.trial
@@ -187,7 +192,9 @@ def choose_frame(n_cells: int, n_parents: int, scale: float, columns: Any, work:
 
 
 @hot
-def _direction(cell: int, n_parents: int, scale: float, columns: Any, work: Any, x: Any) -> None:
+def _direction(
+    cell: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork, x: Floats
+) -> None:
     """The cell's row in coordinates where the precision is 1: L^-1 times it."""
     signs(cell, n_parents, columns, work, x)
     for i in range(n_parents + 1):
@@ -196,7 +203,7 @@ def _direction(cell: int, n_parents: int, scale: float, columns: Any, work: Any,
 
 
 @hot
-def _orthogonalise(axes: Any, n_axes: int, d: int, x: Any) -> bool:
+def _orthogonalise(axes: Floats, n_axes: int, d: int, x: Floats) -> bool:
     """Take the axes out of ``x``, twice, and give it length 1; False where too little is left."""
     before = 0.0
     for i in range(d):
@@ -220,7 +227,7 @@ def _orthogonalise(axes: Any, n_axes: int, d: int, x: Any) -> bool:
 
 
 @hot
-def axis_scales(n_cells: int, n_parents: int, scale: float, columns: Any, work: Any) -> None:
+def axis_scales(n_cells: int, n_parents: int, scale: float, columns: NDArray[np.int16], work: LogisticWork) -> None:
     r"""For each axis the scales that a normal needs on either side to be as wide as the posterior.
 
     A normal of scale s falls by :math:`\delta^2 / 2 s^2` over a distance :math:`\delta`; the largest s that the falls
@@ -257,7 +264,7 @@ def axis_scales(n_cells: int, n_parents: int, scale: float, columns: Any, work: 
 
 
 @hot
-def _cost(distance: float, n_cells: int, work: Any) -> float:
+def _cost(distance: float, n_cells: int, work: LogisticWork) -> float:
     """Sum over the cells of cases times softplus, so far along an axis; ``work.left`` is work space."""
     logit, along, cases, each = work.logit, work.along, work.cases, work.left
     for cell in range(n_cells):  # apart from the sum: vector instructions

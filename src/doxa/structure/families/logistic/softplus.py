@@ -19,11 +19,11 @@ two rules of twice the step, and half of their difference, the error of each, is
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from doxa._jit import hot, inlined
+from doxa.arrays import Floats
 
 __all__ = ["exponentials", "log_one_logit", "softplus", "subtract_softplus"]
 
@@ -65,14 +65,14 @@ def softplus(h: float) -> float:
 
 
 @hot
-def subtract_softplus(logits: Any, cases: float, total: Any) -> None:
+def subtract_softplus(logits: Floats, cases: float, total: Floats) -> None:
     """Subtract ``cases * softplus(h)`` of every logit h from ``total``, in place."""
     for p in range(logits.size):
         total[p] -= cases * softplus(logits[p])
 
 
 @hot
-def exponentials(exponents: Any, factors: Any) -> None:
+def exponentials(exponents: Floats, factors: Floats) -> None:
     """Multiply ``factors`` by exp of the exponents, in place; exponents beyond 60 on either side count as 60."""
     for p in range(exponents.size):
         x = exponents[p]

@@ -18,13 +18,15 @@ The cells of a binary family: for each configuration of the parents that occurs,
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
+from doxa.arrays import Floats, Words
 from doxa.structure.families.counting import relabel
+from doxa.structure.families.kind import Data
 
 __all__ = [
     "CHUNK",
@@ -41,7 +43,7 @@ __all__ = [
 
 
 @hot
-def gather_cells(child: int, parents: Any, data: Any, work: Any) -> tuple[int, int]:
+def gather_cells(child: int, parents: Words, data: Data, work: LogisticWork) -> tuple[int, int]:
     """Count the family of ``child`` with the bit set ``parents``; returns the number of cells and of varying parents.
 
     ``data`` is (columns, counts, n_states) of a complete table.  Parents with a single state say nothing and are left
@@ -86,7 +88,7 @@ def gather_cells(child: int, parents: Any, data: Any, work: Any) -> tuple[int, i
 
 
 @inlined
-def logit_of(cell: int, n_parents: int, coefficients: Any, columns: Any, work: Any) -> float:
+def logit_of(cell: int, n_parents: int, coefficients: Floats, columns: NDArray[np.int16], work: LogisticWork) -> float:
     """Bias plus or minus the coefficient of each parent, in the state that the cell has of it."""
     row = work.row[cell]
     total = coefficients[0]
