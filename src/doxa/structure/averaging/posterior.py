@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.estimate import Estimate
-    from doxa.models import CategoricalNetwork
+    from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
+    from doxa.structure.averaging.one_network import PosteriorNetwork
     from doxa.structure.averaging.predict import LogScore
     from doxa.structure.runs.evidence import GraphBaseline
 
@@ -255,6 +256,54 @@ class Posterior(StructurePosterior):
         from doxa.structure.averaging.draws import networks
 
         return networks(self, self.table, n, mean=mean, prior=prior)
+
+    def network(
+        self,
+        which: str | Dag = "consensus",
+        *,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> PosteriorNetwork:
+        """One network to hand on: a graph that stands for all, with the posterior means of its tables.
+
+        Parameters
+        ----------
+        which : {"consensus", "most_probable"} or Dag, default="consensus"
+            The pairs that are joined with a probability above 1/2, each in its likelier direction, most probable
+            first; an edge that would close a cycle is turned round (`doxa.structure.posterior.consensus`).  Or the most
+            probable graph of the sample (of a table with missing cells, the most frequent).  Or a graph of your own
+            over the same columns.
+        networks : int, optional
+            About how many draws of the missing cells to average over; None for all.  Complete tables need none.
+        prior : FamilyKind, optional
+            Of the parameters; that of the score when left out.
+
+        Returns
+        -------
+        PosteriorNetwork
+            A `CategoricalNetwork`, which ``.write("network.bif")`` writes, in any format of `doxa.write_network`;
+            ``.entries()`` has the credible interval of every entry, and ``.how`` says what stands there.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If the word is unknown, the graph has other nodes, columns hold numbers, or a table would be too large.
+
+        Notes
+        -----
+        It says nothing of how uncertain the graph is: answers of `query` and `predict` average over all graphs.  Given
+        the graph alone, with missing cells drawn under it, tables are those of ``doxa.fit(graph, table)``.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.learn(doxa.datasets.load("reinis"), seed=1).network("consensus")
+        >>> network
+        PosteriorNetwork(6 nodes, 5 edges, 12 free probabilities)
+        """
+        from doxa.structure.averaging.one_network import network_to_hand_on
+
+        return network_to_hand_on(self, self.table, which, networks=networks, prior=prior)
 
     def parent_tables(
         self, node: str, most: int = 5, *, prob: float = 0.95, prior: FamilyKind | None = None
