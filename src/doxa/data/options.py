@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from doxa.errors import ArgumentError, ArgumentTypeError, FileError
+from doxa.errors import ArgumentError, ArgumentTypeError, FileError, TableError
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
@@ -120,6 +120,23 @@ def check_bins(bins: Any, names: Sequence[str]) -> int | dict[str, int] | None:
     return {name: _number_of_bins(number, f"bins[{name!r}]") for name, number in bins.items()}
 
 
+class Among(tuple[str, ...]):
+    """Names of columns in the place of ``columns``, of which those are read that are there."""
+
+    seen: tuple[str, ...] = ()  # what columns there were, when that is known
+
+    def there(self, names: Sequence[str]) -> list[int]:
+        """Their positions, in the order of the table; `TableError` if there are none."""
+        self.seen = tuple(names)
+        found = [j for j, name in enumerate(names) if name in self]
+        if not found:
+            raise TableError(
+                f"table has no column of the network's: its columns are {shown(names)}, and the nodes {shown(self)}; "
+                "rename the columns"
+            )
+        return found
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table is read: the options of `doxa.read_table`, which `choose` holds against the names of the columns."""
@@ -134,7 +151,8 @@ class Reading:
 
     def choose(self, names: Sequence[str]) -> tuple[list[int], int | dict[str, int] | None]:
         """Positions of the columns that are read, that of counts among them, and the bins of those that are cut."""
-        chosen = check_columns(self.columns, names)
+        among = isinstance(self.columns, Among)
+        chosen = self.columns.there(names) if among else check_columns(self.columns, names)
         if self.drop is not None:
             dropped = check_columns(self.drop, names, "drop")
             both = [names[j] for j in dropped if j in chosen] if self.columns is not None else []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from doxa.data import Table
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = ["PosteriorNetwork", "aligned", "entries_of", "graph_to_hand_on", "network_to_hand_on"]
+__all__ = ["PosteriorNetwork", "aligned", "entries_of", "graph_to_hand_on", "network_to_hand_on", "tables_of_graph"]
 
 Floats = NDArray[np.float64]
 
@@ -97,6 +97,8 @@ def graph_to_hand_on(posterior: StructurePosterior, which: str | Dag) -> tuple[D
                 f"{', '.join(map(repr, posterior.names))}"
             )
         return Dag.from_edges(which.edges, posterior.names), "the graph that was given"
+    if posterior.options.graph_given:
+        return Dag.from_rows(posterior.trace["rows"][0, 0], posterior.names), "the graph that was given"
     if which == "consensus":
         from doxa.structure.posterior.consensus import consensus
 
@@ -144,7 +146,8 @@ def network_to_hand_on(
         means[name] = found.mean.reshape([draws.n_states[j] for j in (*draws.parents[0][node], node)])
     how += "; tables are posterior means given the graph"
     if posterior.options.n_missing:
-        how += ", averaged over what missing cells may hold as drawn with all graphs"
+        how += ", averaged over what missing cells may hold"
+        how += "" if posterior.options.graph_given else " as drawn with all graphs"
     if posterior.options.hidden:
         how += "; the states of hidden columns, whose names mean nothing, are in the order that draws agree on best"
     return PosteriorNetwork(dag, means, dict(zip(draws.names, draws.states, strict=True)), how, draws)

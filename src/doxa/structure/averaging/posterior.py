@@ -376,7 +376,11 @@ class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
 
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
     """A posterior over graphs together with its table; None to read that when it is asked for."""
-    kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    kind: type[Posterior] = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    if posterior.options.graph_given:
+        from doxa.structure.averaging.given_graph import TablePosterior
+
+        kind = TablePosterior
     return kind(**posterior.parts, table=table)
 
 

@@ -128,6 +128,7 @@ class RunOptions:
     n_states: tuple[int, ...] = ()  # of each node; files of older versions do not say
     max_configurations: int | None = None  # of the parents of a node; None: any number
     numbers: tuple[str, ...] = ()  # columns that hold numbers
+    graph_given: bool = False  # whether the tables of one graph were fitted, by `doxa.fit`
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -189,6 +190,7 @@ class RunOptions:
             "n_states": list(self.n_states),
             "max_configurations": self.max_configurations,
             "numbers": list(self.numbers),
+            "graph_given": self.graph_given,
         }
 
     @classmethod
@@ -203,12 +205,12 @@ class RunOptions:
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
             "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
-            "max_configurations": (int, type(None)), "numbers": list,
+            "max_configurations": (int, type(None)), "numbers": list, "graph_given": bool,
         }  # fmt: skip
         # which older files do not have
         stored = {
             "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
-            **stored,
+            "graph_given": False, **stored,
         }  # fmt: skip
         for name, form in forms.items():
             if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
@@ -240,6 +242,7 @@ class RunOptions:
                 tuple(check_whole("n_states", count, 1) for count in n_states),
                 None if most is None else check_whole("max_configurations", most, 1),
                 tuple(map(str, stored["numbers"])),
+                stored["graph_given"],
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -311,6 +311,8 @@ def _audit(
 ) -> Finding | None:
     """Modes that the chains have missed; None where the chains disagree, or a search would cost more than the run."""
     options = plan.options
+    if options.limits.one_graph:
+        return None
     if not options.score.is_counted and not (scores is not None and plan.move.uses_table):
         return None
     if not StructurePosterior(options.names, trace, plan.move, options).converged:
