@@ -421,5 +421,5 @@ def test_columns_of_three_states_get_tables_and_the_result_says_so(run, tmp_path
         (["--network", "l.net", "--graph", "best"], "must be consensus or most_probable"),
         (["--graph", "consensus"], "give that, too"),
     ):
-        code, _, err = run("learn", "kinds.csv", "--columns", "kind", "--columns", "rain", *words)
+        code, _, err = run(*two, *words)
         assert (code, message in err) == (2, True), err

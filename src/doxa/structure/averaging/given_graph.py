@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from doxa.structure.averaging.draws import NetworkDraws
 
-__all__ = ["TablePosterior", "fit_tables"]
+__all__ = ["TablePosterior", "fit_plan", "fit_tables"]
 
 Floats = NDArray[np.float64]
 
@@ -310,7 +310,14 @@ def fit_tables(
         )
     plan = make_plan(data, source, asked, asked.limits(data))
     plan = plan._replace(options=dataclasses.replace(plan.options, graph_given=True))
-    if data.n_missing:
+    return fit_plan(plan, store, workers, progress)
+
+
+def fit_plan(
+    plan: RunPlan, store: str | os.PathLike[str] | None, workers: int | None, progress: bool | None
+) -> TablePosterior:
+    """`fit_tables` of a plan, whose limits leave one graph."""
+    if plan.table.n_missing:
         from doxa.structure.runs.files import begin
         from doxa.structure.runs.running import run_plan
 

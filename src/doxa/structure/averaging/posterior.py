@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.estimate import Estimate
+    from doxa.estimates.stopping import Until
     from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
@@ -45,6 +46,8 @@ class Posterior(StructurePosterior):
     >>> low < answer.value < high
     True
     """
+
+    how: str = ""  # how it came from another one; see `update`
 
     def __init__(self, *parts: Any, table: Table | None = None, **named_parts: Any) -> None:
         """Take what a posterior over graphs is made of, and its table; None to read that when it is asked for."""
@@ -304,6 +307,56 @@ class Posterior(StructurePosterior):
         from doxa.structure.averaging.one_network import network_to_hand_on
 
         return network_to_hand_on(self, self.table, which, networks=networks, prior=prior)
+
+    def update(
+        self,
+        rows: Any,
+        *,
+        unseen: str = "error",
+        until: Until | None = None,
+        seed: int | None = None,
+        workers: int | None = None,
+        progress: bool | None = None,
+    ) -> Posterior:
+        """The posterior given more data: new rows of the same columns beside those that it was learned from.
+
+        Prior and limits are those of the first run.  Sums over all graphs are made again.  Kept graphs are weighted by
+        what they make of the new rows, where the weights can be trusted: an effective number of at least 200 draws, a
+        Pareto k of at most 0.7, and no better graph found by a search.  Else, and where cells are missing, chains run
+        again on all rows, every other one from a graph of the old posterior.
+
+        Parameters
+        ----------
+        rows : Table, data frame or path
+            The new rows alone, with all columns of the table.
+        unseen : {"error", "add"}
+            What to do with a state that the table does not have: refuse it, or make it one.
+        until : Until, optional
+            If chains are run, when to stop.
+        seed, workers, progress
+            As for `doxa.learn`, if chains are run.
+
+        Returns
+        -------
+        Posterior
+            Of all rows, with its own verdict; ``.how`` says which way was taken, with the numbers.
+
+        Raises
+        ------
+        ArgumentError
+            If a column is lacking, a state is new, or columns hold numbers.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> table = doxa.datasets.load("reinis").select(["smoke", "systol", "protein"])
+        >>> updated = doxa.learn(table, seed=1).update(table)
+        >>> updated.how
+        'updated by 1841 rows: all graphs were summed again, over all rows'
+        """
+        from doxa.structure.averaging.update import update
+
+        return update(self, rows, unseen=unseen, until=until, seed=seed, workers=workers, progress=progress)  # type: ignore[arg-type]
 
     def parent_tables(
         self, node: str, most: int = 5, *, prob: float = 0.95, prior: FamilyKind | None = None
