@@ -411,9 +411,8 @@ def test_columns_of_three_states_get_tables_and_the_result_says_so(run, tmp_path
     code, _, err = run("fit", "kinds.txt", "kinds.csv", "--method", "hmc")
     assert code == 2
     assert "'kind' has more than two states" in err
-    code, out, err = run(
-        "learn", "kinds.csv", "--columns", "kind", "--columns", "rain", "--network", "l.net", "--seed", "1"
-    )
+    two = ["learn", "kinds.csv", "--columns", "kind", "--columns", "rain"]
+    code, out, err = run(*two, "--network", "l.net", "--seed", "1")
     assert (code, "One network is in l.net: the consensus" in out) == (0, True), err
     assert doxa.read_network("l.net").names == ("kind", "rain")
     for words, message in (

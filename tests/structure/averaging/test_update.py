@@ -41,6 +41,7 @@ def test_kept_graphs_are_weighted_where_the_weights_can_be_trusted(exact):
     updated = old.update(part(115, 130), seed=1)
     assert "the kept graphs were weighted by the new rows (effective number" in updated.how
     assert "Pareto k" in updated.how
+    assert "nan" not in updated.how
     assert updated.converged, updated.verdict
     assert largest_z(updated, exact) < z_limit(12)
     assert largest_z(old, exact) > z_limit(12)  # the twin: the weights forgotten
@@ -55,6 +56,7 @@ def test_chains_run_again_where_the_weights_cannot_be_trusted(exact):
     assert "cannot be trusted" in updated.how
     assert "a new run over all rows" in updated.how
     assert updated.converged, updated.verdict
+    assert "graphs of an older posterior agree" in updated.verdict
     assert largest_z(updated, exact) < z_limit(12)
 
 

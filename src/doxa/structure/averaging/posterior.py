@@ -322,8 +322,9 @@ class Posterior(StructurePosterior):
 
         Prior and limits are those of the first run.  Sums over all graphs are made again.  Kept graphs are weighted by
         what they make of the new rows, where the weights can be trusted: an effective number of at least 200 draws, a
-        Pareto k of at most 0.7, and no better graph found by a search.  Else, and where cells are missing, chains run
-        again on all rows, every other one from a graph of the old posterior.
+        Pareto k of at most 0.7 (no weight with a share above 0.01, where a tail of equal weights has no k), and no
+        better graph found by a search.  Else, and where cells are missing, chains run again on all rows, every other
+        one from a graph of the old posterior.
 
         Parameters
         ----------

@@ -27,7 +27,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.sampling.driver import Schedule, fresh_entropy
-from doxa.sampling.importance_weights import kish_ess, pareto_k
+from doxa.sampling.importance_weights import kish_ess, normalised_weights, pareto_k
 from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.auto import Auto
@@ -43,6 +43,7 @@ __all__ = ["all_rows", "held_in_proportion", "update"]
 Unseen = Literal["error", "add"]
 
 _LEAST_EFFECTIVE = 200.0  # draws, both by weights and by how the chains moved
+_LARGEST_SHARE = 0.01  # of one weight, counted in effective draws, where the tail has no shape
 _LARGEST_K = 0.7  # of the tail of the weights: above it their mean is not to be trusted (Vehtari et al. 2024)
 
 
@@ -85,6 +86,8 @@ def update(
         from doxa.structure.runs.running import run_plan
 
         answer = run_plan(plan._replace(begin_at=_best(posterior, plan)), None, workers, progress)
+        begun = np.arange(chains) % 2
+        answer.trace = dataclasses.replace(answer.trace, info=dict(answer.trace.info) | {"begun_at_kept": begun})
         how += ": a new run over all rows, every other chain of which began at a graph of the old posterior"
     made = with_table(answer, table)
     made.how = f"updated by {n_new} rows: {how}"
@@ -171,13 +174,21 @@ def _reweighted(posterior: Posterior, plan: RunPlan) -> tuple[StructurePosterior
     new = local_weights(scores, rows).sum(axis=1)
     log_weights = (new - posterior._distinct_score)[which]
     flat = log_weights.ravel()
-    even = float(np.ptp(flat)) < 1e-9
-    k = -np.inf if even else pareto_k(flat)
     share = min(1.0, posterior.reference_ess / flat.size)
     effective = share * kish_ess(flat)
-    told = f"effective number {effective:.0f} of {flat.size} draws, Pareto k {'none' if even else format(k, '.2f')}"
-    if effective < _LEAST_EFFECTIVE or k > _LARGEST_K:
-        wanted = f"at least {_LEAST_EFFECTIVE:.0f} and at most {_LARGEST_K} are wanted"
+    told, wanted = f"effective number {effective:.0f} of {flat.size} draws", f"at least {_LEAST_EFFECTIVE:.0f}"
+    k = pareto_k(flat)
+    if np.isnan(k):  # a few graphs make up the tail: no shape, but the largest weight is known
+        most = float(normalised_weights(flat).max()) / max(share, 1e-9)
+        trusted = most <= _LARGEST_SHARE
+        told += f"; equal weights in the tail have no Pareto k, and the largest has a share of {most:.2g}"
+        wanted += f" and a share of at most {_LARGEST_SHARE}"
+    else:
+        trusted = k <= _LARGEST_K
+        told += f", Pareto k {k:.2f}"
+        wanted += f" and a k of at most {_LARGEST_K}"
+    if effective < _LEAST_EFFECTIVE or not trusted:
+        wanted += " are wanted"
         return None, f"weights of the kept graphs cannot be trusted ({told}; {wanted})"
     places = np.stack([held_in_proportion(chain) for chain in log_weights])
     chosen = np.take_along_axis(which, places, axis=1)
