@@ -20,8 +20,8 @@ from doxa.models.ising import potts as potts
 from doxa.models.network_files import read_network as read_network
 from doxa.models.network_files import write_network as write_network
 from doxa.parameters import ParameterPosterior as ParameterPosterior
-from doxa.parameters.fit import fit as fit
 from doxa.report import report as report
+from doxa.run_files import fit as fit
 from doxa.run_files import load as load
 from doxa.run_files import resume as resume
 from doxa.structure import StructurePosterior as StructurePosterior

@@ -12,9 +12,17 @@ from doxa.replacing import replacing, temporary_beside
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_output", "write_frame"]
+__all__ = ["check_folder", "check_output", "write_frame"]
 
 _KINDS = (".csv", ".json", ".parquet")
+
+
+def check_folder(path: Path, what: str) -> None:
+    """Raise `FileError` if ``path`` is a folder, or one that does not exist is to hold it; ``what`` names the file."""
+    if path.is_dir():
+        raise FileError(f"{what} is '{path}', which is a folder; give the name of a file in it")
+    if not path.parent.is_dir():
+        raise FileError(f"{what} is '{path}', but the folder '{path.parent}' does not exist; create it first")
 
 
 def check_output(path: Path, source: Path | None = None) -> None:
@@ -35,10 +43,7 @@ def check_output(path: Path, source: Path | None = None) -> None:
     """
     if path.suffix.lower() not in _KINDS:
         raise ArgumentError(f"output is '{path}'; its ending must be one of {', '.join(_KINDS)}")
-    if path.is_dir():
-        raise FileError(f"output is '{path}', which is a folder; give the name of a file in it")
-    if not path.parent.is_dir():
-        raise FileError(f"output is '{path}', but the folder '{path.parent}' does not exist; create it first")
+    check_folder(path, "output")
     if path.exists() and source is not None and source.exists() and path.samefile(source):
         raise ArgumentError(f"output is '{path}', which is the table itself; give it another name")
     if path.exists() and not os.access(path, os.W_OK):

@@ -1,21 +1,177 @@
-"""`load` and `resume` for every kind of run: the file says what it holds."""
+"""What is for every kind of run: `fit`, of coefficients or of tables, and `load` and `resume`, as the file says."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store import open_reader
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from narwhals.typing import IntoDataFrame
 
     from doxa.data import Table
     from doxa.estimates.stopping import Until
+    from doxa.models import CategoricalNetwork, Dag, LogisticNetwork
     from doxa.parameters import ParameterAverages, ParameterPosterior
+    from doxa.parameters.keeping import Keep
+    from doxa.parameters.method_options import Method
+    from doxa.parameters.variational.sequential import Order
+    from doxa.structure.averaging import TablePosterior
     from doxa.structure.averaging.posterior import Posterior
+    from doxa.structure.families.kind import FamilyKind
 
-__all__ = ["load", "resume"]
+__all__ = ["fit", "load", "read_nodes", "resume"]
+
+_OF_LOGISTIC = {"method": "auto", "approximation": None, "order": "auto", "keep": "draws"}
+_OF_TABLES = {"score": None, "equivalent_sample_size": 1.0, "hidden": None}
+
+
+@overload
+def fit(
+    network: LogisticNetwork, table: Table | IntoDataFrame | str | os.PathLike[str], **options: Any
+) -> ParameterPosterior | ParameterAverages: ...
+@overload
+def fit(
+    network: Dag | CategoricalNetwork, table: Table | IntoDataFrame | str | os.PathLike[str], **options: Any
+) -> TablePosterior: ...
+def fit(  # type: ignore[misc]  # a word may ask for the other family
+    network: LogisticNetwork | Dag | CategoricalNetwork,
+    table: Table | IntoDataFrame | str | os.PathLike[str],
+    *,
+    family: str | None = None,
+    score: str | FamilyKind | None = None,
+    equivalent_sample_size: float = 1.0,
+    hidden: Mapping[str, int] | None = None,
+    method: Method = "auto",
+    approximation: str | None = None,
+    order: Order = "auto",
+    chains: int = 4,
+    draws: int | None = None,
+    warmup: int | None = None,
+    until: Until | None = None,
+    seed: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    keep: Keep = "draws",
+) -> ParameterPosterior | ParameterAverages | TablePosterior:
+    """The posterior of the parameters of a graph, given a table: coefficients of a logistic network, or tables.
+
+    Parameters
+    ----------
+    network : LogisticNetwork, Dag or CategoricalNetwork
+        Its graph; nodes without a column are hidden.  Of a `CategoricalNetwork` nothing but the graph is taken, and the
+        numbers of states of hidden nodes.
+    table : Table, data frame or path
+        As `doxa.read_table` takes it.  Columns that are no nodes are not read.
+    family : {"logistic", "categorical"}, optional
+        Logistic regressions, for columns of two states, or tables, for columns of any number of states.  When left out,
+        a `LogisticNetwork` is logistic, and a graph alone has tables.
+    score : str or score, optional
+        Of tables, their prior: ``"bdeu"`` when left out, ``"k2"``, or such as ``K2(0.5)`` from `doxa.structure`.
+    equivalent_sample_size : float, default=1.0
+        Of tables: weight of the BDeu prior in cases.
+    hidden : mapping of str to int, optional
+        Of tables: numbers of states of nodes without a column; 2 when left out.
+    method, approximation, order, keep
+        Of logistic families; see `doxa.parameters.fit.fit`.
+    chains, draws, warmup, until, seed, store, workers, progress
+        How long to sample, and where to keep the run: as in `doxa.parameters.fit.fit` and `doxa.learn`.  The tables of
+        a complete table are not sampled but known.
+
+    Returns
+    -------
+    ParameterPosterior, ParameterAverages or TablePosterior
+        The last of tables.
+
+    Raises
+    ------
+    TableError
+        If the table cannot be read, or a node's column has numbers, or more states than its family takes.
+    ArgumentError, ArgumentTypeError
+        If an option is out of range or of the wrong type, or belongs to the other family.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
+    >>> doxa.fit(network, doxa.datasets.load("reinis"), seed=1).method
+    {'systol': 'independence', 'smoke': 'exact', 'phys': 'exact'}
+    >>> graph = doxa.Dag.from_edges([("smoke", "systol"), ("phys", "systol")])
+    >>> print(doxa.fit(graph, doxa.datasets.load("reinis"), seed=1).log_marginal_likelihood)
+    -3826.52 (exact)
+    """
+    from doxa.models import CategoricalNetwork, Dag, LogisticNetwork
+
+    if not isinstance(network, (LogisticNetwork, Dag, CategoricalNetwork)):
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
+            "doxa.LogisticNetwork({'heart': ['smokes']}), or a Dag, whose tables are fitted"
+        )
+    if family not in (None, "logistic", "categorical"):
+        raise ArgumentError(f"family is {family!r}; it must be 'logistic' or 'categorical'")
+    is_logistic = isinstance(network, LogisticNetwork) if family is None else family == "logistic"
+    given: dict[str, Any] = {
+        "score": score, "equivalent_sample_size": equivalent_sample_size, "hidden": hidden, "method": method,
+        "approximation": approximation, "order": order, "keep": keep,
+    }  # fmt: skip
+    for name, default in (_OF_TABLES if is_logistic else _OF_LOGISTIC).items():
+        if given[name] != default:
+            own, other = ("logistic", "categorical") if is_logistic else ("categorical", "logistic")
+            raise ArgumentError(
+                f"{name} is {given[name]!r}, which belongs to family={other!r}, and the family is {own}; leave it out, "
+                "or give the other family"
+            )
+    dag = network if isinstance(network, Dag) else network.dag
+    common: dict[str, Any] = {
+        "chains": chains, "draws": draws, "warmup": warmup, "until": until, "seed": seed,
+    }  # fmt: skip
+    how: dict[str, Any] = {"store": store, "workers": workers, "progress": progress}
+    if is_logistic:
+        from doxa.parameters.fit import fit as fit_logistic
+
+        if not isinstance(network, LogisticNetwork):
+            network = LogisticNetwork({name: dag.parents(name) for name in dag.names})
+        options = {name: given[name] for name in _OF_LOGISTIC}
+        return fit_logistic(network, table, **options, **common, **how)
+    from doxa.progress import following, tell
+    from doxa.structure.averaging.given_graph import fit_tables
+    from doxa.structure.runs.options import LearnOptions
+
+    asked = LearnOptions(score=score, equivalent_sample_size=equivalent_sample_size, hidden=hidden, **common)
+    source: dict[str, Any] | None = (
+        {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    )
+    with following(progress):
+        tell(f"reading {table}" if source else "reading the table")
+        data = read_nodes(table, dag.names, allowed=hidden or ())
+        if isinstance(network, CategoricalNetwork):
+            of_network = zip(network.names, network.n_states, strict=True)
+            absent = {name: count for name, count in of_network if name not in data.names and count > 1}
+            asked = replace(asked, hidden=absent | dict(hidden or {}))
+        if source is not None:
+            source |= {"columns": list(data.names)}
+        return fit_tables(dag, data, source, asked, **how)
+
+
+def read_nodes(source: Any, nodes: Sequence[str], allowed: Any = (), **options: Any) -> Table:
+    """The columns of a table that are nodes; ``options`` are those of `doxa.read_table`.
+
+    Those without a value are left out, if they are ``allowed``.
+    """
+    from doxa.data.options import Among
+    from doxa.data.read import read_without_empty
+
+    if options.get("columns") is None:
+        options["columns"] = nodes if isinstance(nodes, Among) else Among(nodes)
+    return read_without_empty(source, allowed, **options)
 
 
 def load(
@@ -31,12 +187,12 @@ def load(
         Of a run over graphs, the table that it was learned from, which queries and predictions need; when left out it
         is read again from where it was read then, once it is asked for.  Of a fit of parameters made with ``store=``,
         the table that it was made from: with it `ParameterPosterior.approximation` is found again, in the time that the
-        search took then; nothing else of a fit needs the table.
+        search took then; nothing else of a fit of coefficients needs the table.
 
     Returns
     -------
     Posterior, ParameterPosterior or ParameterAverages
-        Of the kind that the file holds.
+        Of the kind that the file holds; of a fit of tables a `TablePosterior`, which is a `Posterior`.
 
     Raises
     ------

@@ -294,9 +294,10 @@ REFUSED = {
         "parent,child",
     ),
     "three states": (
-        ["three.txt", "three.csv"],
+        ["three.txt", "three.csv", "--family", "logistic"],
         "table column 'a' has 3 states ('0', '1', '2'), and the nodes of a logistic network have two; merge its "
-        "states, read numbers with bins={{'a': 2}}, or take the node out of the network",
+        "states, read numbers with bins={{'a': 2}}, take the node out of the network, or fit tables: "
+        "family='categorical'",
     ),
     "no column": (
         ["graph.txt", "three.csv"],
@@ -386,3 +387,38 @@ def test_bad_options_are_refused_in_one_line(run, weather, tmp_path, words, mess
     assert err.startswith(f"doxa: {message}")
     assert "\n" not in err
     assert files_in(tmp_path) == before
+
+
+KINDS = "".join(f"p{k},{'abc'[k % 3]},{'yes' if k % 4 else 'no'},{k * 0.37:.2f}\n" for k in range(60))
+
+
+def test_columns_of_three_states_get_tables_and_the_result_says_so(run, tmp_path):
+    (tmp_path / "kinds.csv").write_text(f"id,kind,rain,weight\n{KINDS}")  # an identifier and numbers are not read
+    (tmp_path / "kinds.txt").write_text("rain: kind\n")
+    words = ["--seed", "1", "--store", "run.doxa", "--network", "n.bif", "--output", "entries.csv"]
+    code, out, err = run("fit", "kinds.txt", "kinds.csv", *words)
+    assert (code, err) == (0, "doxa: 'kind' has more than two states, so tables are fitted, not coefficients")
+    fit = doxa.fit(doxa.Dag.from_edges([("kind", "rain")]), tmp_path / "kinds.csv", seed=1)
+    assert str(fit.log_marginal_likelihood) in out
+    assert fit.verdict in out
+    assert doxa.read_network("n.bif") == fit.network()
+    written = pd.read_csv("entries.csv")
+    np.testing.assert_allclose(written["mean"], fit.entries()["mean"])
+    assert set(written["given"]) == {"-", "kind = a", "kind = b", "kind = c"}
+    code, shown, err = run("show", "run.doxa")
+    assert (code, err) == (0, "")
+    assert fit.verdict in shown
+    code, _, err = run("fit", "kinds.txt", "kinds.csv", "--method", "hmc")
+    assert code == 2
+    assert "'kind' has more than two states" in err
+    two = ["learn", "kinds.csv", "--columns", "kind", "--columns", "rain"]
+    code, out, err = run(*two, "--network", "l.net", "--seed", "1")
+    assert (code, "One network is in l.net: the consensus" in out) == (0, True), err
+    assert doxa.read_network("l.net").names == ("kind", "rain")
+    for words, message in (
+        (["--network", "l.txt"], "must end in one of"),
+        (["--network", "l.net", "--graph", "best"], "must be consensus or most_probable"),
+        (["--graph", "consensus"], "give that, too"),
+    ):
+        code, _, err = run(*two, *words)
+        assert (code, message in err) == (2, True), err

@@ -17,9 +17,10 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
+from doxa.cli.networks import ToHandOn, check_network, write_network
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
 from doxa.cli.report import watching
-from doxa.cli.show import show_parameters, write_summary
+from doxa.cli.show import show_fit, write_summary
 from doxa.cli.words import parse_numbers
 from doxa.errors import ArgumentError, TableError
 from doxa.text import printable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from doxa.data import Table
     from doxa.models import LogisticNetwork
-    from doxa.parameters import ParameterAverages, ParameterPosterior
 
 Graph = Annotated[
     Path | None,
@@ -82,6 +82,15 @@ Order = Annotated[
     str,
     said("Of the cases, where the approximation takes one after another: auto, table (as they stand) or random.", True),
 ]
+Family = Annotated[
+    str | None,
+    said(
+        "How a node depends on its parents: logistic, for columns of two states, or categorical, by a table.",
+        "logistic if no column has more than two states",
+    ),
+]
+EquivalentSampleSize = Annotated[float, said("Of tables: weight of the BDeu prior, in cases.", True)]
+Hidden = Annotated[Words, said("Of tables: states of a node without a column, cause=3 (repeat for more).", "2")]
 Chains = Annotated[int, said("Independent chains, or groups of them.", True)]
 Draws = Annotated[int | None, said("Draws kept from each chain.", "until accurate enough")]
 Average = Annotated[
@@ -107,8 +116,12 @@ Predictions = Annotated[
 WHEN_TO_STOP = ("r_hat", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
     "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "order", "chains", "warmup",
-    "seed", "average",
+    "seed", "average", "family", "equivalent_sample_size", "hidden",
 )  # fmt: skip
+_OF_LOGISTIC = (
+    "prior_scale", "prior_mean", "coding", "bias", "root", "method", "approximation", "order", "average",
+)  # fmt: skip
+_OF_TABLES = ("equivalent_sample_size", "hidden", "network")
 _HIDDEN_SAID = 5
 
 _log = logging.getLogger("doxa")
@@ -160,9 +173,12 @@ def check_same_graph(run: Path, graph: Path) -> None:
     from doxa.models.graph_files import read_parents
     from doxa.models.logistic_json import network_from_json
 
-    with open_reader(run, check=False) as reader:
-        network = network_from_json(reader.header.options.get("network"))
     parents = read_parents(graph)
+    with open_reader(run, check=False) as reader:
+        if "network" not in reader.header.options:
+            network = doxa.LogisticNetwork(_parents_of(reader.header.options))
+        else:
+            network = network_from_json(reader.header.options.get("network"))
     for node in dict.fromkeys((*network.names, *parents)):
         if node not in network.names or sorted(network.parents(node)) != sorted(parents.get(node, ())):
             raise ArgumentError(
@@ -171,12 +187,20 @@ def check_same_graph(run: Path, graph: Path) -> None:
             )
 
 
-def say_what_is_hidden(network: LogisticNetwork, table: Table) -> None:
+def _parents_of(options: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The graph of a fit of tables, as its run file has it."""
+    parents: dict[str, list[str]] = {name: [] for name in options["nodes"]}
+    for source, target in options["required"]:
+        parents[target].append(source)
+    return parents
+
+
+def say_what_is_hidden(network: LogisticNetwork, table: Table, columns: Iterable[str]) -> None:
     """A misspelt node would be a hidden one: say which are."""
     hidden = [node for node in network.names if node not in table.names]
     if len(hidden) == len(network.names):
         return  # refused in a moment
-    unused = [name for name in table.names if name not in network.names]
+    unused = [name for name in columns if name not in network.names]
     for node in hidden[:_HIDDEN_SAID]:
         near = difflib.get_close_matches(node, unused, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -220,6 +244,9 @@ def fit(
     coding: Coding = "pm1",
     bias: Bias = None,
     root: Root = None,
+    family: Family = None,
+    equivalent_sample_size: EquivalentSampleSize = 1.0,
+    hidden: Hidden = None,
     method: Method = "auto",
     approximation: Approximation = None,
     order: Order = "auto",
@@ -243,12 +270,15 @@ def fit(
     output: Output = None,
     predict: Predict = None,
     predictions: Predictions = None,
+    network: ToHandOn = None,
 ) -> None:
-    """Fit the parameters of a graph of binary nodes: their posterior given a table, with errors."""
+    """Fit the parameters of a graph, coefficients or tables: their posterior given a table, with errors."""
     from doxa.parameters.fit import make_plan, run_plan
     from doxa.parameters.keeping import Averages
     from doxa.parameters.options import FitOptions
     from doxa.parameters.posterior import recode
+    from doxa.structure.averaging.given_graph import TablePosterior, fit_tables
+    from doxa.structure.runs.options import LearnOptions
 
     given = typed(context)
     if resume is not None and data is None:
@@ -256,38 +286,83 @@ def fit(
     kept = resume if resume is not None else store
     check_words(given, graph, data)
     check_files({"--output": output, "--predictions": predictions}, (graph, data, predict, kept))
+    check_network(network, (graph, data, predict, kept))
+    if family not in (None, "logistic", "categorical"):
+        refuse("--family", f"{family!r} must be logistic or categorical")
     until = doxa.Until(r_hat=r_hat, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     wanted = until if given.intersection(WHEN_TO_STOP) else None
     read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
     with interruptible("fit", kept), watching(watch, watch_port, kept):
         rows = None if predict is None else read_rows(predict, missing)
+        posterior: Any
         if resume is not None:
             posterior = _go_on(resume, graph, data, read, draws=draws, until=wanted, workers=workers)
         else:
             assert graph is not None
             assert data is not None
-            network = _network(graph, prior_mean, prior_scale, bias, root, coding)
-            asked = FitOptions(
-                method=method,
-                approximation=approximation,
-                order=order,  # type: ignore[arg-type]  # it is checked there
-                chains=chains,
-                draws=draws,
-                warmup=warmup,
-                until=wanted,
-                seed=seed,
-                keep="draws" if average is None else Averages(average),
+            fitted = _network(graph, prior_mean, prior_scale, bias, root, coding)  # for tables, its graph alone
+            table = _read(fitted, data, read)
+            of_tables: dict[str, Any] = {"equivalent_sample_size": equivalent_sample_size, "hidden": _states(hidden)}
+            logistic = _is_logistic(family, table, given)
+            asked = (
+                None
+                if not logistic
+                else FitOptions(
+                    method=method,
+                    approximation=approximation,
+                    order=order,  # type: ignore[arg-type]  # it is checked there
+                    chains=chains,
+                    draws=draws,
+                    warmup=warmup,
+                    until=wanted,
+                    seed=seed,
+                    keep="draws" if average is None else Averages(average),
+                )
             )
-            plan = make_plan(network, _read(network, data, read), {"source": str(data.absolute()), **read}, asked)
-            if rows is not None:
-                recode(rows, plan.network, plan.states)  # what it refuses, before the fit
-            posterior = run_plan(plan, store, workers, None)
+            source = {"source": str(data.absolute()), **read, "columns": list(table.names)}
+            if asked is None:
+                of_tables |= {"chains": chains, "draws": draws, "warmup": warmup, "until": wanted, "seed": seed}
+                posterior = fit_tables(fitted.dag, table, source, LearnOptions(**of_tables), store, workers)
+            else:
+                plan = make_plan(fitted, table, source, asked)
+                if rows is not None:
+                    recode(rows, plan.network, plan.states)  # what it refuses, before the fit
+                posterior = run_plan(plan, store, workers, None)
         predicted = None if rows is None else posterior.predict(rows)
-        show_parameters(posterior)
+        show_fit(posterior)
     if output is not None:
         write_summary(posterior, output)
     if predictions is not None and predicted is not None:
         _write_predictions(predicted, predictions)
+    if network is not None:
+        if not isinstance(posterior, TablePosterior):
+            refuse("--network", "the fit is of coefficients; give --family categorical for one of tables")
+        write_network(posterior.network(), network)
+
+
+def _states(hidden: list[str] | None) -> Any:
+    """Numbers of states of hidden nodes."""
+    states = parse_numbers("--hidden", hidden)
+    if isinstance(states, int):
+        refuse("--hidden", f"{str(states)!r} should be NODE=STATES, as in cause=3")
+    return states
+
+
+def _is_logistic(family: str | None, table: Table, given: set[str]) -> bool:
+    """Whether families are logistic: as asked, else if no column has more than two states; options must fit."""
+    many = [name for name, labels in zip(table.names, table.states, strict=True) if len(labels) > 2]
+    if family is None and not many and given.intersection(_OF_TABLES):
+        family = "categorical"
+    logistic = not many if family is None else family == "logistic"
+    for name in _OF_TABLES if logistic else _OF_LOGISTIC:
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            why = "of logistic families" if not logistic else "of tables"
+            more = f", and {many[0]!r} has more than two states" if family is None and many else ""
+            refuse(option, f"it is an option {why}{more}; leave it out, or give the other --family")
+    if family is None and many:
+        _log.warning("%s", printable(f"{many[0]!r} has more than two states, so tables are fitted, not coefficients"))
+    return logistic
 
 
 def _network(
@@ -319,23 +394,31 @@ def _write_predictions(predicted: pd.DataFrame, path: Path) -> None:
     print(f"\nPredictions of {n_cells} are in {printable(str(path))}.")
 
 
-def _read(network: doxa.LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:
-    """The table, after a word on the nodes that it does not have."""
-    table = doxa.read_table(data, **read)
-    say_what_is_hidden(network, table)
+def _read(network: LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:
+    """The columns that are nodes, after a word on the nodes that the table does not have."""
+    from doxa.data.options import Among
+    from doxa.run_files import read_nodes
+
+    nodes = Among(network.names)
+    table = read_nodes(data, nodes, **read)
+    say_what_is_hidden(network, table, nodes.seen or table.names)
     return table
 
 
-def _go_on(
-    run: Path, graph: Path | None, data: Path | None, read: dict[str, Any], **asked: Any
-) -> ParameterPosterior | ParameterAverages:
+def _go_on(run: Path, graph: Path | None, data: Path | None, read: dict[str, Any], **asked: Any) -> Any:
     """Go on with a fit, of the same graph if that is named, with its table if that is."""
-    from doxa.parameters.fit import resume
+    from doxa.estimates.store import open_reader
+    from doxa.models.logistic_json import network_from_json
+    from doxa.run_files import read_nodes
 
-    check_kind(run, "parameters")
+    with open_reader(run, check=False) as reader:
+        options = reader.header.options
+    if not options.get("graph_given"):
+        check_kind(run, "parameters")
     if graph is not None:
         check_same_graph(run, graph)
-    return resume(run, None if data is None else doxa.read_table(data, **read), **asked)
+    nodes = options["nodes"] if options.get("graph_given") else network_from_json(options.get("network")).names
+    return doxa.resume(run, None if data is None else read_nodes(data, nodes, **read), **asked)
 
 
 def _for_nodes(option: str, words: list[str] | None, default: float | str, learned: bool = False) -> Any:

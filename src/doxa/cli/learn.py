@@ -10,6 +10,7 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
+from doxa.cli.networks import ToHandOn, check_network, write_network
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
 from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_graphs, write_edges
@@ -83,6 +84,7 @@ Exact = Annotated[
 Store = Annotated[Path | None, options.kept_as_it_goes("run")]
 Resume = Annotated[Path | None, options.gone_on_with("run")]
 Output = Annotated[Path | None, options.written_too("all edges")]
+Graph = Annotated[str, said("The graph of that network: consensus or most_probable.", True)]
 
 
 _WHEN_TO_STOP = ("r_hat", "mcse", "ess", "max_draws", "max_seconds")
@@ -136,6 +138,8 @@ def learn(
     watch: options.Watch = False,
     watch_port: options.WatchPort = None,
     output: Output = None,
+    network: ToHandOn = None,
+    graph: Graph = "consensus",
     report: options.Report = None,
 ) -> None:
     """Learn which columns of a table depend on which: the posterior over graphs, with errors."""
@@ -145,6 +149,9 @@ def learn(
     chosen = typed(context)
     _check_words(chosen, data)
     _check_files(data, kept, output, report)
+    check_network(network, (data, kept))
+    if graph not in ("consensus", "most_probable"):
+        refuse("--graph", f"{graph!r} must be consensus or most_probable")
     goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
@@ -179,6 +186,8 @@ def learn(
     questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)
+    if network is not None:
+        write_network(posterior.network(graph), network)
     if report is not None:
         doxa.report(posterior, report)
         print()
@@ -202,6 +211,8 @@ def _check_files(data: Path | None, kept: Path | None, output: Path | None, repo
 def _check_words(given: set[str], data: Path | None) -> None:
     """Raise unless a run is begun or gone on with, and one thing says when it ends."""
     check_going_on(given, "run", _AT_THE_START if data is not None else _AT_THE_START + HOW_TO_READ)
+    if "graph" in given and "network" not in given:
+        refuse("--graph", "it is the graph of the network that --network FILE writes; give that, too")
     if "resume" not in given and data is None:
         refuse("DATA", "name the file with the table, or give --resume RUN")
     check_end(given, _WHEN_TO_STOP)

@@ -1,9 +1,13 @@
-"""`doxa convert` and `doxa sample`: networks from one format to another, and records drawn from them."""
+"""`doxa convert` and `doxa sample`: networks from one format to another, and records drawn from them.
+
+What `doxa learn` and `doxa fit` share to hand one network on: `--network FILE`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +16,40 @@ from doxa.cli import options
 from doxa.errors import ArgumentError
 from doxa.text import printable
 
-__all__ = ["convert", "sample"]
+if TYPE_CHECKING:
+    from doxa.structure.averaging import PosteriorNetwork
+
+__all__ = ["ToHandOn", "check_network", "convert", "sample", "write_network"]
+
+ToHandOn = Annotated[
+    Path | None,
+    options.said(
+        "Write one network to hand on to this file, with the posterior means of its tables: .bif, .net, .xdsl, .dsc, "
+        ".xml or .uai."
+    ),
+]
+
+
+def check_network(path: Path | None, needed: Iterable[Path | None]) -> None:
+    """Raise unless a network can be written to a file, before hours of sampling; ``needed`` are files that are read."""
+    from doxa.models.network_files import ENDS
+    from doxa.output import check_folder
+
+    if path is None:
+        return
+    end = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
+    if end.lower() not in ENDS:
+        options.refuse("--network", f"'{path}' must end in one of {', '.join(ENDS)}, also with .gz")
+    check_folder(path, "network")
+    for other in needed:
+        if other is not None and path.exists() and other.exists() and path.samefile(other):
+            options.refuse("--network", f"'{path}' is read by this command; give it another name")
+
+
+def write_network(network: PosteriorNetwork, path: Path) -> None:
+    """Write it, and say what it is."""
+    network.write(path)
+    print(f"\nOne network is in {printable(str(path))}: {printable(network.how)}.")
 
 
 def convert(

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.report import PartReport
     from doxa.structure import StructurePosterior
+    from doxa.structure.averaging import TablePosterior
     from doxa.structure.posterior.summary import RankedEdge
 
-__all__ = ["show", "show_graphs", "show_parameters", "write_edges", "write_summary"]
+__all__ = ["show", "show_fit", "show_graphs", "show_parameters", "show_tables", "write_edges", "write_summary"]
 
 _ROWS_SHOWN = 100
 _PARTS_SHOWN = 8
@@ -48,11 +49,67 @@ def show_parameters(posterior: FittedParameters) -> None:
     print(printable(posterior.verdict))
 
 
-def write_summary(posterior: FittedParameters, path: Path) -> None:
+def show_fit(posterior: FittedParameters | TablePosterior) -> None:
+    """Print a fit, of coefficients or of tables."""
+    from doxa.structure.averaging import TablePosterior
+
+    if isinstance(posterior, TablePosterior):
+        show_tables(posterior)
+    else:
+        show_parameters(posterior)
+
+
+def show_tables(posterior: TablePosterior) -> None:
+    """Print the entries of the tables of a graph, the evidence and the verdict."""
+    options = posterior.options
+    cells = f"{options.n_missing} missing cells" if options.n_missing else "no missing cells"
+    print(f"{options.n_rows} rows x {len(posterior.names)} nodes; {cells}")
+    print(f"tables of probabilities, by columns of any number of states; {printable(options.score.text)}")
+    if not posterior.is_closed_form:
+        trace = posterior.trace
+        kept = f"{_count(trace.n_chains, 'chain')} x {trace.n_draws} draws of the missing cells"
+        print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
+    print()
+    entries = _flat_entries(posterior)
+    rows: list[tuple[str, ...]] = [("node", "given", "state", "mean", "sd", "95% interval", "mcse", "r_hat", "cases")]
+    for row in entries.head(_ROWS_SHOWN).itertuples(index=False):
+        r_hat = "-" if math.isnan(row.r_hat) else f"{row.r_hat:.3f}"
+        mcse = "exact" if row.mcse == 0 else "-" if math.isnan(row.mcse) else f"{row.mcse:.1g}"
+        spread = f"{row.lower:.3f} - {row.upper:.3f}"
+        words = (printable(row.node), printable(row.given), printable(row.state))
+        rows.append(
+            (
+                *words,
+                f"{row.mean:.3f}",
+                f"{row.sd:.3f}",
+                spread,
+                mcse,
+                r_hat,
+                f"{row.cases:.1f}".removesuffix(".0"),
+            )
+        )
+    print(aligned(rows, n_left=3))
+    if len(entries) > _ROWS_SHOWN:
+        print(f"... and {len(entries) - _ROWS_SHOWN} more; --output FILE writes all")
+    print()
+    print(f"log marginal likelihood: {posterior.log_marginal_likelihood}")
+    print(printable(posterior.verdict))
+
+
+def _flat_entries(posterior: TablePosterior) -> Any:
+    """The entries with the states of the parents in a line, as files hold them."""
+    frame = posterior.entries()
+    pairs = zip(frame["parents"], frame["given"], strict=True)
+    frame["given"] = [", ".join(map(" = ".join, zip(names, given, strict=True))) or "-" for names, given in pairs]
+    return frame.drop(columns="parents")
+
+
+def write_summary(posterior: FittedParameters | TablePosterior, path: Path) -> None:
     """Write the table of all parameters."""
     from doxa.output import write_frame
+    from doxa.structure.averaging import TablePosterior
 
-    summary = posterior.summary()
+    summary = _flat_entries(posterior) if isinstance(posterior, TablePosterior) else posterior.summary()
     write_frame(summary, path)
     print(f"\nAll {len(summary)} parameters are in {printable(str(path))}.")
 
@@ -255,12 +312,18 @@ def show(
     """Show what is in a run file that `doxa learn --store` or `doxa fit --store` made."""
     from doxa.output import check_output, write_frame
     from doxa.structure import StructurePosterior
+    from doxa.structure.averaging import TablePosterior
 
     for path in (output, draws):
         if path is not None:
             check_output(path, run)
     posterior = doxa.load(run)
-    if isinstance(posterior, StructurePosterior):
+    if isinstance(posterior, TablePosterior):
+        n_draws = posterior.n_edges.size
+        show_tables(posterior)
+        if output is not None:
+            write_summary(posterior, output)
+    elif isinstance(posterior, StructurePosterior):
         n_draws = posterior.n_edges.size
         show_graphs(posterior)
         if output is not None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.bins import Binning, Cuts, Rank, check_bins, codes_of_numbers, find_cuts, informative_cuts, rank_in
-from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, MISSING, check_columns, near, shown
+from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, MISSING, Among, check_columns, near, shown
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.data.transforms import check_transforms, transform_of
 from doxa.errors import ArgumentError, TableError
@@ -59,7 +59,8 @@ class Reading:
 
     def choose(self, names: Sequence[str]) -> tuple[list[int], Binning | dict[str, Binning] | None]:
         """Positions of the columns that are read, that of counts among them, and the bins of those that are cut."""
-        chosen = check_columns(self.columns, names)
+        among = isinstance(self.columns, Among)
+        chosen = self.columns.there(names) if among else check_columns(self.columns, names)
         if self.drop is not None:
             dropped = check_columns(self.drop, names, "drop")
             both = [names[j] for j in dropped if j in chosen] if self.columns is not None else []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from doxa.errors import ArgumentError, ArgumentTypeError, FileError
+from doxa.errors import ArgumentError, ArgumentTypeError, FileError, TableError
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
@@ -104,6 +104,23 @@ def check_columns(columns: Any, names: Sequence[str], what: str = "columns") -> 
             raise ArgumentError(f"{what} names {name!r} twice")
         chosen[name] = position[name]
     return list(chosen.values())
+
+
+class Among(tuple[str, ...]):
+    """Names of columns in the place of ``columns``, of which those are read that are there."""
+
+    seen: tuple[str, ...] = ()  # what columns there were, when that is known
+
+    def there(self, names: Sequence[str]) -> list[int]:
+        """Their positions, in the order of the table; `TableError` if there are none."""
+        self.seen = tuple(names)
+        found = [j for j, name in enumerate(names) if name in self]
+        if not found:
+            raise TableError(
+                f"table has no column of the network's: its columns are {shown(names)}, and the nodes {shown(self)}; "
+                "rename the columns"
+            )
+        return found
 
 
 def near(name: str, names: Sequence[str]) -> str:

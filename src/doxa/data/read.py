@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from doxa.data.coding import Reading, code_table
-from doxa.data.options import check_missing, check_opens, is_parquet
+from doxa.data.options import Among, check_missing, check_opens, is_parquet
 from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
@@ -30,7 +30,7 @@ def read_frame(source: Any, reading: Reading) -> Table:
 
         reading.refuse_where_counted()
         columns = reading.columns
-        if reading.drop is not None:
+        if reading.drop is not None or isinstance(columns, Among):
             all_names = list(frame.collect_schema().names())
             columns = [all_names[j] for j in reading.choose(all_names)[0]]
         with open_lazy(frame, columns, reading.missing, reading.bins) as counted:

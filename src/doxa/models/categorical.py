@@ -8,6 +8,7 @@ Learning the tables, and inference from evidence, are not here; neither are the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -230,6 +231,25 @@ class CategoricalNetwork:
         """
         return sum_factors(self.factors, check_rows(rows, self.names, self.n_states))
 
+    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write the network to a file; the end of the name says how: see `doxa.write_network`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Such as ``"network.bif"``; packed if it ends in ``.gz``.
+        format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
+            By the end of the name if left out.
+
+        Raises
+        ------
+        ArgumentError, FileError
+            As `doxa.write_network`.
+        """
+        from doxa.models.network_files import write_network
+
+        write_network(self, path, format=format)
+
     @cached_property
     def _position(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
@@ -251,7 +271,7 @@ class CategoricalNetwork:
         nodes = f"{len(self.names)} node" + ("" if len(self.names) == 1 else "s")
         edges = f"{self._dag.n_edges} edge" + ("" if self._dag.n_edges == 1 else "s")
         free = sum(t.size - t.size // t.shape[-1] for t in self._tables.values())
-        return f"CategoricalNetwork({nodes}, {edges}, {free} free probabilities)"
+        return f"{type(self).__name__}({nodes}, {edges}, {free} free probabilities)"
 
 
 def _restore(*parts: Any) -> CategoricalNetwork:

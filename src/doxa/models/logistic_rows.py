@@ -65,8 +65,8 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
         if len(states) > 2:
             raise TableError(
                 f"table column {name!r} has {len(states)} states ({listing(states, 4)}), and the nodes of a logistic "
-                f"network have two; merge its states, read numbers with bins={{{name!r}: 2}}, or take the node "
-                f"out of the network"
+                f"network have two; merge its states, read numbers with bins={{{name!r}: 2}}, take the node "
+                f"out of the network, or fit tables: family='categorical'"
             )
         column = table.codes[:, position[name]]
         if len(states) == 1 and states[0].casefold() in _ONES:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from doxa.data import Table, read_table
+from doxa.data.options import Among
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunFileError, RunHeader, create_run, keep_stop, open_reader, stored_stop
@@ -182,12 +183,20 @@ def fit(
         seed=seed,
         keep=keep,
     )
-    source = {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    source: dict[str, Any] | None = (
+        {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
+    )
     with following(progress):
         if not isinstance(table, Table):
             tell(f"reading {table}" if source else "reading the table")
-            table = read_table(table)
+            table = read_table(table, columns=_nodes_of(network))
+            source = None if source is None else source | {"columns": list(table.names)}
         return run_plan(make_plan(network, table, source, asked), store, workers, progress)
+
+
+def _nodes_of(network: LogisticNetwork) -> Among | None:
+    """The columns to read; what is no network is refused later, in words."""
+    return Among(network.names) if isinstance(network, LogisticNetwork) else None
 
 
 def make_plan(network: LogisticNetwork, table: Table, source: dict[str, Any] | None, asked: FitOptions) -> FitPlan:

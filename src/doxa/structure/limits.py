@@ -55,6 +55,13 @@ class Limits(NamedTuple):
         return whole and not self.required.any() and bool(self.allowed_edges.sum() == n * (n - 1))
 
     @property
+    def one_graph(self) -> bool:
+        """Whether no edge is open: at most one graph is possible."""
+        free = self.allowed_edges & ~self.required_edges
+        free[:, self.required_edges.sum(axis=0) >= self.max_parents] = False
+        return not free.any()
+
+    @property
     def most_parents(self) -> NDArray[np.int64]:
         """The largest number of parents that some legal family of each node has, shape (n_nodes,)."""
         most = np.minimum(self.max_parents, self.allowed_edges.sum(axis=0))

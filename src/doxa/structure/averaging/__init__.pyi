@@ -8,8 +8,11 @@ from doxa.structure.averaging.cross_validation import cross_validate as cross_va
 from doxa.structure.averaging.draws import NetworkDraws as NetworkDraws
 from doxa.structure.averaging.draws import draw_networks as draw_networks
 from doxa.structure.averaging.draws import networks as networks
+from doxa.structure.averaging.given_graph import TablePosterior as TablePosterior
+from doxa.structure.averaging.given_graph import fit_tables as fit_tables
 from doxa.structure.averaging.impute import completed_tables as completed_tables
 from doxa.structure.averaging.impute import impute as impute
+from doxa.structure.averaging.one_network import PosteriorNetwork as PosteriorNetwork
 from doxa.structure.averaging.parent_tables import parent_tables as parent_tables
 from doxa.structure.averaging.predict import LogScore as LogScore
 from doxa.structure.averaging.predict import log_score as log_score

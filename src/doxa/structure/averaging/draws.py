@@ -24,7 +24,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models import CategoricalNetwork, Dag
-from doxa.models.bits import unpack_rows
+from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.averaging.counts import CompletedTable, Family, FamilyOverCompletions, parameter_prior
 from doxa.structure.families.kind import IN_WORDS, FamilyKind, FamilyParameters
 from doxa.structure.families.tables import DirichletFamily
@@ -231,6 +231,18 @@ class NetworkDraws:
                 f"families have {IN_WORDS.get(most, most)} states; leave the cell missing, or give a prior of tables, "
                 "as in prior=BDeu(1.0)"
             )
+        return made
+
+    def with_graph(self, dag: Dag, completed: CompletedTable | None = None) -> NetworkDraws:
+        """One graph in the place of all, each network with the completed table of its draw, or of ``completed``."""
+        made = copy(self)
+        rows = pack_rows(dag.adjacency)
+        made.rows = np.broadcast_to(rows, (len(self), *rows.shape))
+        made.completed = self.completed if completed is None else completed
+        own = [tuple(np.flatnonzero(column).tolist()) for column in dag.adjacency.T]
+        made.__dict__ |= {"parents": [own] * len(self), "_drawn": {}, "_means": {}, "_parameters": {}}
+        for kept in ("users", "place"):
+            made.__dict__.pop(kept, None)
         return made
 
     def _stream(self, family: Family, kind: int, number: int) -> np.random.Generator:

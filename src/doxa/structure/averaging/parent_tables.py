@@ -33,6 +33,7 @@ class FamilyTable(NamedTuple):
     lower: Floats
     upper: Floats
     cases: Floats  # (n_configurations,): rows of each, averaged over what missing cells may hold
+    sd: Floats  # of the entries
 
 
 def parent_tables(
@@ -156,16 +157,20 @@ def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, pr
     cases = draws.counts(family).sum(axis=-1).mean(axis=0)
     if not draws.is_of_tables:
         mixed = draws.parameters_of(family)
-        lower, upper = np.quantile(np.exp(mixed.log_tables(_DRAWS)), [tail, 1 - tail], axis=0)
-        return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases)
+        tables = np.exp(mixed.log_tables(_DRAWS))
+        lower, upper = np.quantile(tables, [tail, 1 - tail], axis=0)
+        return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases, tables.std(axis=0, ddof=1))
     weights = draws.posterior_counts(family)
-    means = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
+    total = weights.sum(axis=-1, keepdims=True)
+    given = weights / total  # posterior means given each completion
+    means = given.mean(axis=0)
+    sd = np.sqrt((given * (1 - given) / (total + 1)).mean(axis=0) + given.var(axis=0))
     if len(weights) == 1:
         lower, upper = _beta_quantiles(weights[0], tail), _beta_quantiles(weights[0], 1 - tail)
     else:
         drawn = np.exp(draws.drawn_tables(family)).reshape(len(draws.users[family]), *weights.shape[1:])
         lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    return FamilyTable(means, lower, upper, cases)
+    return FamilyTable(means, lower, upper, cases, sd)
 
 
 def _beta_quantiles(weights: Floats, level: float) -> Floats:

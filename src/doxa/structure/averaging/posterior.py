@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.estimate import Estimate
-    from doxa.models import CategoricalNetwork
+    from doxa.estimates.stopping import Until
+    from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
+    from doxa.structure.averaging.one_network import PosteriorNetwork
     from doxa.structure.averaging.predict import LogScore
     from doxa.structure.runs.evidence import GraphBaseline
 
@@ -44,6 +46,8 @@ class Posterior(StructurePosterior):
     >>> low < answer.value < high
     True
     """
+
+    how: str = ""  # how it came from another one; see `update`
 
     def __init__(self, *parts: Any, table: Table | None = None, **named_parts: Any) -> None:
         """Take what a posterior over graphs is made of, and its table; None to read that when it is asked for."""
@@ -256,6 +260,105 @@ class Posterior(StructurePosterior):
 
         return networks(self, self.table, n, mean=mean, prior=prior)
 
+    def network(
+        self,
+        which: str | Dag = "consensus",
+        *,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> PosteriorNetwork:
+        """One network to hand on: a graph that stands for all, with the posterior means of its tables.
+
+        Parameters
+        ----------
+        which : {"consensus", "most_probable"} or Dag, default="consensus"
+            The pairs that are joined with a probability above 1/2, each in its likelier direction, most probable
+            first; an edge that would close a cycle is turned round (`doxa.structure.posterior.consensus`).  Or the most
+            probable graph of the sample (of a table with missing cells, the most frequent).  Or a graph of your own
+            over the same columns.
+        networks : int, optional
+            About how many draws of the missing cells to average over; None for all.  Complete tables need none.
+        prior : FamilyKind, optional
+            Of the parameters; that of the score when left out.
+
+        Returns
+        -------
+        PosteriorNetwork
+            A `CategoricalNetwork`, which ``.write("network.bif")`` writes, in any format of `doxa.write_network`;
+            ``.entries()`` has the credible interval of every entry, and ``.how`` says what stands there.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If the word is unknown, the graph has other nodes, columns hold numbers, or a table would be too large.
+
+        Notes
+        -----
+        It says nothing of how uncertain the graph is: answers of `query` and `predict` average over all graphs.  Given
+        the graph alone, with missing cells drawn under it, tables are those of ``doxa.fit(graph, table)``.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> network = doxa.learn(doxa.datasets.load("reinis"), seed=1).network("consensus")
+        >>> network
+        PosteriorNetwork(6 nodes, 5 edges, 12 free probabilities)
+        """
+        from doxa.structure.averaging.one_network import network_to_hand_on
+
+        return network_to_hand_on(self, self.table, which, networks=networks, prior=prior)
+
+    def update(
+        self,
+        rows: Any,
+        *,
+        unseen: str = "error",
+        until: Until | None = None,
+        seed: int | None = None,
+        workers: int | None = None,
+        progress: bool | None = None,
+    ) -> Posterior:
+        """The posterior given more data: new rows of the same columns beside those that it was learned from.
+
+        Prior and limits are those of the first run.  Sums over all graphs are made again.  Kept graphs are weighted by
+        what they make of the new rows, where the weights can be trusted: an effective number of at least 200 draws, a
+        Pareto k of at most 0.7 (no weight with a share above 0.01, where a tail of equal weights has no k), and no
+        better graph found by a search.  Else, and where cells are missing, chains run again on all rows, every other
+        one from a graph of the old posterior.
+
+        Parameters
+        ----------
+        rows : Table, data frame or path
+            The new rows alone, with all columns of the table.
+        unseen : {"error", "add"}
+            What to do with a state that the table does not have: refuse it, or make it one.
+        until : Until, optional
+            If chains are run, when to stop.
+        seed, workers, progress
+            As for `doxa.learn`, if chains are run.
+
+        Returns
+        -------
+        Posterior
+            Of all rows, with its own verdict; ``.how`` says which way was taken, with the numbers.
+
+        Raises
+        ------
+        ArgumentError
+            If a column is lacking, a state is new, or columns hold numbers.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> table = doxa.datasets.load("reinis").select(["smoke", "systol", "protein"])
+        >>> updated = doxa.learn(table, seed=1).update(table)
+        >>> updated.how
+        'updated by 1841 rows: all graphs were summed again, over all rows'
+        """
+        from doxa.structure.averaging.update import update
+
+        return update(self, rows, unseen=unseen, until=until, seed=seed, workers=workers, progress=progress)  # type: ignore[arg-type]
+
     def parent_tables(
         self, node: str, most: int = 5, *, prob: float = 0.95, prior: FamilyKind | None = None
     ) -> pd.DataFrame:
@@ -327,7 +430,11 @@ class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
 
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
     """A posterior over graphs together with its table; None to read that when it is asked for."""
-    kind = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    kind: type[Posterior] = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
+    if posterior.options.graph_given:
+        from doxa.structure.averaging.given_graph import TablePosterior
+
+        kind = TablePosterior
     return kind(**posterior.parts, table=table)
 
 

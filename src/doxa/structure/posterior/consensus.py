@@ -169,7 +169,7 @@ def median_probability_graph(posterior: GraphSample) -> MedianGraph:
     return MedianGraph(_named(order, names), _named(closing, names), dag)
 
 
-def consensus(posterior: GraphSample, threshold: float = 0.5) -> Dag:
+def consensus(posterior: GraphSample, threshold: float = 0.5, *, joined: bool = False) -> Dag:
     """The acyclic graph made of probable edges: added one by one, most probable first, unless one closes a cycle.
 
     Parameters
@@ -177,6 +177,9 @@ def consensus(posterior: GraphSample, threshold: float = 0.5) -> Dag:
     posterior : StructurePosterior
     threshold : float, default=0.5
         Only edges with a probability above it are added; strictly between 0 and 1.
+    joined : bool, default=False
+        Whether pairs that are joined with a probability above it get an edge too where neither direction is that
+        probable.  After all others, in the likelier direction, or, if that closes a cycle, in the other.
 
     Returns
     -------
@@ -208,16 +211,21 @@ def consensus(posterior: GraphSample, threshold: float = 0.5) -> Dag:
             f"threshold is {threshold}; edges with a probability above it are kept, so it must lie strictly between 0 "
             "and 1, such as 0.5"
         )
-    kept, _ = _add_edges(posterior.edge_diagnostics.probability, float(threshold))
+    kept, _ = _add_edges(posterior.edge_diagnostics.probability, float(threshold), joined)
     return _dag(kept, posterior.names)
 
 
 def _add_edges(
-    probability: NDArray[np.float64], threshold: float
+    probability: NDArray[np.float64], threshold: float, joined: bool = False
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Edges above the threshold, most probable first: those that can be added one by one, those that close a cycle."""
-    edges = np.argwhere(probability > threshold)
-    edges = edges[np.argsort(-probability[tuple(edges.T)], kind="stable")]
+    """Edges above the threshold, most probable first: those that can be added one by one, those that close a cycle.
+
+    With ``joined``, then both directions of every pair that is joined with a probability above it: of each one is left.
+    """
+    edges = _ranked(probability, probability > threshold)
+    if joined:
+        both = (probability + probability.T > threshold) & ~np.eye(len(probability), dtype=np.bool_)
+        edges = np.concatenate([edges, _ranked(probability, both & (probability <= threshold))])
     reaches = np.eye(len(probability), dtype=np.bool_)  # [i, j]: there is a path from i to j, of length 0 or more
     kept: list[tuple[int, int]] = []
     closing: list[tuple[int, int]] = []
@@ -228,6 +236,11 @@ def _add_edges(
         kept.append((i, j))
         reaches[reaches[:, i]] |= reaches[j]
     return kept, closing
+
+
+def _ranked(probability: NDArray[np.float64], wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
+    edges = np.argwhere(wanted)
+    return edges[np.argsort(-np.round(probability[tuple(edges.T)], 12), kind="stable")]
 
 
 def _dag(edges: list[tuple[int, int]], names: tuple[str, ...]) -> Dag:

@@ -509,7 +509,8 @@ class StructurePosterior:
         different graphs: where all of them came to one and never left it in all their draws, each of which had every
         pair of nodes look for something better, these count as so many draws of it.
         """
-        if self.n_edges.shape[0] > 2 and (self.trace["rows"] == self.trace["rows"][:1, :1]).all():
+        alone = self.options.n_missing and self.options.limits.one_graph  # cells move, and only the score shows how
+        if not alone and self.n_edges.shape[0] > 2 and (self.trace["rows"] == self.trace["rows"][:1, :1]).all():
             return float(self.n_edges.size)
         slowest = [
             self._edges_alone.reference_ess,

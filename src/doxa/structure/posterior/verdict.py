@@ -77,7 +77,7 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     score = posterior.log_score_diagnosis
     n_chains, n_draws = posterior.n_edges.shape
     only = _only_graph(posterior)
-    if only:
+    if only and not posterior.options.n_missing:
         return True, only, ""
     if n_chains == 1:
         return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
@@ -85,7 +85,7 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
         advice = "Allow more time: max_seconds. A run that is kept in a file goes on: doxa.resume, or --resume."
         return False, f"these {n_draws} draws of each chain are of a warm-up that was not over", advice
     off_diagonal = ~np.eye(len(posterior.names), dtype=np.bool_)
-    if (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
+    if not only and (diagnostics.status[off_diagonal] == Status.CANNOT_TELL).any():
         advice = (
             _longer(posterior) if n_chains > 2 else "Three chains or more from starts far apart can tell: chains=4."
         )
@@ -109,6 +109,8 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     log_score = (
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
     )
+    if only:
+        return True, f"{only}; {n_chains} chains agree about the missing cells ({log_score})", ""
     reason = (
         f"{n_chains} chains{_starts(posterior)} agree ({log_score}); "
         f"no edge probability has a Monte Carlo error above {worst:.2g}"
@@ -166,16 +168,17 @@ def _only_graph(posterior: GraphSample) -> str:
     options = posterior.options
     if not any(options.max_parents):
         return "with max_parents=0 the empty graph is the only one"
-    n = len(posterior.names)
-    limits = options.limits
-    free = limits.allowed_edges & ~limits.required_edges
-    free[:, limits.required_edges.sum(axis=0) >= limits.max_parents] = False
-    return "" if n < 2 or free.any() else "the required and forbidden edges and max_parents leave one graph"
+    if len(posterior.names) < 2 or not options.limits.one_graph:
+        return ""
+    return "the required and forbidden edges and max_parents leave one graph"
 
 
 def _starts(posterior: GraphSample) -> str:
     """Where the chains began: `doxa.structure.moves.sampler`, `doxa.structure.cases.incomplete.cells_sampler`."""
     n_chains, complete = len(posterior.n_edges), not posterior.options.n_missing
+    if "begun_at_kept" in posterior.trace.info:  # `doxa.Posterior.update`
+        others = ["the empty graph", *["a dense graph"] * (n_chains > 2), *["random graphs"] * (n_chains > 4)]
+        return f" from {', '.join(others)} and graphs of an older posterior"
     optimum = "the best graph of a search" if posterior.sampler.uses_table and complete else "a greedy optimum"
     more = ["a dense graph", "a random graph" if n_chains == 4 else "random graphs"][: max(0, n_chains - 2)]
     starts = ["the empty graph", optimum, *more]

@@ -129,6 +129,7 @@ class RunOptions:
     max_configurations: int | None = None  # of the parents of a node; None: any number
     numbers: tuple[str, ...] = ()  # columns that hold numbers
     transforms: tuple[tuple[str, str], ...] = ()  # the scales of those that are learned from on another
+    graph_given: bool = False  # whether the tables of one graph were fitted, by `doxa.fit`
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -192,6 +193,7 @@ class RunOptions:
             "max_configurations": self.max_configurations,
             "numbers": list(self.numbers),
             "transforms": [list(entry) for entry in self.transforms],
+            "graph_given": self.graph_given,
         }
 
     @classmethod
@@ -206,13 +208,12 @@ class RunOptions:
         forms = {
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
             "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
-            "max_configurations": (int, type(None)), "numbers": list, "transforms": list,
+            "max_configurations": (int, type(None)), "numbers": list, "transforms": list, "graph_given": bool,
         }  # fmt: skip
         # which older files do not have
         stored = {
             "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
-            "transforms": [],
-            **stored,
+            "transforms": [], "graph_given": False, **stored,
         }  # fmt: skip
         for name, form in forms.items():
             if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
@@ -245,6 +246,7 @@ class RunOptions:
                 None if most is None else check_whole("max_configurations", most, 1),
                 tuple(map(str, stored["numbers"])),
                 tuple((str(name), str(method)) for name, method in stored["transforms"]),
+                stored["graph_given"],
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
@@ -45,6 +48,7 @@ class RunPlan(NamedTuple):
     until: Until
     entropy: int
     source: dict[str, Any] | None = None  # where the table was read, and how; for people and for `go_on`
+    begin_at: NDArray[np.uint64] | None = None  # graphs (n_chains, n_nodes, n_words), where every other chain begins
 
 
 def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, limits: Limits) -> RunPlan:

@@ -54,7 +54,7 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.order_search import search_orders, with_large_family
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler
+from doxa.structure.moves.sampler import StructureSampler, planted_in_half
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.files import go_on
 from doxa.structure.runs.plan import RunPlan, scores_of
@@ -276,6 +276,8 @@ def run_plan(
 ) -> StructurePosterior:
     """Run a plan, and keep it in a file if there is one."""
     sampler, scores = _sampler(plan)
+    if plan.begin_at is not None:
+        sampler = _BegunAt(sampler, plan.begin_at)
     names = plan.table.names
     check_quantities(plan.until, names)
 
@@ -310,6 +312,8 @@ def _audit(
 ) -> Finding | None:
     """Modes that the chains have missed; None where the chains disagree, or a search would cost more than the run."""
     options = plan.options
+    if options.limits.one_graph:
+        return None
     if not options.score.is_counted and not (scores is not None and plan.move.uses_table):
         return None
     if not StructurePosterior(options.names, trace, plan.move, options).converged:
@@ -344,6 +348,22 @@ def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
         return sampler_with_cells(_incomplete(plan), options.limits, plan.move, thin=plan.thin), None
     scores = scores_of(plan)
     return sampler_of(plan.move, scores, options.limits, plan.thin), scores
+
+
+class _BegunAt:
+    """A sampler whose every other chain, from the second, begins at a graph that is given; the others far apart."""
+
+    def __init__(self, sampler: Any, graphs: NDArray[np.uint64]) -> None:
+        self._sampler, self._graphs = sampler, graphs
+
+    def start(self, chain: int, rng: np.random.Generator) -> Any:
+        state = self._sampler.start(chain, rng)
+        return planted_in_half([state, state], rows=self._graphs[chain])[1] if chain % 2 else state
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_sampler", "_graphs"):
+            raise AttributeError(name)
+        return getattr(self._sampler, name)
 
 
 def _load_diagnostics_meanwhile() -> None:

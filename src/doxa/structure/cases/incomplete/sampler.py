@@ -2,7 +2,8 @@
 
 One chain's work space: a completion, a graph, and the sweeps in which cells and graph are redrawn.
 
-A sweep redraws all missing cells some times over, given the graph; it offers changes of the graph with new cells
+A sweep redraws all missing cells some times over, given the graph.  Unless only one graph is possible, it offers
+changes of the graph with new cells
 (`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
 on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
 are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
@@ -141,7 +142,8 @@ class CollapsedChain:
         if self.joint_proposals is not None:
             self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
         self.score_afresh()
-        self.move_graph(steps, rng)
+        if not self.limits.one_graph:
+            self.move_graph(steps, rng)
 
 
 _JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 10, 50
@@ -246,7 +248,7 @@ class IncompleteSampler(CellsSampler):
         kept = n_steps // self.thin
         draws = no_draws(kept, state, self.data.missing_cells.dtype)
         lists, joint_proposals = None, None
-        if self.move.uses_table or self.joint_proposals:
+        if not self.limits.one_graph and (self.move.uses_table or self.joint_proposals):
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
             if self.joint_proposals:
                 joint_proposals = JointProposals(

@@ -1,0 +1,349 @@
+r"""`TablePosterior`: the tables of a graph that is given, for columns of any number of states; `fit_tables` makes it.
+
+It is the posterior over graphs where only one is possible, so everything that is asked of such a posterior is answered:
+queries, predictions, missing cells, run files.  With a complete table the parameters of every configuration of parents
+have a Dirichlet distribution, and nothing is sampled.  Where cells are missing, these are drawn from
+:math:`P(Z \mid D, G)` with the tables integrated out, all cells of a row that hang together at once
+(`doxa.structure.cases.incomplete.sweep`), and every entry is averaged over its mean given each completion, which has
+less error than draws of tables would have (Rao-Blackwell).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data import Table
+from doxa.data.declared import declared
+from doxa.data.table import check_categories
+from doxa.errors import ArgumentError
+from doxa.estimates.bridge import bridge
+from doxa.estimates.estimate import Estimate, Verdict
+from doxa.estimates.real import AverageDiagnostics, diagnose_averages
+from doxa.estimates.stopping import StopReport
+from doxa.estimates.trace import Trace
+from doxa.models import Dag
+from doxa.models.bits import pack_rows
+from doxa.structure.averaging.one_network import entries_of, tables_of_graph
+from doxa.structure.averaging.posterior import Posterior, with_table
+from doxa.structure.cases.incomplete import IncompleteData
+from doxa.structure.cases.incomplete.sequential import log_summed
+from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.posterior.structure_posterior import StructurePosterior
+from doxa.structure.posterior.verdict import LEAST_ESS, R_HAT_LIMIT
+from doxa.structure.runs.options import LearnOptions
+from doxa.structure.runs.plan import RunPlan, make_plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doxa.structure.averaging.draws import NetworkDraws
+
+__all__ = ["TablePosterior", "fit_plan", "fit_tables"]
+
+Floats = NDArray[np.float64]
+
+_CLOSED_FORM_DRAWS = 1000  # of each chain: what queries average over
+_NETWORKS = 4000  # completions that entries are averaged over
+_EVIDENCE_DRAWS, _SEED = 2000, 20264  # of cells, by sequential imputation
+_STATES = 2  # of a node without a column, when nothing is said
+
+
+class TablePosterior(Posterior):
+    """The posterior of the tables of one graph, and of missing cells; made by `doxa.fit`.
+
+    All of `doxa.Posterior` (``query``, ``predict``, ``impute``, ``network``, ``save`` ...), and the entries of the
+    tables with their errors.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> graph = doxa.Dag.from_edges([("smoke", "systol"), ("phys", "systol")])
+    >>> fit = doxa.fit(graph, doxa.datasets.load("reinis"), seed=1)
+    >>> print(fit.entry("systol", ">=140", {"smoke": "no", "phys": "no"}))
+    0.451874 (exact)
+    """
+
+    @property
+    def graph(self) -> Dag:
+        """The graph whose tables were fitted."""
+        return Dag.from_rows(self.trace["rows"][0, 0], self.names)
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether no cell is missing, so that nothing was sampled."""
+        return self.options.n_missing == 0
+
+    def entries(self, prob: float = 0.95) -> pd.DataFrame:
+        """Every entry of every table.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Of the credible intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node, parents, given`` (states of the parents; both tuples), ``state, mean, sd, lower, upper``:
+            P(node = state | parents) with standard deviation and equal-tailed credible interval over the posterior;
+            ``mcse, ess, r_hat`` of the mean (0, nan and nan where it is exact); ``cases``, rows of this configuration
+            of the parents.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> graph = doxa.Dag.from_edges([("smoke", "systol")])
+        >>> fit = doxa.fit(graph, doxa.datasets.load("reinis"), seed=1)
+        >>> fit.entries()[["node", "given", "state", "mean"]].round(2)
+             node   given  state  mean
+        0   smoke      ()     no  0.52
+        1   smoke      ()    yes  0.48
+        2  systol   (no,)   <140  0.54
+        3  systol   (no,)  >=140  0.46
+        4  systol  (yes,)   <140  0.61
+        5  systol  (yes,)  >=140  0.39
+        """
+        found = {name: [np.empty(0)] for name in ("mcse", "ess", "r_hat")}
+        for node in range(len(self.names)):
+            own = self._diagnoses[node]
+            size = self._draws.mean_tables(self._family(node))[0].size
+            blank = {"mcse": 0.0, "ess": np.nan, "r_hat": np.nan}
+            for name, column in found.items():
+                column.append(np.full(size, blank[name]) if own is None else getattr(own, name)[:size])
+        return entries_of(self._draws, prob, {name: np.concatenate(column) for name, column in found.items()})
+
+    def entry(self, node: str, state: str, given: Mapping[str, str] | None = None) -> Estimate:
+        """Posterior mean of P(node = state | states of all its parents), with its Monte Carlo error.
+
+        Parameters
+        ----------
+        node, state : str
+        given : mapping of str to str, optional
+            The state of every parent; left out of a node without parents.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such node or state, or ``given`` does not name exactly the parents.
+        """
+        if node not in self.names:
+            raise ArgumentError(f"{node!r} is no node; nodes are {', '.join(map(repr, self.names))}")
+        j = self.names.index(node)
+        parents = [self.names[p] for p in self._family(j)[1]]
+        given = given or {}
+        if set(given) != set(parents):
+            named, listed = (", ".join(map(repr, names)) or "none" for names in (given, parents))
+            raise ArgumentError(f"given names {named}; the parents of {node!r} are {listed}: name each of them")
+        place = []
+        for name, label in [*((p, given[p]) for p in parents), (node, state)]:
+            labels = self._draws.states[self.names.index(name)]
+            if label not in labels:
+                raise ArgumentError(f"{label!r} is no state of {name!r}; there are {', '.join(map(repr, labels))}")
+            place.append(labels.index(label))
+        tables = self._draws.mean_tables(self._family(j))
+        own = self._diagnoses[j]
+        if own is None:
+            return Estimate.exactly(float(np.exp(tables[0][tuple(place)])))
+        return own.estimate(int(np.ravel_multi_index(place, tables.shape[1:])))
+
+    def draws(self, node: str) -> Floats:
+        """Draws of a node's table, shape (chain, draw, states of the parents..., states of the node)."""
+        if node not in self.names:
+            raise ArgumentError(f"{node!r} is no node; nodes are {', '.join(map(repr, self.names))}")
+        tables = np.exp(self._draws.drawn_tables(self._family(self.names.index(node))))
+        return tables.reshape(*self._draws.shape, *tables.shape[1:])
+
+    @cached_property
+    def log_marginal_likelihood(self) -> Estimate:
+        r"""Log P(data | graph), nats, tables and missing cells summed out.
+
+        Exact for a complete table.  Else by bridge sampling (`doxa.estimates.bridge`) between the drawn completions and
+        completions by sequential imputation, whose probabilities are known (Kong, Liu & Wong 1994).
+        """
+        if self.is_closed_form:
+            return Estimate.exactly(float(self.log_score[0, 0]))
+        options, rng = self.options, np.random.default_rng(_SEED)
+        data = IncompleteData(self.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+        parents = np.ascontiguousarray(pack_rows(self.graph.adjacency.T))
+        n_chains, n_draws = self.log_score.shape
+        step = max(1, n_chains * n_draws // _EVIDENCE_DRAWS)
+        kept = self.trace["cells"][:, :: min(step, n_draws // 4)]
+        flat = kept.reshape(-1, kept.shape[-1]).astype(np.int16)
+        of_graph = partial(np.broadcast_to, parents)
+        inside = log_summed(data, of_graph((len(flat), *parents.shape)), rng, flat).reshape(kept.shape[:2])
+        outside = log_summed(data, of_graph((_EVIDENCE_DRAWS, *parents.shape)), rng)
+        return bridge(inside, outside)
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart; nothing is sampled where no cell is missing."""
+        if self.is_closed_form:
+            text = "no cell is missing: the entries of the tables have Dirichlet distributions, and the evidence a sum."
+            return Verdict(True, "Exact", text)
+        converged, reason, advice = self._judged()
+        stopped = "" if self.stop is None else self.stop.text
+        names = ", ".join(name for name, _ in self.options.hidden)
+        more = (
+            f"The states of {names}, which nobody observed, have no names of their own: draws are put in the order in "
+            "which most cells agree."
+            if names
+            else ""
+        )
+        return Verdict.of_chains(converged, f"{reason}.", stopped, more, advice=advice)
+
+    def _judged(self) -> tuple[bool | None, str, str]:
+        n_chains, n_draws = self.log_score.shape
+        if n_chains == 1:
+            return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+        score = self.log_score_diagnosis
+        worst, slowest, where = score.r_hat, score.bulk_ess, "the log score"
+        least_where = where
+        for node, own in self._diagnoses.items():
+            if own is None:
+                continue
+            r_hat, ess = float(np.nanmax(own.r_hat, initial=1.0)), float(np.nanmin(own.ess, initial=np.inf))
+            if not r_hat <= worst:
+                worst, where = r_hat, f"the table of {self.names[node]}"
+            if ess < slowest:
+                slowest, least_where = ess, f"the table of {self.names[node]}"
+        longer = f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
+        if not worst <= R_HAT_LIMIT:
+            return False, f"the chains disagree about {where}: R-hat {worst:.4f} (limit {R_HAT_LIMIT})", longer
+        if not slowest >= LEAST_ESS:
+            few = f"{least_where} has only {slowest:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+            return False, few, longer
+        text = f"{n_chains} chains agree (largest R-hat {worst:.4f})"
+        return True, f"{text}; the slowest quantity has {slowest:.0f} effective draws", ""
+
+    @cached_property
+    def reference_ess(self) -> float:
+        """Effective draws of the log score; all of them where nothing was sampled."""
+        found = self.log_score_diagnosis.bulk_ess
+        return float(self.n_edges.size) if self.is_closed_form else found if np.isfinite(found) else 0.0
+
+    def __repr__(self) -> str:
+        """The first entries and the verdict."""
+        frame = self.entries().drop(columns=["parents", "cases"])
+        shown = frame.head(8).to_string(index=False)
+        rest = f"\n... {len(frame) - 8} more: see entries()" if len(frame) > 8 else ""
+        return f"TablePosterior: the tables of {self.graph!r}\n{shown}{rest}\n{self.verdict}"
+
+    def _family(self, node: int) -> tuple[int, tuple[int, ...]]:
+        return node, self._draws.parents[0][node]
+
+    @cached_property
+    def _draws(self) -> NetworkDraws:
+        """Networks of the one graph, the states of hidden columns in one order."""
+        return tables_of_graph(self, self.table, self.graph, networks=_NETWORKS)
+
+    @cached_property
+    def _diagnoses(self) -> dict[int, AverageDiagnostics | None]:
+        """Of the entries of every node's table, given each completion; None where they are exact."""
+        found: dict[int, AverageDiagnostics | None] = {}
+        for node in range(len(self.names)):
+            tables = np.exp(self._draws.mean_tables(self._family(node)))
+            several = len(tables) > 1
+            found[node] = diagnose_averages(tables.reshape(*self._draws.shape, -1)) if several else None
+        return found
+
+
+def fit_tables(
+    graph: Dag,
+    table: Table,
+    source: dict[str, Any] | None,
+    asked: LearnOptions,
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> TablePosterior:
+    """The posterior of a graph's tables; see `doxa.fit`.
+
+    Parameters
+    ----------
+    graph : Dag
+        Nodes without a column are hidden.
+    table : Table
+        Columns that are no nodes are left out.
+    source : dict, optional
+        How the table was read, for `doxa.load` and `doxa.resume`.
+    asked : LearnOptions
+        Score, hidden columns' states, and how long to sample where cells are missing.
+    store, workers, progress
+        As for `doxa.learn`.
+
+    Raises
+    ------
+    TableError
+        If a node's column holds numbers, or no column is a node.
+    ArgumentError
+        If the graph has a single node, or the score is no Dirichlet prior of tables.
+    """
+    names = [name for name in table.names if name in graph.names]
+    if not names:
+        raise ArgumentError(
+            f"table has no column of the graph's: its columns are {', '.join(map(repr, table.names[:8]))}, and the "
+            f"nodes {', '.join(map(repr, graph.names[:8]))}; rename the columns"
+        )
+    if len(graph.names) < 2:
+        raise ArgumentError(f"the graph has the single node {graph.names[0]!r}; tables of graphs have two or more")
+    check_categories(table, "a table of probabilities", names)
+    hidden = {name: _STATES for name in graph.names if name not in names} | dict(asked.hidden or {})
+    for name in hidden:
+        if name not in graph.names:
+            raise ArgumentError(f"hidden names {name!r}, which is no node of the graph; leave it out, or add the node")
+    data = declared(table if names == list(table.names) else table.select(names), (), hidden)
+    required = list(graph.edges)
+    there = set(required)
+    forbidden = [(a, b) for a in data.names for b in data.names if a != b and (a, b) not in there]
+    asked = dataclasses.replace(asked, hidden=hidden, required=required, forbidden=forbidden, prior="uniform")
+    if not asked.kind(data).is_dirichlet:
+        raise ArgumentError(
+            f"score is {asked.score!r}; tables need a Dirichlet prior: 'bdeu', 'k2', or such as K2(0.5)"
+        )
+    plan = make_plan(data, source, asked, asked.limits(data))
+    plan = plan._replace(options=dataclasses.replace(plan.options, graph_given=True))
+    return fit_plan(plan, store, workers, progress)
+
+
+def fit_plan(
+    plan: RunPlan, store: str | os.PathLike[str] | None, workers: int | None, progress: bool | None
+) -> TablePosterior:
+    """`fit_tables` of a plan, whose limits leave one graph."""
+    if plan.table.n_missing:
+        from doxa.structure.runs.files import begin
+        from doxa.structure.runs.running import run_plan
+
+        answer = run_plan(plan, None if store is None else partial(begin, store, plan), workers, progress)
+    else:
+        answer = _closed_form(plan)
+        if store is not None:
+            answer.save(store)
+    made = with_table(answer, plan.table)
+    assert isinstance(made, TablePosterior)
+    return made
+
+
+def _closed_form(plan: RunPlan) -> StructurePosterior:
+    """As many draws of the one graph as queries average over, with its score."""
+    options, chains = plan.options, plan.schedule.chains
+    adjacency = options.limits.required_edges
+    rows = np.ascontiguousarray(pack_rows(adjacency))
+    score = local_weights(FamilyScores(plan.table, options.score, options.structure_prior), rows[None]).sum()
+    shape = (chains, _CLOSED_FORM_DRAWS)
+    draws = {
+        "rows": np.broadcast_to(rows, (*shape, *rows.shape)).copy(),
+        "log_score": np.full(shape, float(score)),
+        "n_edges": np.full(shape, int(adjacency.sum()), dtype=np.int32),
+    }
+    nothing = {"proposed": np.zeros(chains, dtype=np.int64), "accepted": np.zeros(chains, dtype=np.int64)}
+    trace = Trace(draws, thin=1, n_warmup=0, entropy=plan.entropy, info=nothing)
+    return StructurePosterior(
+        options.names, trace, plan.move, options, None, StopReport("exact", None, 0.0), plan.source
+    )
