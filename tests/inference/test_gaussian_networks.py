@@ -237,4 +237,4 @@ def test_networks_that_do_not_fit_are_refused():
     with pytest.raises(ArgumentError, match=r"shape \(2,\); it must be \(1,\)"):
         GaussianNetwork(line, {"x": Regression(0.0, [], 1.0), "y": Regression(0.0, [1.0, 2.0], 1.0)})
     named = GaussianNetwork(line, {"x": Regression(0.0, {}, 1.0), "y": Regression(0.0, {"x": 1.0}, 1.0)})
-    assert pickle.loads(pickle.dumps(named)) == named  # noqa: S301
+    assert pickle.loads(pickle.dumps(named)) == named

@@ -1,6 +1,7 @@
-r"""`GaussianNetwork`: a directed graph whose nodes are numbers with normal scatter about a straight line, and categories.
+r"""`GaussianNetwork`: a graph of numbers with normal scatter about straight lines, and of categories.
 
-A number has, in every configuration k of its parents that are categories, a linear regression on those that are numbers,
+In every configuration k of its parents that are categories a number has a linear regression on those that are
+numbers,
 
 .. math:: x_i \mid k, x_{\pi(i)} \sim N\big(c_{ik} + \textstyle\sum_j b_{ijk} x_j,\; \sigma_{ik}^2\big),
 
@@ -111,7 +112,7 @@ class GaussianNetwork:
                         f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which the model does "
                         "not have; turn the edge, or cut the number into bins"
                     )
-        labels: dict[str, tuple[str, ...]] = {name: () for name in names}
+        labels: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
         read_tables: dict[str, Floats] = {}
         if categories:
             part = Dag.from_edges([(p, name) for name in categories for p in dag.parents(name)], categories)

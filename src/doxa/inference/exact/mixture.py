@@ -43,7 +43,8 @@ def threshold_pair(
     """
     if sum(value is not None for value in (above, below, between)) != 1:
         raise ArgumentError(
-            f"above is {above!r}, below {below!r} and between {between!r}; give one of them: between=(low, high) for both"
+            f"above is {above!r}, below {below!r} and between {between!r}; "
+            "give one of them: between=(low, high) for both"
         )
     if above is not None:
         return check_threshold("above", above), math.inf

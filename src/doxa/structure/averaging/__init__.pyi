@@ -1,3 +1,4 @@
+from doxa.structure.averaging.answers import Averaged as Averaged
 from doxa.structure.averaging.answers import AveragedProbability as AveragedProbability
 from doxa.structure.averaging.answers import QueryAnswer as QueryAnswer
 from doxa.structure.averaging.checks import predictive_checks as predictive_checks
@@ -10,6 +11,7 @@ from doxa.structure.averaging.draws import draw_networks as draw_networks
 from doxa.structure.averaging.draws import networks as networks
 from doxa.structure.averaging.impute import completed_tables as completed_tables
 from doxa.structure.averaging.impute import impute as impute
+from doxa.structure.averaging.numbers import NumberAnswer as NumberAnswer
 from doxa.structure.averaging.parent_tables import parent_tables as parent_tables
 from doxa.structure.averaging.predict import LogScore as LogScore
 from doxa.structure.averaging.predict import log_score as log_score
