@@ -340,6 +340,7 @@ def networks(
     Returns
     -------
     iterator of CategoricalNetwork
+        Of `GaussianNetwork` for a table with numbers.
 
     Examples
     --------

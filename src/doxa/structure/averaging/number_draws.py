@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.scaled import Scaled, scaled
+from doxa.errors import ArgumentError
 from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, Regression
 from doxa.structure.averaging.counts import Family
@@ -44,7 +45,8 @@ class GaussianDraws(NetworkDraws):
 
     def network(self, t: int, mean: bool = False) -> Any:
         """One of the networks: with the parameters drawn, in the units of the table."""
-        assert not mean  # regressions have no network of mean parameters
+        if mean:
+            raise ArgumentError("mean is True, and regressions have no network of mean parameters; leave mean out")
         return self.all[t]
 
     def family_draws(self, family: Family) -> Any:
