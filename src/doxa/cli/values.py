@@ -72,7 +72,7 @@ class Questions(NamedTuple):
         print("The mean has a Monte Carlo error; the interval is what the data leave open about the probability.")
 
     def _one(self, posterior: Posterior, word: str) -> list[tuple[str, str, str]]:
-        from doxa.structure.averaging import QueryAnswer
+        from doxa.structure.averaging import NumberAnswer, QueryAnswer
 
         names = posterior.table.names
         is_column = word in names or ("=" not in word and not word.lstrip().startswith("{"))
@@ -80,6 +80,7 @@ class Questions(NamedTuple):
         found = posterior.query(target, given=self.given, do=self.do)
         if isinstance(found, QueryAnswer):
             return [_row(f"{word} = {state}", estimate) for state, estimate in found.items()]
+        assert not isinstance(found, NumberAnswer)  # numbers are answered apart
         event = target.items() if isinstance(target, dict) else ()
         return [_row(", ".join(f"{name} = {state}" for name, state in event), found)]
 

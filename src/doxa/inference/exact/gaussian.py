@@ -217,7 +217,7 @@ def log_density(network: GaussianNetwork, codes: ArrayLike, numbers: ArrayLike) 
         seen = [v for v in range(len(group)) if is_number[v] and not group[v]]
         given = {v: int(group[v]) for v in range(len(group)) if not is_number[v] and group[v] >= 0}
         if seen or given:
-            found[rows] = condition(network, (), given, seen, values[np.ix_(rows, seen)], {}, whole=True).log_evidence
+            found[rows] = condition(network, (), given, seen, values[rows][:, seen], {}, whole=True).log_evidence
     return found
 
 

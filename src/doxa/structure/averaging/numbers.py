@@ -81,7 +81,8 @@ def read_number_question(
     """
     seen, made = _read(table, "given", given), _read(table, "do", do)
     if isinstance(target, str):
-        columns, event = (column_of("target", target, table.names),), None
+        columns: tuple[int, ...] = (column_of("target", target, table.names),)
+        event: tuple[int, ...] | None = None
     else:
         if not isinstance(target, Mapping):
             raise ArgumentTypeError(f"target is {target!r}; give a column, or a mapping of columns to states")
@@ -293,8 +294,8 @@ def number_answer(
     if question.event is not None:
         return made[0]  # type: ignore[no-any-return]
     estimates = dict(zip(draws.states[j], made, strict=True))
-    words = [{name: str(value) for name, value in known.items()} for known in (given, do)]
-    return QueryAnswer(draws.names[j], estimates, *words, len(draws), float(np.round(effective, 6)))
+    seen, made_so = ({name: str(value) for name, value in known.items()} for known in (given, do))
+    return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
 
 
 def _event(found: Conditioned, target: Sequence[int], event: Sequence[int]) -> float:
@@ -394,7 +395,7 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         wanted = missing if asked is None else [asked]
         if not wanted:
             continue
-        values = new.numbers[np.ix_(own, seen)]
+        values = new.numbers[own][:, seen]
         found = [condition(network, wanted, states, seen, values, {}, whole=True) for network in draws.all]
         log_weights = np.array([one.log_evidence for one in found])
         numbers = [j for j in wanted if draws.is_number[j]]
@@ -427,7 +428,7 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
     found = np.zeros((len(draws), len(new.codes)))
     for own, states, seen, _ in _patterns(draws, new):
         if states or seen:
-            values = new.numbers[np.ix_(own, seen)]
+            values = new.numbers[own][:, seen]
             for t, network in enumerate(draws.all):
                 found[t, own] = condition(network, (), states, seen, values, {}, whole=True).log_evidence
     return found

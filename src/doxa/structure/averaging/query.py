@@ -169,7 +169,9 @@ def predictive(
     >>> round(sum(e.value for e in answer.values()), 9), answer.effective_networks > 900
     (1.0, True)
     """
-    return asked(draw_networks(posterior, table, networks, prior=prior), target, given, do, exact_budget, weighted=True)
+    return asked(  # type: ignore[no-any-return]
+        draw_networks(posterior, table, networks, prior=prior), target, given, do, exact_budget, weighted=True
+    )
 
 
 def predictive_of(
