@@ -71,10 +71,11 @@ Indicator = Annotated[
 ]
 Hidden = Annotated[Words, said("A column that nobody observed and its states: cause=2 (repeat for more).")]
 Query = Annotated[
-    Words, said("How probable is party=republican, or each state of party (repeat for more), averaged over networks?")
+    Words,
+    said("How probable is party=republican, or each state of party; or how is the number age distributed (repeat)?"),
 ]
-Given = Annotated[Words, said("Among cases where crime=y was seen (repeat for more).")]
-Do = Annotated[Words, said("Where crime=y was set by intervention (repeat for more).")]
+Given = Annotated[Words, said("Among cases where crime=y or age=50 was seen (repeat for more).")]
+Do = Annotated[Words, said("Where crime=y or age=50 was set by intervention (repeat for more).")]
 Exact = Annotated[
     bool | None,
     typer.Option(

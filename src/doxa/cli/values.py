@@ -5,6 +5,7 @@ Also questions to a posterior of networks: ``--query party=republican --given cr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -29,8 +30,8 @@ class Questions(NamedTuple):
     """What is asked, and under which conditions."""
 
     targets: list[str]
-    given: dict[str, str]
-    do: dict[str, str]
+    given: Mapping[str, str | float]
+    do: Mapping[str, str | float]
 
     @classmethod
     def parse(cls, query: list[str] | None, given: list[str] | None, do: list[str] | None) -> Questions:
@@ -40,20 +41,38 @@ class Questions(NamedTuple):
             raise typer.BadParameter("it needs a question: --query party=republican", param_hint=option)
         return cls(query or [], parse_given(given or []), parse_given(do or [], "--do"))
 
+    def typed_for(self, posterior: Posterior) -> Questions:
+        """Values of columns of numbers as numbers."""
+        table = posterior.table
+        held = {name for name, one in zip(table.names, table.is_number.tolist(), strict=True) if one}
+        return self._replace(given=_numbers(self.given, held, "--given"), do=_numbers(self.do, held, "--do"))
+
     def answer(self, posterior: Posterior) -> None:
         """Print the answers, each with its Monte Carlo error and the spread of the posterior."""
         if not self.targets:
             return
+        self.typed_for(posterior)._answer(posterior)
+
+    def _answer(self, posterior: Posterior) -> None:
+        is_number = dict(zip(posterior.table.names, posterior.table.is_number.tolist(), strict=True))
         rows = [("probability of", "mean", "credible interval (95%)")]
         for word in self.targets:
-            rows += self._one(posterior, word)
+            if not is_number.get(word):
+                rows += self._one(posterior, word)
         print()
         print(_conditions(self.given, self.do))
+        for word in self.targets:
+            if is_number.get(word):
+                found = posterior.query(word, given=self.given, do=self.do)
+                print(f"{printable(word)}: " + str(found).replace("\n", "\n  "))
+        if len(rows) == 1:
+            print("A mean has a Monte Carlo error; its credible interval is what the data leave open.")
+            return
         print(aligned(rows, n_left=1))
         print("The mean has a Monte Carlo error; the interval is what the data leave open about the probability.")
 
     def _one(self, posterior: Posterior, word: str) -> list[tuple[str, str, str]]:
-        from doxa.structure.averaging import QueryAnswer
+        from doxa.structure.averaging import NumberAnswer, QueryAnswer
 
         names = posterior.table.names
         is_column = word in names or ("=" not in word and not word.lstrip().startswith("{"))
@@ -61,8 +80,21 @@ class Questions(NamedTuple):
         found = posterior.query(target, given=self.given, do=self.do)
         if isinstance(found, QueryAnswer):
             return [_row(f"{word} = {state}", estimate) for state, estimate in found.items()]
+        assert not isinstance(found, NumberAnswer)  # numbers are answered apart
         event = target.items() if isinstance(target, dict) else ()
         return [_row(", ".join(f"{name} = {state}" for name, state in event), found)]
+
+
+def _numbers(known: Mapping[str, str | float], held: set[str], option: str) -> dict[str, str | float]:
+    """Text of columns of numbers as numbers."""
+    found: dict[str, str | float] = {}
+    for name, value in known.items():
+        try:
+            found[name] = float(value) if name in held else value
+        except ValueError:
+            message = f"{name} is {value!r}, and the column holds numbers; give one, as in {name}=50"
+            raise typer.BadParameter(message, param_hint=option) from None
+    return found
 
 
 def _row(name: str, estimate: Estimate) -> tuple[str, str, str]:
@@ -73,7 +105,7 @@ def _row(name: str, estimate: Estimate) -> tuple[str, str, str]:
     return printable(name), str(estimate), f"{low:.3f} - {high:.3f}"
 
 
-def _conditions(given: dict[str, str], do: dict[str, str]) -> str:
+def _conditions(given: Mapping[str, str | float], do: Mapping[str, str | float]) -> str:
     parts = [f"{name} = {state} was seen" for name, state in given.items()]
     parts += [f"{name} = {state} was set" for name, state in do.items()]
     return printable(f"Averaged over networks, where {', '.join(parts)}:" if parts else "Averaged over networks:")
@@ -216,8 +248,10 @@ def _tell(found: pd.DataFrame, posterior: Posterior, output: Path | None, what: 
     from doxa.output import write_frame
 
     shown = [tuple(found.columns)]
-    for row, column, state, probability, mcse in found.head(_ROWS_SHOWN).itertuples(index=False):
-        shown.append((str(row), printable(column), printable(state), f"{probability:.4f}", f"{mcse:.2g}"))
+    for row, column, state, *numbers in found.head(_ROWS_SHOWN).itertuples(index=False):
+        *values, mcse = numbers
+        cells = ["" if value != value else f"{value:.4f}" for value in values]  # NaN: of the other type of column
+        shown.append((str(row), printable(column), "" if state != state else printable(state), *cells, f"{mcse:.2g}"))
     print(aligned(shown, n_left=3))
     if len(found) > _ROWS_SHOWN:
         print(f"... and {len(found) - _ROWS_SHOWN} more: --output FILE")

@@ -1,4 +1,4 @@
-"""d-separation, and which variables to adjust for, by walks over a graph.
+r"""d-separation, and which variables to adjust for, by walks over a graph.
 
 Nodes x and y are d-separated given z exactly when z separates them in the moral graph of x, y, z and all their
 ancestors, where the parents of a child are joined (Lauritzen et al. 1990).  `reached` walks through that graph without
@@ -9,19 +9,27 @@ separates x from y once the edges through which x acts are taken away (Perkovic 
 & Textor 2019).  The second is a d-separation, so that valid sets which are minimal are minimal separators of a moral
 graph; those are listed one from the other as Shen & Liang (1997) do.
 
+Which families of a graph a question depends on.
+
+Nodes that are neither asked for nor observed, nor ancestors of such, sum to one and are left out; so is, once observed
+nodes are cut out, what is no longer joined to the target (d-separation).  Intervention removes the families of the
+nodes that are set, the truncated factorisation of Pearl (2009, eq. 3.10):
+
+.. math:: p(x \mid do(z)) = \prod_{i \notin Z} p(x_i \mid x_{\pi(i)}) \quad \text{where } x_Z = z.
+
 Sets of nodes are boolean arrays of shape (n_nodes,) here; names are `doxa.models.Dag`'s.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Adjustment", "ancestral", "are_separated", "reached"]
+__all__ = ["Adjustment", "ancestral", "are_separated", "reached", "requisite_families"]
 
 Nodes = NDArray[np.bool_]  # shape (n_nodes,)
 
@@ -101,3 +109,67 @@ class Adjustment(NamedTuple):
         if (border & self.x).any():
             return None
         return reached(self.adjacency, self.x, within, border & barrier) & border & barrier
+
+
+def requisite_families(
+    parents: Sequence[tuple[int, ...]],
+    target: Collection[int],
+    given: Collection[int],
+    do: Collection[int],
+    *,
+    whole: bool = False,
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The families on which p(target | given, do) depends, or with ``whole`` p(target, given | do).
+
+    Parameters
+    ----------
+    parents : sequence of tuple of int
+        Of every node.
+    target, given, do : collection of int
+        Nodes, none of them in two.
+    whole : bool, default=False
+        Whether the probability of ``given`` is wanted too.
+
+    Returns
+    -------
+    tuple of (int, tuple of int)
+        Children, increasing, with their parents.
+
+    Examples
+    --------
+    >>> chain = [(), (0,), (1,), (2,)]
+    >>> requisite_families(chain, [1], [], [])
+    ((0, ()), (1, (0,)))
+    >>> requisite_families(chain, [0], [1, 3], [])
+    ((0, ()), (1, (0,)))
+    >>> requisite_families(chain, [2], [0], [1])
+    ((2, (1,)),)
+    """
+    found = {*target, *given}
+    waiting = list(found)
+    while waiting:
+        node = waiting.pop()
+        if node not in do:
+            new = [p for p in parents[node] if p not in found]
+            found.update(new)
+            waiting += new
+    families = [(node, parents[node]) for node in sorted(found) if node not in do]
+    if whole:
+        return tuple(families)
+    known = {*given, *do}
+    free = [[v for v in (child, *group) if v not in known] for child, group in families]
+    neighbours: dict[int, list[int]] = {}
+    for k, members in enumerate(free):
+        for v in members:
+            neighbours.setdefault(v, []).append(k)
+    joined = set(target)
+    waiting = list(joined)
+    used = [False] * len(families)
+    while waiting:
+        for k in neighbours[waiting.pop()]:
+            if not used[k]:
+                used[k] = True
+                new = [v for v in free[k] if v not in joined]
+                joined.update(new)
+                waiting += new
+    return tuple([family for k, family in enumerate(families) if used[k]])

@@ -1,3 +1,5 @@
+from doxa.inference.exact.gaussian import conditional_distribution as conditional_distribution
+from doxa.inference.exact.mixture import NormalMixture as NormalMixture
 from doxa.inference.exact.plan import ContractionPlan as ContractionPlan
 from doxa.inference.exact.plan import ExactResult as ExactResult
 from doxa.inference.exact.plan import Joint as Joint

@@ -1,3 +1,4 @@
+from doxa.structure.averaging.answers import Averaged as Averaged
 from doxa.structure.averaging.answers import AveragedProbability as AveragedProbability
 from doxa.structure.averaging.answers import QueryAnswer as QueryAnswer
 from doxa.structure.averaging.checks import predictive_checks as predictive_checks
@@ -12,6 +13,7 @@ from doxa.structure.averaging.given_graph import TablePosterior as TablePosterio
 from doxa.structure.averaging.given_graph import fit_tables as fit_tables
 from doxa.structure.averaging.impute import completed_tables as completed_tables
 from doxa.structure.averaging.impute import impute as impute
+from doxa.structure.averaging.numbers import NumberAnswer as NumberAnswer
 from doxa.structure.averaging.one_network import PosteriorNetwork as PosteriorNetwork
 from doxa.structure.averaging.parent_tables import parent_tables as parent_tables
 from doxa.structure.averaging.predict import LogScore as LogScore

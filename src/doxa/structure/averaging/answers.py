@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AveragedProbability", "QueryAnswer", "WeightedMean", "mean_over_draws", "weighted_mean"]
+__all__ = ["Averaged", "AveragedProbability", "QueryAnswer", "WeightedMean", "mean_over_draws", "weighted_mean"]
 
 Floats = NDArray[np.float64]
 
@@ -99,23 +99,22 @@ def weighted_mean(conditional: Floats, log_weight: Floats, shape: tuple[int, int
 
 
 @dataclass(frozen=True)
-class AveragedProbability(Estimate):
-    """Posterior mean of a conditional probability, with its Monte Carlo error and its posterior spread.
+class Averaged(Estimate):
+    """Posterior mean of a quantity that every network has, with its Monte Carlo error and its posterior spread.
 
     Two intervals must not be confused.  `interval` says where the posterior *mean* lies, and shrinks to nothing with
-    more networks.  `credible_interval` says where the conditional probability itself lies, as far as the data tell,
-    and does not.
+    more networks.  `credible_interval` says where the quantity itself lies, as far as the data tell, and does not.
 
     Attributes
     ----------
     draws : ndarray of float, shape (chain, draw)
-        The conditional probability in every drawn network.
+        The quantity in every drawn network.
     """
 
     draws: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)
 
     @classmethod
-    def of(cls, estimate: Estimate, draws: NDArray[np.float64]) -> AveragedProbability:
+    def of(cls, estimate: Estimate, draws: NDArray[np.float64]) -> Self:
         """An estimate of the mean, with the draws."""
         return cls(estimate.value, estimate.mcse, estimate.ess, estimate.exact, estimate.law, draws)
 
@@ -126,11 +125,11 @@ class AveragedProbability(Estimate):
 
     @property
     def posterior_sd(self) -> float:
-        """Standard deviation of the conditional probability over the posterior."""
+        """Standard deviation of the quantity over the posterior."""
         return float(self.draws.std(ddof=1))
 
     def credible_interval(self, prob: float = 0.95) -> tuple[float, float]:
-        """Interval that holds the conditional probability itself with posterior probability ``prob``, equal tails.
+        """Interval that holds the quantity itself with posterior probability ``prob``, equal tails.
 
         Parameters
         ----------
@@ -144,6 +143,11 @@ class AveragedProbability(Estimate):
         tail = (1 - check_prob(prob)) / 2
         low, high = np.quantile(self.draws, [tail, 1 - tail])
         return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class AveragedProbability(Averaged):
+    """Posterior mean of a conditional probability; see `Averaged`."""
 
     def _repr_html_(self) -> str:
         return _card(f"Averaged over {self.n_networks} networks", {"probability": self})
@@ -180,6 +184,14 @@ class QueryAnswer(Mapping[str, Estimate]):
         if state not in self.estimates:
             raise ArgumentError(f"{state!r} is no state of {self.target!r}; there are {', '.join(map(repr, self))}")
         return self.estimates[state]
+
+    def probability(self, **thresholds: object) -> NoReturn:
+        """Refuse a threshold: states have no order; ``answer[state]`` has the probability of one."""
+        asked = ", ".join(f"{name}={value!r}" for name, value in thresholds.items())
+        raise ArgumentError(
+            f"{self.target!r} is asked for {asked}, and it is a category, whose states have no order; take "
+            f"answer[state] of {', '.join(map(repr, self))}"
+        )
 
     def __iter__(self) -> Iterator[str]:
         """The states."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.data.table import check_categories
 from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.draws import SampledGraphs, draw_networks
@@ -70,6 +71,7 @@ def predictive_checks(
     """
     import pandas as pd
 
+    check_categories(table, "a check of counts")
     draws = draw_networks(posterior, table, replicas, prior=prior, seed=seed)
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM,)))
     codes = table.codes[draws.completed.row_of]

@@ -1,4 +1,4 @@
-"""Coefficients of logistic families, averaged over graphs: 0 where a column is no parent."""
+"""Coefficients of logistic families, and slopes of numbers, averaged over graphs: 0 where a column is no parent."""
 
 from __future__ import annotations
 
@@ -156,6 +156,10 @@ def coefficients(
 
 def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
     """`coefficients` in networks that are drawn already."""
+    if draws.completed.table.numbers is not None:
+        from doxa.structure.averaging.numbers import slopes_of
+
+        return slopes_of(draws, node)  # type: ignore[arg-type]  # such a table has such draws
     child = column_of("node", node, draws.names)
     if not draws.prior.has_coefficients:
         raise ArgumentError(

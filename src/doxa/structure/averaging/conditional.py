@@ -2,14 +2,6 @@ r"""Conditional probabilities in every drawn network, by exact inference.
 
 Every network is pruned to what the question depends on.  Networks whose pruned graphs agree share one elimination
 program; a thousand networks of ALARM's size take about a second.
-
-Which families of a graph a question depends on.
-
-Nodes that are neither asked for nor observed, nor ancestors of such, sum to one and are left out; so is, once observed
-nodes are cut out, what is no longer joined to the target (d-separation).  Intervention removes the families of the
-nodes that are set, the truncated factorisation of Pearl (2009, eq. 3.10):
-
-.. math:: p(x \mid do(z)) = \prod_{i \notin Z} p(x_i \mid x_{\pi(i)}) \quad \text{where } x_Z = z.
 """
 
 from __future__ import annotations
@@ -23,6 +15,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
 from doxa.models.factors import Factor
+from doxa.models.separation import requisite_families
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.questions import Question
@@ -33,75 +26,8 @@ __all__ = [
     "conditional_draws",
     "is_linear",
     "read_budget",
-    "requisite_families",
     "weighted_conditionals",
 ]
-
-Parents = Sequence[tuple[int, ...]]
-
-
-def requisite_families(
-    parents: Parents,
-    target: Collection[int],
-    given: Collection[int],
-    do: Collection[int],
-    *,
-    whole: bool = False,
-) -> tuple[Family, ...]:
-    """The families on which p(target | given, do) depends, or with ``whole`` p(target, given | do).
-
-    Parameters
-    ----------
-    parents : sequence of tuple of int
-        Of every node.
-    target, given, do : collection of int
-        Nodes, none of them in two.
-    whole : bool, default=False
-        Whether the probability of ``given`` is wanted too.
-
-    Returns
-    -------
-    tuple of (int, tuple of int)
-        Children, increasing, with their parents.
-
-    Examples
-    --------
-    >>> chain = [(), (0,), (1,), (2,)]
-    >>> requisite_families(chain, [1], [], [])
-    ((0, ()), (1, (0,)))
-    >>> requisite_families(chain, [0], [1, 3], [])
-    ((0, ()), (1, (0,)))
-    >>> requisite_families(chain, [2], [0], [1])
-    ((2, (1,)),)
-    """
-    found = {*target, *given}
-    waiting = list(found)
-    while waiting:
-        node = waiting.pop()
-        if node not in do:
-            new = [p for p in parents[node] if p not in found]
-            found.update(new)
-            waiting += new
-    families = [(node, parents[node]) for node in sorted(found) if node not in do]
-    if whole:
-        return tuple(families)
-    known = {*given, *do}
-    free = [[v for v in (child, *group) if v not in known] for child, group in families]
-    neighbours: dict[int, list[int]] = {}
-    for k, members in enumerate(free):
-        for v in members:
-            neighbours.setdefault(v, []).append(k)
-    joined = set(target)
-    waiting = list(joined)
-    used = [False] * len(families)
-    while waiting:
-        for k in neighbours[waiting.pop()]:
-            if not used[k]:
-                used[k] = True
-                new = [v for v in free[k] if v not in joined]
-                joined.update(new)
-                waiting += new
-    return tuple([family for k, family in enumerate(families) if used[k]])
 
 
 def is_linear(families: Sequence[Family], given: Collection[int]) -> bool:

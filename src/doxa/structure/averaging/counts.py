@@ -47,17 +47,19 @@ def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -
     >>> parameter_prior(doxa.structure.BDeu(2.0), None, doxa.datasets.load("reinis"))
     BDeu(equivalent_sample_size=2.0)
     """
-    check_categories(table, "an average over parameters")
     made = score if prior is None else prior
+    if not (isinstance(made, FamilyKind) and made.takes_numbers):
+        check_categories(table, "an average over such parameters")
     if not isinstance(made, FamilyKind) or (prior is not None and not made.is_probability):
         raise ArgumentTypeError(
             f"prior is {prior!r}; give BDeu(...) or K2(...) from doxa.structure, or Logistic(...) or "
             "FamilyMixture(...) from doxa.structure.families.logistic"
         )
     if not made.is_probability:
+        own, named = ("'bge'", "BGe()") if made.takes_numbers else ("'bdeu' or 'k2'", "BDeu(1.0)")
         raise ArgumentError(
             f"the graphs were learned with score={made.name!r}, which implies no prior of parameters; learn with "
-            "'bdeu' or 'k2', or name one, as in prior=BDeu(1.0)"
+            f"{own}, or name one, as in prior={named}"
         )
     made.check_columns(table.names, table.n_states, table.is_number)
     return made

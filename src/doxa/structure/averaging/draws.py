@@ -324,6 +324,10 @@ def draw_networks(
     made = parameter_prior(posterior.options.score, prior, table)
     is_exact = isinstance(posterior, ExactStructurePosterior)  # then draws are independent, even if none differs
     worth = float(n_chains * n_draws) if is_exact else posterior.reference_ess
+    if table.numbers is not None:
+        from doxa.structure.averaging.number_draws import GaussianDraws  # which is made of what is here
+
+        return GaussianDraws(graphs, chosen, completed, made, entropy, worth)
     return NetworkDraws(graphs, chosen, completed, made, entropy, worth)
 
 
@@ -348,6 +352,7 @@ def networks(
     Returns
     -------
     iterator of CategoricalNetwork
+        Of `GaussianNetwork` for a table with numbers.
 
     Examples
     --------

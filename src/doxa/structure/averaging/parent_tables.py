@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
+from doxa.data.table import check_categories
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
@@ -82,6 +83,7 @@ def parent_tables(
     """
     import pandas as pd
 
+    check_categories(table, "a list of tables")
     child = column_of("node", node, table.names)
     check_prob(prob)
     draws = draw_networks(posterior, table, None, prior=prior)

@@ -11,7 +11,6 @@ from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
-from doxa.structure.averaging.questions import read_question
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
+    from doxa.structure.averaging.numbers import NumberAnswer
     from doxa.structure.averaging.one_network import PosteriorNetwork
     from doxa.structure.averaging.predict import LogScore
     from doxa.structure.runs.evidence import GraphBaseline
@@ -129,7 +129,7 @@ class Posterior(StructurePosterior):
         *,
         networks: int | None = N_NETWORKS,
         prior: FamilyKind | None = None,
-    ) -> AveragedProbability | QueryAnswer:
+    ) -> AveragedProbability | QueryAnswer | NumberAnswer:
         """How probable something is among cases where something else was seen, or was set by intervention.
 
         The posterior of the conditional probability p(target | given, do), averaged over graphs, parameters and missing
@@ -140,7 +140,8 @@ class Posterior(StructurePosterior):
         target : str or mapping of str to str
             A column, for all its states; or columns and their states, for the one event that all of these hold.
         given : mapping of str to str or number, optional
-            What was seen; of a column that was cut into bins the number itself may be given.
+            What was seen: states of categories, numbers of numbers in the unit of the column, also of one that was cut
+            into bins.
         do : mapping of str to str or number, optional
             What was set by intervention: edges into these columns are cut.
         networks : int, optional
@@ -150,7 +151,8 @@ class Posterior(StructurePosterior):
 
         Returns
         -------
-        AveragedProbability or QueryAnswer
+        AveragedProbability, QueryAnswer or NumberAnswer
+            The last of a column of numbers: a distribution.  Else
             ``.value`` with its Monte Carlo error ``.mcse``, and ``.credible_interval()``, what the data leave open.
 
         Raises
@@ -165,10 +167,9 @@ class Posterior(StructurePosterior):
         >>> list(posterior.query("smoke", given={"phys": "no"}))
         ['no', 'yes']
         """
-        from doxa.structure.averaging.query import query_of
+        from doxa.structure.averaging.query import asked
 
-        question = read_question(self.table.names, self.table.states, target, given, do, self.table.cuts)
-        return query_of(self.network_draws(networks, prior), question)
+        return asked(self.network_draws(networks, prior), target, given, do)  # type: ignore[no-any-return]
 
     def predictive(
         self,
@@ -178,16 +179,15 @@ class Posterior(StructurePosterior):
         *,
         networks: int | None = N_NETWORKS,
         prior: FamilyKind | None = None,
-    ) -> Estimate | QueryAnswer:
+    ) -> Estimate | QueryAnswer | NumberAnswer:
         """The probability of the target in one new case of which something was seen, p(target | given, data).
 
         Networks count as much as they make what was seen probable; see `doxa.structure.averaging.query.predictive`.
         Parameters, returns and errors as `query`, without a posterior spread.
         """
-        from doxa.structure.averaging.query import predictive_of
+        from doxa.structure.averaging.query import asked
 
-        question = read_question(self.table.names, self.table.states, target, given, do, self.table.cuts)
-        return predictive_of(self.network_draws(networks, prior), question)
+        return asked(self.network_draws(networks, prior), target, given, do, weighted=True)  # type: ignore[no-any-return]
 
     def impute(self, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None) -> pd.DataFrame:
         """Probability of every state of every missing cell, given all that was observed.
@@ -370,14 +370,14 @@ class Posterior(StructurePosterior):
     def coefficients(
         self, node: str, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
     ) -> Coefficients:
-        """Bias and coefficients of a node's logistic regression on its parents, averaged over graphs.
+        """Coefficients of a node's logistic regression on its parents, or a number's slopes, averaged over graphs.
 
         A coefficient is 0 where the column is no parent; see `doxa.structure.averaging.coefficients`.
 
         Parameters
         ----------
         node : str
-            A column of two states.
+            A column of two states, or of numbers: intercept and slopes on the other numbers, in their units.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
         prior : FamilyKind, optional

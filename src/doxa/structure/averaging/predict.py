@@ -12,7 +12,7 @@ New rows for prediction: read, and coded as the table was that the posterior was
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +37,17 @@ from doxa.structure.families.kind import FamilyKind
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LogScore", "NewRows", "extended", "log_score", "log_score_of", "predict", "predict_of", "read_rows"]
+__all__ = [
+    "LogScore",
+    "NewRows",
+    "extended",
+    "log_score",
+    "log_score_of",
+    "predict",
+    "predict_of",
+    "read_rows",
+    "row_table",
+]
 
 
 class NewRows(NamedTuple):
@@ -67,7 +77,7 @@ def read_rows(rows: Any, like: Table, unseen: str = "error") -> NewRows:
     """
     if unseen not in ("error", "prior"):
         raise ArgumentError(f"unseen is {unseen!r}; it must be 'error' or 'prior'")
-    table = rows if isinstance(rows, Table) else _read(rows, like.names)
+    table = row_table(rows, like.names)
     for name in table.names:
         if name not in like.names:
             raise ArgumentError(
@@ -119,7 +129,10 @@ def extended(table: Table, columns: Sequence[int]) -> Table:
     return Table.from_codes(table.names, states, table.codes, table.counts)
 
 
-def _read(rows: Any, known: Sequence[str]) -> Table:
+def row_table(rows: Any, known: Sequence[str] = ()) -> Table:
+    """New rows as a table, columns without a cell left out."""
+    if isinstance(rows, Table):
+        return rows
     try:
         return read_without_empty(rows, known=known)
     except EmptyColumnsError:
@@ -217,6 +230,10 @@ def predict_of(
     """`predict` by networks that are drawn already."""
     from doxa.frames import ReadFrame
 
+    if draws.completed.table.numbers is not None:
+        from doxa.structure.averaging.numbers import predict_numbers
+
+        return predict_numbers(draws, rows, target)  # type: ignore[arg-type]  # such a table has such draws
     asked = None if target is None else column_of("target", target, draws.names)
     new = read_rows(rows, draws.completed.table, unseen)
     if asked is not None:
@@ -281,27 +298,40 @@ def log_score_of(
     draws: NetworkDraws, rows: Any, unseen: str = "error", exact_budget: Budget | int | None = None
 ) -> LogScore:
     """`log_score` by networks that are drawn already."""
+    if draws.completed.table.numbers is not None:
+        from doxa.structure.averaging.numbers import log_evidence_of
+
+        logs = log_evidence_of(draws, rows)  # type: ignore[arg-type]  # such a table has such draws
+        return _score_of(draws, enumerate(logs.T), np.arange(logs.shape[1]), logs.shape[1])
+    new = read_rows(rows, draws.completed.table, unseen)
+    found = ((i, log_weight) for i, _, _, log_weight, _ in _rows_in_networks(draws, new, exact_budget))
+    return _score_of(draws, found, new.row_index, len(new.codes))
+
+
+def _score_of(
+    draws: NetworkDraws, found: Iterable[tuple[int, Floats]], row_index: NDArray[np.integer], n_distinct: int
+) -> LogScore:
+    """The score of rows, from the log probability of each distinct one in every network."""
     from doxa.frames import ReadFrame
 
-    new = read_rows(rows, draws.completed.table, unseen)
-    times = np.bincount(new.row_index, minlength=len(new.codes))
-    logs, errors = np.empty(len(new.codes)), np.empty(len(new.codes))
+    times = np.bincount(row_index, minlength=n_distinct)
+    logs, errors = np.empty(n_distinct), np.empty(n_distinct)
     relative = np.zeros(draws.shape)
-    for i, _, own, log_weight, _ in _rows_in_networks(draws, new, exact_budget):
+    for i, log_weight in found:
         peak = log_weight.max()
-        weight = np.exp(log_weight - peak).reshape(own.shape)
+        weight = np.exp(log_weight - peak).reshape(draws.shape)
         logs[i] = peak + np.log(weight.mean())
         share = weight / weight.mean()
         relative += times[i] * share
-        moved = mean_over_draws(share[:, :, None], own.reference_ess).mcse[0]
+        moved = mean_over_draws(share[:, :, None], draws.reference_ess).mcse[0]
         errors[i] = 0.0 if np.isnan(moved) else moved
     total = float(logs @ times)
     spread = diagnose_real(relative).estimate
     frame = ReadFrame(
         {
-            "row": np.arange(len(new.row_index)),
-            "log_probability": logs[new.row_index],
-            "mcse": errors[new.row_index],
+            "row": np.arange(len(row_index)),
+            "log_probability": logs[row_index],
+            "mcse": errors[row_index],
         }
     )
     return LogScore(frame, Estimate(total, spread.mcse, spread.ess, law=spread.law))

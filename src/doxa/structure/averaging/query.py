@@ -30,6 +30,7 @@ intervened upon says nothing about the families that were cut.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,7 +43,10 @@ from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGrap
 from doxa.structure.averaging.questions import Question, read_question
 from doxa.structure.families.kind import FamilyKind
 
-__all__ = ["predictive", "predictive_of", "query", "query_of"]
+if TYPE_CHECKING:
+    from doxa.structure.averaging.numbers import NumberAnswer
+
+__all__ = ["asked", "predictive", "predictive_of", "query", "query_of"]
 
 
 def query(
@@ -56,7 +60,7 @@ def query(
     prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
     seed: int | None = None,
-) -> AveragedProbability | QueryAnswer:
+) -> AveragedProbability | QueryAnswer | NumberAnswer:
     """Posterior of the conditional probability p(target | given, do(do)), over graphs and parameters.
 
     Parameters
@@ -73,8 +77,8 @@ def query(
 
     Returns
     -------
-    AveragedProbability or QueryAnswer
-        Of a column, one for each state.
+    AveragedProbability, QueryAnswer or NumberAnswer
+        Of a column, one for each state; of a column of numbers, its distribution.
 
     Raises
     ------
@@ -98,9 +102,28 @@ def query(
     >>> low < answer.value < high and high - low > 5 * answer.mcse
     True
     """
+    return asked(  # type: ignore[no-any-return]
+        draw_networks(posterior, table, networks, prior=prior, seed=seed), target, given, do, exact_budget
+    )
+
+
+def asked(
+    draws: NetworkDraws,
+    target: str | Mapping[str, Any],
+    given: Mapping[str, Any] | None,
+    do: Mapping[str, Any] | None,
+    exact_budget: Budget | int | None = None,
+    *,
+    weighted: bool = False,
+) -> Any:
+    """`query` of networks that are drawn already, or `predictive`, where ``weighted``."""
+    table = draws.completed.table
+    if table.numbers is not None:
+        from doxa.structure.averaging.numbers import number_answer, read_number_question
+
+        return number_answer(draws, read_number_question(table, target, given, do), weighted=weighted)  # type: ignore[arg-type]  # of such a table
     question = read_question(table.names, table.states, target, given, do, table.cuts)
-    draws = draw_networks(posterior, table, networks, prior=prior, seed=seed)
-    return query_of(draws, question, exact_budget)
+    return (predictive_of if weighted else query_of)(draws, question, exact_budget)
 
 
 def query_of(
@@ -125,7 +148,7 @@ def predictive(
     networks: int | None = N_NETWORKS,
     prior: FamilyKind | None = None,
     exact_budget: Budget | int | None = None,
-) -> Estimate | QueryAnswer:
+) -> Estimate | QueryAnswer | NumberAnswer:
     """Probability of the target in one new case, p(target | given, do(do), D).
 
     Parameters
@@ -135,7 +158,7 @@ def predictive(
 
     Returns
     -------
-    Estimate or QueryAnswer
+    Estimate, QueryAnswer or NumberAnswer
         With its Monte Carlo error, of a ratio of means over graphs; a predictive probability has no posterior spread.
 
     Examples
@@ -146,8 +169,9 @@ def predictive(
     >>> round(sum(e.value for e in answer.values()), 9), answer.effective_networks > 900
     (1.0, True)
     """
-    question = read_question(table.names, table.states, target, given, do, table.cuts)
-    return predictive_of(draw_networks(posterior, table, networks, prior=prior), question, exact_budget)
+    return asked(  # type: ignore[no-any-return]
+        draw_networks(posterior, table, networks, prior=prior), target, given, do, exact_budget, weighted=True
+    )
 
 
 def predictive_of(

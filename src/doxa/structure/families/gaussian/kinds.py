@@ -18,6 +18,7 @@ prior.  An edge between a category and a number has one direction, whatever the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,8 +27,9 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
-from doxa.structure.families.kind import FamilyKind
-from doxa.structure.families.scores import check_weight
+from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
+from doxa.structure.families.scores import BDeu, check_weight
+from doxa.structure.families.tables import DirichletFamily, cell_index
 
 if TYPE_CHECKING:
     from doxa.structure.families.gaussian.box import GaussianBox, GaussianRule
@@ -67,6 +69,32 @@ class GaussianKind(FamilyKind):
 
         assert numbers is not None  # check_columns saw to it
         return GaussianBox(self, data, numbers, fixed=fixed)
+
+    def parameters(
+        self,
+        codes: NDArray[Any],
+        cases: NDArray[np.integer[Any]],
+        sizes: Sequence[int],
+        stream: Stream,
+        *,
+        n_numbers: int | None = None,
+    ) -> FamilyParameters:
+        """As `FamilyKind.parameters`, of numbers as they are; ``n_numbers`` columns of the table hold numbers."""
+        from doxa.structure.families.gaussian.parameters import GaussianFamily
+
+        if not self.is_probability:
+            return super().parameters(codes, cases, sizes, stream)
+        if sizes[0]:
+            shape = (1, math.prod(sizes[1:]), sizes[0])
+            cells = cell_index(
+                [codes[:, j].astype(np.int64) for j in (*range(1, len(sizes)), 0)], [*sizes[1:], sizes[0]]
+            )
+            counts = np.bincount(cells, weights=cases, minlength=math.prod(shape)).reshape(shape)
+            weight = math.exp(self.gaussian_rule(0 if n_numbers is None else n_numbers, 0).log_weight)
+            return DirichletFamily(BDeu(weight), counts.astype(np.float64), stream)
+        of_family = sum(not size for size in sizes)
+        rule = self.gaussian_rule(of_family if n_numbers is None else n_numbers, int(cases.sum()))
+        return GaussianFamily(rule, codes, cases, sizes, stream)
 
     def cost(self, n_parents: int, n_rows: int) -> float:  # noqa: ARG002
         """That of a Cholesky factor: the sums of products are there."""

@@ -1,0 +1,391 @@
+r"""`GaussianNetwork`: a graph of numbers with normal scatter about straight lines, and of categories.
+
+In every configuration k of its parents that are categories a number has a linear regression on those that are
+numbers,
+
+.. math:: x_i \mid k, x_{\pi(i)} \sim N\big(c_{ik} + \textstyle\sum_j b_{ijk} x_j,\; \sigma_{ik}^2\big),
+
+and a category has a table, and parents that are categories alone: the conditional Gaussian network of Lauritzen &
+Wermuth (1989).  Without categories it is the linear Gaussian network.  Inference from evidence is in
+`doxa.inference.exact.gaussian`; the files that such networks come in are read by `doxa.models.gaussian_json`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.checks import check_generator, check_whole
+from doxa.data import Table
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.categorical import CategoricalNetwork, draw_records
+from doxa.models.dag import Dag
+
+__all__ = ["GaussianNetwork", "Regression", "check_number"]
+
+Floats = NDArray[np.float64]
+
+
+class Regression(NamedTuple):
+    """How a number depends on its parents; the axes of the configuration are its parents that are categories, in order.
+
+    ``coefficients`` may also be a mapping of parents to numbers, where no parent is a category.
+    """
+
+    intercept: Any  # (n_states of each parent that is a category...): in units of the node
+    coefficients: Any  # (as intercept..., n_parents that are numbers): units of the node a unit of the parent
+    sd: Any  # shape of intercept: standard deviation about the line, 0 or more
+
+
+class GaussianNetwork:
+    """A belief network of numbers, or of numbers and categories; immutable.
+
+    Parameters
+    ----------
+    dag : Dag
+        The graph; no edge leads from a number to a category.
+    regressions : mapping of str to Regression
+        Of every node that is a number: ``(intercept, coefficients, sd)``.
+    tables : mapping of str to array_like, optional
+        P(node | parents) of every category, as `CategoricalNetwork` takes them.
+    states : mapping of str to sequence of str, optional
+        Labels of the states of every category.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a node has no regression and no table, or both, one is of the wrong shape or not finite, a standard deviation
+        is negative, or an edge leads from a number to a category.
+
+    Examples
+    --------
+    >>> dag = Dag.from_edges([("smokes", "pressure"), ("age", "pressure")])
+    >>> network = GaussianNetwork(
+    ...     dag,
+    ...     {"age": Regression(50.0, [], 10.0), "pressure": Regression([80.0, 88.0], [[0.7], [0.7]], [8.0, 8.0])},
+    ...     {"smokes": [0.6, 0.4]},
+    ...     {"smokes": ["no", "yes"]},
+    ... )
+    >>> network
+    GaussianNetwork(3 nodes, 2 edges; pressure, age: numbers)
+    """
+
+    _dag: Dag
+    _states: tuple[tuple[str, ...], ...]
+    _tables: Mapping[str, Floats]
+    _regressions: Mapping[str, Regression]
+    _parents: tuple[tuple[int, ...], ...]
+
+    def __init__(
+        self,
+        dag: Dag,
+        regressions: Mapping[str, Regression | tuple[Any, Any, Any]],
+        tables: Mapping[str, ArrayLike] | None = None,
+        states: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        if not isinstance(dag, Dag):
+            raise ArgumentTypeError(f"dag is of type {type(dag).__name__}; give a Dag, as Dag.from_edges makes")
+        if not isinstance(regressions, Mapping):
+            raise ArgumentTypeError(f"regressions is of type {type(regressions).__name__}; give a mapping of nodes")
+        tables, states = dict(tables or {}), dict(states or {})
+        for name in dag.names:
+            if (name in regressions) == (name in tables):
+                many = "both a regression and a table" if name in tables else "neither a regression nor a table"
+                raise ArgumentError(f"the node {name!r} has {many}; a number has the one, a category the other")
+        for argument, mapping in (("regressions", regressions), ("tables", tables), ("states", states)):
+            for name in mapping:
+                if name not in dag.names or (argument == "states" and name in regressions):
+                    raise ArgumentError(f"{argument} names {name!r}, which is no such node of dag; leave it out")
+        names = dag.names
+        parents = tuple(tuple(names.index(p) for p in dag.parents(name)) for name in names)
+        categories = [name for name in names if name in tables]
+        for name in categories:
+            for parent in dag.parents(name):
+                if parent in regressions:
+                    raise ArgumentError(
+                        f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which the model does "
+                        "not have; turn the edge, or cut the number into bins"
+                    )
+        labels: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+        read_tables: dict[str, Floats] = {}
+        if categories:
+            part = Dag.from_edges([(p, name) for name in categories for p in dag.parents(name)], categories)
+            # parents of a node stand in the graph's order in both
+            discrete = CategoricalNetwork(part, tables, states)
+            read_tables = dict(discrete.tables)
+            labels.update(zip(discrete.names, discrete.states, strict=True))
+        read = {
+            name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in dag.parents(name)])
+            for name in names
+            if name in regressions
+        }
+        self._set(dag, tuple(labels.values()), read_tables, read, parents)
+
+    def _set(
+        self,
+        dag: Dag,
+        states: tuple[tuple[str, ...], ...],
+        tables: dict[str, Floats],
+        regressions: dict[str, Regression],
+        parents: tuple[tuple[int, ...], ...],
+    ) -> None:
+        self.__dict__.update(
+            _dag=dag,
+            _states=states,
+            _tables=MappingProxyType(tables),
+            _regressions=MappingProxyType(regressions),
+            _parents=parents,
+        )
+
+    @classmethod
+    def of_checked(
+        cls,
+        dag: Dag,
+        states: tuple[tuple[str, ...], ...],
+        tables: dict[str, Floats],
+        regressions: dict[str, Regression],
+        parents: tuple[tuple[int, ...], ...],
+    ) -> GaussianNetwork:
+        """Make a network of parts that are known to fit each other: a thousand draws are made without checks."""
+        made = cls.__new__(cls)
+        made._set(dag, states, tables, regressions, parents)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a GaussianNetwork is immutable; cannot set {name!r}")
+
+    @property
+    def dag(self) -> Dag:
+        """The graph."""
+        return self._dag
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes, in the graph's order."""
+        return self._dag.names
+
+    @property
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """Labels of each node's states; none of a number."""
+        return self._states
+
+    @property
+    def parents(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of each node's parents, increasing."""
+        return self._parents
+
+    @property
+    def tables(self) -> Mapping[str, Floats]:
+        """P(node | parents) of every category, the node on the last axis; read-only."""
+        return self._tables
+
+    @property
+    def regressions(self) -> Mapping[str, Regression]:
+        """Of every number; arrays are read-only."""
+        return self._regressions
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """Positions of the nodes, parents before children."""
+        place = {name: i for i, name in enumerate(self.names)}
+        return tuple(place[name] for name in self._dag.topological_order())
+
+    def simulate(self, n: int, rng: np.random.Generator | None = None, *, seed: int | None = None) -> Table:
+        """Draw records, parents before children.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        rng : numpy.random.Generator, optional
+            Advanced.
+        seed : int, optional
+            In the place of ``rng``: the same seed gives the same records.
+
+        Returns
+        -------
+        Table
+            A column for every node, in order.
+
+        Examples
+        --------
+        >>> network = GaussianNetwork(Dag([[0]], ["height"]), {"height": Regression(170.0, [], 9.0)})
+        >>> network.simulate(1000, seed=0)
+        Table(1000 rows (1000 distinct) x 1 column, no missing cells)
+        """
+        n_rows = check_whole("n", n, 0)
+        rng = check_generator(rng, seed)
+        codes, numbers = np.zeros((n_rows, len(self.names)), dtype=np.int16), np.full((n_rows, len(self.names)), np.nan)
+        for node in self.order:
+            name = self.names[node]
+            if name in self._tables:
+                codes[:, node] = _draw_state(self._tables[name], codes[:, list(self._parents[node])], rng)
+            else:
+                mean, sd = self._line(node, codes, numbers)
+                numbers[:, node] = mean + sd * rng.standard_normal(n_rows)
+        return Table.from_codes(self.names, self._states, codes, numbers=numbers)
+
+    def log_density(self, codes: ArrayLike, numbers: ArrayLike) -> Floats:
+        """Log density of complete rows.
+
+        Parameters
+        ----------
+        codes : array_like of int, shape (n, n_nodes)
+            Positions of states, as in ``table.codes``; those of numbers are not read.
+        numbers : array_like of float, shape (n, n_nodes)
+            As in ``table.numbers``; those of categories are not read.  Cells that are missing need inference:
+            `doxa.inference.exact.gaussian.log_density`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Nats, a density in the units of the numbers.
+        """
+        states, values = np.asarray(codes), np.asarray(numbers, dtype=np.float64)
+        total = np.zeros(len(states))
+        for node, name in enumerate(self.names):
+            if name in self._tables:
+                at = tuple(states[:, p] for p in (*self._parents[node], node))
+                with np.errstate(divide="ignore"):
+                    total += np.log(self._tables[name][at])
+            else:
+                mean, sd = self._line(node, states, values)
+                total -= 0.5 * ((values[:, node] - mean) / sd) ** 2 + np.log(sd) + 0.5 * math.log(2 * math.pi)
+        return total
+
+    def do(self, made: Mapping[str, float | str]) -> GaussianNetwork:
+        """The network in which some nodes are set by intervention: edges into them are cut.
+
+        Parameters
+        ----------
+        made : mapping of str to float or str
+            Numbers for numbers, states for categories.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a node, or a state of it, is unknown, or the value of a number is no finite number.
+
+        Examples
+        --------
+        >>> chain = GaussianNetwork(
+        ...     Dag.from_edges([("x", "y")]), {"x": Regression(0.0, [], 1.0), "y": Regression(1.0, [2.0], 1.0)}
+        ... )
+        >>> chain.do({"y": 3.0}).dag
+        Dag(2 nodes: no edges)
+        """
+        tables, regressions = dict(self._tables), dict(self._regressions)
+        for name, value in made.items():
+            if name not in self.names:
+                raise ArgumentError(f"do names {name!r}, which is not a node of the network")
+            if name in tables:
+                labels = self._states[self.names.index(name)]
+                if value not in labels:
+                    raise ArgumentError(f"do sets {name!r} to {value!r}; its states are {', '.join(map(repr, labels))}")
+                tables[name] = np.eye(len(labels))[labels.index(str(value))]
+            else:
+                regressions[name] = Regression(check_number(f"do[{name!r}]", value), [], 0.0)
+        edges = [edge for edge in self._dag.edges if edge[1] not in made]
+        known = {name: labels for name, labels in zip(self.names, self._states, strict=True) if labels}
+        return GaussianNetwork(Dag.from_edges(edges, self.names), regressions, tables, known)
+
+    def _line(self, node: int, codes: NDArray[Any], numbers: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of a number in each row, given its parents."""
+        regression = self._regressions[self.names[node]]
+        at = tuple(codes[:, p] for p in self._parents[node] if self._states[p])
+        on = [p for p in self._parents[node] if not self._states[p]]
+        mean = regression.intercept[at] + (numbers[:, on] * regression.coefficients[at]).sum(axis=-1)
+        return np.asarray(mean), np.broadcast_to(regression.sd[at], len(codes))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GaussianNetwork):
+            return NotImplemented
+        return (
+            self._dag == other._dag
+            and self._states == other._states
+            and all(np.array_equal(self._tables[name], other._tables[name]) for name in self._tables)
+            and all(
+                np.array_equal(own, its)
+                for name in self._regressions
+                for own, its in zip(self._regressions[name], other._regressions[name], strict=True)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._dag, self._states))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self._dag, self._states, dict(self._tables), dict(self._regressions), self._parents)
+        return GaussianNetwork.of_checked, parts
+
+    def __repr__(self) -> str:
+        nodes = f"{len(self.names)} node" + ("" if len(self.names) == 1 else "s")
+        edges = f"{self._dag.n_edges} edge" + ("" if self._dag.n_edges == 1 else "s")
+        shown = list(self._regressions)
+        more = f", ... {len(shown) - 4} more" if len(shown) > 4 else ""
+        return f"GaussianNetwork({nodes}, {edges}; {', '.join(shown[:4])}{more}: numbers)"
+
+
+def check_number(label: str, value: object) -> float:
+    """A finite number, or an error that names it."""
+    if isinstance(value, (bool, np.bool_, str)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ArgumentTypeError(f"{label} is {value!r}; the column holds numbers: give a number, such as 50 or 1.5")
+    if not math.isfinite(value):
+        raise ArgumentError(f"{label} is {value!r}; give a finite number")
+    return float(value)
+
+
+def _draw_state(table: Floats, parents: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.int16]:
+    """A state of a category in each row, given its parents."""
+    flat = table.reshape(-1, table.shape[-1])
+    row = np.zeros(len(parents), dtype=np.intp)
+    for k, size in enumerate(table.shape[:-1]):
+        row = row * size + parents[:, k]
+    drawn = np.zeros(len(parents), dtype=np.int16)
+    for configuration in np.unique(row).tolist():
+        at = row == configuration
+        drawn[at] = draw_records(int(at.sum()), [0], [()], [flat[configuration]], rng)[:, 0]
+    return drawn
+
+
+def _read_regression(name: str, given: Any, parents: Sequence[tuple[str, int]]) -> Regression:
+    label = f"regressions[{name!r}]"
+    try:
+        intercept, coefficients, sd = given
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{label} is {given!r}; give Regression(intercept, coefficients, sd)") from None
+    shape = tuple(size for _, size in parents if size)
+    numbers = [parent for parent, size in parents if not size]
+    if isinstance(coefficients, Mapping):
+        if set(coefficients) != set(numbers):
+            raise ArgumentError(f"{label} has coefficients of {list(coefficients)}; its parents are {numbers}")
+        coefficients = np.stack([np.broadcast_to(coefficients[p], shape) for p in numbers], axis=-1) if numbers else []
+    parts = []
+    for what, value, wanted in (
+        ("intercept", intercept, shape),
+        ("coefficients", coefficients, (*shape, len(numbers))),
+        ("sd", sd, shape),
+    ):
+        try:
+            array = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"the {what} of {label} is {value!r}; give numbers") from None
+        if array.size == 0 and math.prod(wanted) == 0:
+            array = array.reshape(wanted)
+        if array.shape != wanted:
+            raise ArgumentError(
+                f"the {what} of {label} has shape {array.shape}; it must be {wanted}: an axis for each parent that is "
+                f"a category{', and the last for those that are numbers' if what == 'coefficients' else ''}"
+            )
+        if not np.isfinite(array).all() or (what == "sd" and (array < 0).any()):
+            rule = "finite and not negative" if what == "sd" else "finite"
+            raise ArgumentError(f"the {what} of {label} is {array.tolist()}; it must be {rule}")
+        array.setflags(write=False)
+        parts.append(array)
+    return Regression(*parts)

@@ -1,0 +1,140 @@
+"""`GaussianDraws`: draws from the posterior of networks with numbers, graph and regressions together.
+
+Parameters are drawn in the scaled units in which families are scored, and come in the units of the table.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.data.scaled import Scaled, scaled
+from doxa.errors import ArgumentError
+from doxa.models.dag import Dag
+from doxa.models.gaussian import GaussianNetwork, Regression
+from doxa.structure.averaging.counts import Family
+from doxa.structure.averaging.draws import NetworkDraws
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, find_missing_cells
+from doxa.structure.families.gaussian.kinds import GaussianKind
+
+__all__ = ["GaussianDraws"]
+
+Floats = NDArray[np.float64]
+
+
+class GaussianDraws(NetworkDraws):
+    """Networks of a table with numbers; made by `doxa.structure.averaging.draws.draw_networks`."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        scales = self.completed.table.transforms
+        if scales:
+            name, scale = next((name, transform.method) for name, transform in scales.items())
+            raise ArgumentError(
+                f"the table was learned from with transform={{{name!r}: {scale!r}}}, and networks answer on the scale "
+                "of their regressions; give the table a column that is transformed already, and ask about that"
+            )
+        self.is_number = self.completed.table.is_number
+        self._numbers: dict[Family, Any] = {}
+
+    @cached_property
+    def scaling(self) -> Scaled:
+        """Centres and scales of the columns, and the values as scored."""
+        return scaled(self.completed.table)
+
+    @cached_property
+    def all(self) -> list[GaussianNetwork]:
+        """Every network, in the units of the table."""
+        return [self._made(t) for t in range(len(self))]
+
+    def network(self, t: int, mean: bool = False) -> Any:
+        """One of the networks: with the parameters drawn, in the units of the table."""
+        if mean:
+            raise ArgumentError("mean is True, and regressions have no network of mean parameters; leave mean out")
+        return self.all[t]
+
+    def family_draws(self, family: Family) -> Any:
+        """What `FamilyParameters` draws, for each network that has the family: scaled regressions, or log tables."""
+        if family not in self._numbers:
+            members = [family[0], *family[1]]
+            sizes = np.where(self.is_number, 0, self.completed.table.n_states)[members].tolist()
+            users = self.users[family]
+            stream = partial(self._stream, family)
+            if self.completed.cells is None or not self._is_incomplete[members].any():
+                codes, numbers, cases = self._complete
+                own = self._parameters_from(codes, numbers, cases, members, sizes, stream)
+                self._numbers[family] = _drawn(own, len(users), 0, bool(sizes[0]))
+            else:
+                parts = []
+                for t in users.tolist():
+                    codes, numbers, cases = self._completions[t]
+                    own = self._parameters_from(
+                        codes, numbers, cases, members, sizes, lambda a, b, t=t: stream(a + 1, b + t)
+                    )
+                    parts.append(_drawn(own, 1, 0, bool(sizes[0])))
+                self._numbers[family] = [np.concatenate(same) for same in zip(*parts, strict=True)]
+        return self._numbers[family]
+
+    def _parameters_from(
+        self,
+        codes: NDArray[Any],
+        numbers: Floats,
+        cases: NDArray[Any],
+        members: list[int],
+        sizes: list[int],
+        stream: Any,
+    ) -> Any:
+        own = np.where(np.array(sizes)[:, None] == 0, numbers[members], codes[members]).T
+        if isinstance(self.prior, GaussianKind):
+            return self.prior.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
+        return self.prior.parameters(own, cases, sizes, stream)
+
+    @cached_property
+    def _is_incomplete(self) -> NDArray[np.bool_]:
+        return np.asarray((self.completed.table.codes < 0).any(axis=0))
+
+    @cached_property
+    def _missing(self) -> MissingCells:
+        return find_missing_cells(self.completed.table)
+
+    @cached_property
+    def _complete(self) -> tuple[NDArray[Any], Floats, NDArray[Any]]:
+        table = self.completed.table
+        return table.codes.T, self.scaling.values, table.counts
+
+    @cached_property
+    def _completions(self) -> list[tuple[NDArray[Any], Floats, NDArray[Any]]]:
+        cells = self.completed.cells
+        assert cells is not None  # the caller saw to it
+        found = []
+        for draw in self.draws.tolist():
+            made = completion_of(self._missing, cells[draw])
+            found.append((made.columns, made.numbers, made.weights))
+        return found
+
+    def _made(self, t: int) -> GaussianNetwork:
+        centre, scale = self.scaling.centre, self.scaling.scale
+        tables: dict[str, Floats] = {}
+        regressions: dict[str, Regression] = {}
+        for node, name in enumerate(self.names):
+            parents = self.parents[t][node]
+            drawn = [part[self.place[t][node]] for part in self.family_draws((node, parents))]
+            if not self.is_number[node]:
+                tables[name] = np.exp(drawn[0]).reshape(*(self.n_states[j] for j in (*parents, node)))
+                continue
+            intercept, slopes, sd = drawn
+            on = [j for j in parents if self.is_number[j]]
+            own = slopes * scale[node] / scale[on]
+            at_zero = centre[node] + scale[node] * intercept - own @ centre[on]
+            regressions[name] = Regression(np.asarray(at_zero), own, np.asarray(scale[node] * sd))
+        return GaussianNetwork.of_checked(
+            Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t])
+        )
+
+
+def _drawn(parameters: Any, n: int, number: int, is_category: bool) -> list[Floats]:
+    """Of a category log tables, of a number its regressions: arrays whose first axis is the draw."""
+    return [parameters.log_tables(n)] if is_category else list(parameters.regressions(n, number))

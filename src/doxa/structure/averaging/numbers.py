@@ -1,0 +1,468 @@
+r"""Questions about tables with numbers, averaged over graphs and regressions.
+
+As for categories (`doxa.structure.averaging.query`) two questions are told apart: `query` is the posterior of the
+conditional distribution :math:`p(y \mid x, \theta, G)`, over equally weighted networks; `predictive` concerns one new
+case of which x was seen, and weighs networks by the density of x.  Every network answers exactly
+(`doxa.inference.exact.gaussian`), with drawn parameters; the mean of the networks' distributions is a mixture of normal
+distributions, and what is read off it has the Monte Carlo error of the networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from doxa.data import Table
+from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.estimate import Estimate
+from doxa.estimates.real import diagnose_real
+from doxa.inference.exact.gaussian import Conditioned, condition
+from doxa.inference.exact.mixture import NormalMixture, threshold_pair
+from doxa.models.gaussian import check_number
+from doxa.notebook import card
+from doxa.structure.averaging.answers import (
+    Averaged,
+    AveragedProbability,
+    QueryAnswer,
+    mean_over_draws,
+    weighted_mean,
+)
+from doxa.structure.averaging.coefficients import Coefficients
+from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.questions import column_of, state_of
+from doxa.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "NumberAnswer",
+    "NumberQuestion",
+    "log_evidence_of",
+    "number_answer",
+    "predict_numbers",
+    "read_number_question",
+    "slopes_of",
+]
+
+Floats = NDArray[np.float64]
+
+_FAR = 8.0  # standard deviations of a column
+_ROWS = 256  # predicted at a time
+
+
+class NumberQuestion(NamedTuple):
+    """A question, by positions."""
+
+    target: tuple[int, ...]
+    event: tuple[int, ...] | None  # states of categories; None: all of one column
+    given: dict[int, float]  # numbers, and positions of states
+    do: dict[int, float]
+
+
+def read_number_question(
+    table: Table,
+    target: str | Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+    do: Mapping[str, Any] | None = None,
+) -> NumberQuestion:
+    """Check a question to a table with numbers.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a column or state is unknown, a number is given as text or not finite, the target is empty, holds a number
+        among several, or is also given or set, or a column is both given and set.
+    """
+    seen, made = _read(table, "given", given), _read(table, "do", do)
+    if isinstance(target, str):
+        columns: tuple[int, ...] = (column_of("target", target, table.names),)
+        event: tuple[int, ...] | None = None
+    else:
+        if not isinstance(target, Mapping):
+            raise ArgumentTypeError(f"target is {target!r}; give a column, or a mapping of columns to states")
+        for name in target:
+            if not table.states[column_of("target", name, table.names)]:
+                raise ArgumentError(
+                    f"target names {name!r} with a value, and the column holds numbers; ask for the column, "
+                    f"query({name!r}), and the answer for .probability(above=...), (below=...) or (between=...)"
+                )
+        states = _read(table, "target", target)
+        if not states:
+            raise ArgumentError("target is empty; name a column, or columns and their states")
+        columns, event = tuple(states), tuple(int(k) for k in states.values())
+    for j in {*columns, *made}:
+        where = [word for word, places in (("target", columns), ("given", seen), ("do", made)) if j in places]
+        if len(where) > 1:
+            raise ArgumentError(f"{table.names[j]!r} is in {' and in '.join(where)}; leave it in one of them")
+    return NumberQuestion(columns, event, seen, made)
+
+
+def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[int, float]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"{argument} is {given!r}; give a mapping of columns to numbers and states")
+    found: dict[int, float] = {}
+    for name, value in given.items():
+        j, label = column_of(argument, name, table.names), f"{argument}[{name!r}]"
+        own = table.states[j]
+        found[j] = state_of(label, value, own, table.cuts.get(name)) if own else check_number(label, value)
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumberAnswer:
+    """The distribution of a number, averaged over networks; in the unit of its column.
+
+    Attributes
+    ----------
+    target : str
+        The column.
+    given, do : mapping of str to float or str
+        What was seen, and what was set.
+    each : sequence of NormalMixture
+        The distribution in every network.
+    shape : tuple of int
+        Chains, and networks of each.
+    log_weights : ndarray of float, shape (n_networks,), optional
+        Nats, of networks that count by the density of what was seen; None where all count the same.
+    notes : tuple of str
+        What to beware of, as evidence far from all data.
+    """
+
+    target: str
+    given: Mapping[str, float | str]
+    do: Mapping[str, float | str]
+    each: Sequence[NormalMixture]
+    shape: tuple[int, int]
+    worth: float = field(repr=False)  # effective draws of the slowest quantity of the run over graphs
+    log_weights: Floats | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Weight of every network, with a mean of 1."""
+        if self.log_weights is None:
+            return np.ones(len(self.each))
+        weight = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(weight / weight.mean())
+
+    @property
+    def effective_networks(self) -> float:
+        """As many as their weights are worth: (sum of weights) squared by the sum of squares."""
+        return float(self.shares.sum() ** 2 / (self.shares**2).sum())
+
+    @cached_property
+    def distribution(self) -> NormalMixture:
+        """The mean of the networks' distributions: that of a case, uncertain networks and scatter together."""
+        weights = [share * own.weights for share, own in zip(self.shares, self.each, strict=True)]
+        means, sds = [own.means for own in self.each], [own.sds for own in self.each]
+        return NormalMixture(np.concatenate(weights), np.concatenate(means), np.concatenate(sds))
+
+    @cached_property
+    def mean(self) -> Estimate:
+        """The expected number; of `query` an `Averaged`, whose ``credible_interval()`` is what the data leave open."""
+        return self._averaged(np.array([own.mean for own in self.each]))
+
+    @cached_property
+    def sd(self) -> Estimate:
+        """Standard deviation of `distribution`: scatter of cases, and what the data leave open of their mean."""
+        sd, mean = self.distribution.sd, self.distribution.mean
+        squares = np.array([own.sd**2 + (own.mean - mean) ** 2 for own in self.each])
+        return self._estimate(0.5 * (squares / sd + sd))
+
+    def quantile(self, p: float) -> Estimate:
+        """The number that a case does not exceed with probability ``p``; of `query` an `Averaged`."""
+        value = self.distribution.quantile(p)
+        below = np.array([own.probability(below=value) for own in self.each])
+        density = float(self.distribution.density(value))
+        found = self._estimate(value + (p - below) / density)
+        if self.log_weights is not None:
+            return found
+        own = np.array([own.quantile(p) for own in self.each])
+        return Averaged.of(found, own.reshape(self.shape))
+
+    def interval(self, prob: float = 0.95) -> tuple[float, float]:
+        """Central interval that holds a case with this probability."""
+        return self.distribution.interval(prob)
+
+    def probability(
+        self,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        between: tuple[float, float] | None = None,
+    ) -> Estimate:
+        """Probability that a case is above, below or between thresholds; of `query` an `AveragedProbability`.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If not one of the three is given, a threshold is no number, or the ends are reversed.
+        """
+        low, high = threshold_pair(above, below, between)
+        own = np.array([mixture.weights @ mixture.component_probabilities(low, high) for mixture in self.each])
+        if self.log_weights is not None:
+            return weighted_mean(own[:, None], self.log_weights, self.shape, self.worth).means.estimate(0)
+        draws = own.reshape(self.shape)
+        return AveragedProbability.of(mean_over_draws(draws[..., None], self.worth).estimate(0), draws)
+
+    def density(self, x: ArrayLike) -> Floats:
+        """Density of `distribution` at points; any shape."""
+        return self.distribution.density(x)
+
+    def to_frame(self, prob: float = 0.95) -> pd.DataFrame:
+        """One row: ``target, mean, mcse, sd, lower, upper`` (central interval of a case)."""
+        from doxa.frames import ReadFrame
+
+        row = [self.target, self.mean.value, self.mean.mcse, self.sd.value, *self.interval(prob)]
+        return ReadFrame([row], columns=["target", "mean", "mcse", "sd", "lower", "upper"])
+
+    def _averaged(self, own: Floats) -> Estimate:
+        found = self._estimate(own)
+        return found if self.log_weights is not None else Averaged.of(found, own.reshape(self.shape))
+
+    def _estimate(self, own: Floats) -> Estimate:
+        """Mean over networks, with its error; of a ratio, where they are weighted."""
+        value = float(self.shares @ own / len(own))
+        return diagnose_real((value + self.shares * (own - value)).reshape(self.shape)).estimate
+
+    def __str__(self) -> str:
+        """Mean, spread and what the data leave open."""
+        low, high = self.interval()
+        lines = [f"mean {self.mean}", f"standard deviation {self.sd}", f"95% of cases: {low:.4g} to {high:.4g}"]
+        if isinstance(self.mean, Averaged):
+            low, high = self.mean.credible_interval()
+            lines.insert(1, f"credible interval (95%) of the mean: {low:.4g} to {high:.4g}")
+        return "\n".join([*lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"{self._title}\n{self}"
+
+    @property
+    def _title(self) -> str:
+        seen = [f"{name} = {value} seen" for name, value in self.given.items()]
+        seen += [f"{name} = {value} set" for name, value in self.do.items()]
+        where = f", where {', '.join(seen)}" if seen else ""
+        return printable(f"{self.target}{where}, averaged over {len(self.each)} networks")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (line.partition(":")[0], line.partition(":")[2]) if ":" in line else (line, "")
+            for line in str(self).split("\n")
+        ]
+        return card(self._title, None, ("", ""), rows)
+
+
+def number_answer(
+    draws: GaussianDraws, question: NumberQuestion, *, weighted: bool
+) -> NumberAnswer | QueryAnswer | AveragedProbability | Estimate:
+    """Ask every network; ``weighted`` by the density of what was seen (`predictive`), or not (`query`)."""
+    states = {j: int(k) for j, k in question.given.items() if not draws.is_number[j]}
+    numbers = [j for j in question.given if draws.is_number[j]]
+    values = np.array([[question.given[j] for j in numbers]])
+    found = [
+        condition(network, question.target, states, numbers, values, question.do, whole=weighted)
+        for network in draws.all
+    ]
+    log_weights = np.array([one.log_evidence[0] for one in found]) if weighted else None
+    if log_weights is not None and not np.isfinite(log_weights).any():
+        raise ArgumentError("given has probability zero in every network; leave out part of it")
+    j = question.target[0]
+    given, do = _named(draws, question.given), _named(draws, question.do)
+    if draws.is_number[j]:
+        each = [one.mixture() for one in found]
+        notes = _notes(draws, question)
+        return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes)
+    if question.event is None:
+        own = np.array([one.state_probabilities(j, draws.n_states[j])[0] for one in found])
+    else:
+        own = np.array([[_event(one, question.target, question.event)] for one in found])
+    effective = float(len(draws))
+    made: list[Any]
+    if log_weights is not None:
+        mean = weighted_mean(own, log_weights, draws.shape, draws.reference_ess)
+        made, effective = [mean.means.estimate(k) for k in range(own.shape[1])], mean.effective_networks
+    else:
+        means = mean_over_draws(own.reshape(*draws.shape, -1), draws.reference_ess)
+        made = [AveragedProbability.of(means.estimate(k), own[:, k].reshape(draws.shape)) for k in range(own.shape[1])]
+    if question.event is not None:
+        return made[0]  # type: ignore[no-any-return]
+    estimates = dict(zip(draws.states[j], made, strict=True))
+    seen, made_so = ({name: str(value) for name, value in known.items()} for known in (given, do))
+    return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
+
+
+def _event(found: Conditioned, target: Sequence[int], event: Sequence[int]) -> float:
+    holds = np.all(found.configurations[:, [found.listed.index(j) for j in target]] == np.array(event), axis=1)
+    return float(np.exp(found.log_weights[0])[holds].sum())
+
+
+def _named(draws: GaussianDraws, known: Mapping[int, float]) -> dict[str, float | str]:
+    return {draws.names[j]: v if draws.is_number[j] else draws.states[j][int(v)] for j, v in known.items()}
+
+
+def _notes(draws: GaussianDraws, question: NumberQuestion) -> tuple[str, ...]:
+    notes = []
+    for word, known in (("given", question.given), ("do", question.do)):
+        for j, value in known.items():
+            if draws.is_number[j]:
+                apart = abs(value - draws.scaling.centre[j]) / draws.scaling.scale[j]
+                if apart > _FAR:
+                    notes.append(
+                        f"{word} has {draws.names[j]} = {value:g}, {apart:.0f} standard deviations from the column's "
+                        "mean: the answer is a straight line drawn far beyond the data"
+                    )
+    return tuple(notes)
+
+
+class _Rows(NamedTuple):
+    """New rows in the codes of the table."""
+
+    codes: NDArray[np.int64]  # (n_rows, n_columns): -1 where missing; 0 of numbers that are there
+    numbers: Floats  # NaN where missing, and of categories
+
+
+def _read_rows(draws: GaussianDraws, rows: Any) -> _Rows:
+    from doxa.structure.averaging.predict import read_rows, row_table
+
+    rows = row_table(rows, draws.names)
+    held = [name for name, one in zip(draws.names, draws.is_number, strict=True) if one]
+    n = rows.n_rows
+    numbers = np.full((n, len(draws.names)), np.nan)
+    for name in held:
+        if name in rows.names:
+            numbers[:, draws.names.index(name)] = _column_of_numbers(rows, rows.names.index(name))
+    rest = [name for name in rows.names if name not in held]
+    codes = np.full((n, len(draws.names)), -1, dtype=np.int64)
+    if rest:
+        new = read_rows(rows.select(rest), draws.completed.table)
+        codes = new.codes[new.row_index]
+    codes[:, draws.is_number] = np.where(np.isnan(numbers[:, draws.is_number]), -1, 0)
+    return _Rows(codes, numbers)
+
+
+def _column_of_numbers(rows: Table, k: int) -> Floats:
+    """Values of a column; of few different numbers, which were read as categories, by their labels."""
+    if not rows.states[k]:
+        assert rows.numbers is not None  # the column holds some
+        return np.asarray(rows.numbers[rows.row_index, k])
+    try:
+        values = np.array([*map(float, rows.states[k]), np.nan])
+    except ValueError:
+        raise ArgumentError(
+            f"rows has {rows.states[k][0]!r} in column {rows.names[k]!r}, which holds numbers; give numbers"
+        ) from None
+    return np.asarray(values[rows.codes[rows.row_index, k]])
+
+
+def _patterns(
+    draws: GaussianDraws, rows: _Rows
+) -> Iterator[tuple[NDArray[np.intp], dict[int, int], list[int], list[int]]]:
+    """Rows of which the same was seen, the same states among it: which, states, numbers seen, and what is missing."""
+    groups, member = np.unique(rows.codes, axis=0, return_inverse=True)
+    for k, group in enumerate(groups.tolist()):
+        own = np.flatnonzero(member.ravel() == k)
+        seen = [j for j, code in enumerate(group) if code >= 0]
+        states = {j: group[j] for j in seen if not draws.is_number[j]}
+        numbers = [j for j in seen if draws.is_number[j]]
+        missing = [j for j, code in enumerate(group) if code < 0]
+        for first in range(0, len(own), _ROWS):
+            yield own[first : first + _ROWS], states, numbers, missing
+
+
+def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) -> pd.DataFrame:
+    """Predictive distributions of one column, or of all missing cells, of every row; networks count by what was seen.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``row, column, state, probability, mean, sd, lower, upper, mcse``, as of `impute`: central 95%.
+    """
+    from doxa.frames import ReadFrame
+
+    new = _read_rows(draws, rows)
+    asked = None if target is None else column_of("target", target, draws.names)
+    if asked is not None:
+        new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
+    made: list[tuple[int, int, dict[str, Any]]] = []
+    for own, states, seen, missing in _patterns(draws, new):
+        wanted = missing if asked is None else [asked]
+        if not wanted:
+            continue
+        values = new.numbers[own][:, seen]
+        found = [condition(network, wanted, states, seen, values, {}, whole=True) for network in draws.all]
+        log_weights = np.array([one.log_evidence for one in found])
+        numbers = [j for j in wanted if draws.is_number[j]]
+        for r, row in enumerate(own.tolist()):
+            for j in wanted:
+                place = {"row": row, "column": draws.names[j]}
+                if draws.is_number[j]:
+                    each = [one.mixture(r, numbers.index(j)) for one in found]
+                    answer = NumberAnswer(
+                        draws.names[j], {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r]
+                    )
+                    low, high = answer.interval()
+                    spread = {"mean": answer.mean.value, "sd": answer.sd.value, "lower": low, "upper": high}
+                    made.append((row, j, {**place, **spread, "mcse": answer.mean.mcse}))
+                else:
+                    size = draws.n_states[j]
+                    own_p = np.array([one.state_probabilities(j, size)[r] for one in found])
+                    means = weighted_mean(own_p, log_weights[:, r], draws.shape, draws.reference_ess).means
+                    for k, label in enumerate(draws.states[j]):
+                        shown = {"state": label, "probability": means.value[k], "mcse": means.errors[k]}
+                        made.append((row, j, {**place, **shown}))
+    made.sort(key=lambda cell: cell[:2])
+    columns = ["row", "column", "state", "probability", "mean", "sd", "lower", "upper", "mcse"]
+    return ReadFrame([cell for _, _, cell in made], columns=columns)
+
+
+def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
+    """Log density of what was seen of new rows in every network, nats, shape (n_networks, n_rows)."""
+    new = _read_rows(draws, rows)
+    found = np.zeros((len(draws), len(new.codes)))
+    for own, states, seen, _ in _patterns(draws, new):
+        if states or seen:
+            values = new.numbers[own][:, seen]
+            for t, network in enumerate(draws.all):
+                found[t, own] = condition(network, (), states, seen, values, {}, whole=True).log_evidence
+    return found
+
+
+def slopes_of(draws: GaussianDraws, node: str) -> Coefficients:
+    """Intercept and slopes of a number on all other numbers, in units of the columns; 0 where one is no parent.
+
+    Where parents are categories, the mean over their configurations by cases.
+    """
+    child = column_of("node", node, draws.names)
+    if not draws.is_number[child]:
+        raise ArgumentError(f"node is {node!r}, which is a category; slopes are those of columns of numbers")
+    others = [j for j in range(len(draws.names)) if draws.is_number[j] and j != child]
+    found, is_parent = np.zeros((len(draws), 1 + len(others))), np.zeros((len(draws), 1 + len(others)), dtype=np.bool_)
+    is_parent[:, 0] = True
+    table = draws.completed.table
+    for t, network in enumerate(draws.all):
+        parents, regression = draws.parents[t][child], network.regressions[node]
+        above = [j for j in parents if not draws.is_number[j]]
+        whole = (table.codes[:, above] >= 0).all(axis=1)
+        share = np.zeros(regression.intercept.shape)
+        if above:
+            np.add.at(share, tuple(table.codes[whole][:, above].T), table.counts[whole])
+        share = share / share.sum() if above else np.ones(())
+        found[t, 0] = (share * regression.intercept).sum()
+        on = [j for j in parents if draws.is_number[j]]
+        places = [1 + others.index(j) for j in on]
+        found[t, places] = (share[..., None] * regression.coefficients).sum(axis=tuple(range(share.ndim)))
+        is_parent[t, places] = True
+    shape = (*draws.shape, 1 + len(others))
+    ones = np.ones(draws.shape)
+    labels = ("intercept", *(draws.names[j] for j in others))
+    return Coefficients(
+        node, "", labels, found.reshape(shape), is_parent.reshape(shape), ones, False, 0.0, draws.reference_ess
+    )

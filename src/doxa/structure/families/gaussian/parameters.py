@@ -1,0 +1,94 @@
+r"""`GaussianFamily`: the posterior of a number's regressions, one in each configuration of its categories.
+
+With the prior of `doxa.structure.families.gaussian.box`, whose evidence the score is, N cases and p parents,
+
+.. math::
+    \sigma^2 \mid D \sim \mathrm{InvGamma}\big(\tfrac{N + a + p + 1}2, \tfrac s2\big), \qquad
+    \beta \mid \sigma^2, D \sim N(\Lambda^{-1} Z^T y, \sigma^2 \Lambda^{-1}), \qquad
+    \Lambda = \mathrm{diag}(\alpha_\mu, t, \dots, t) + Z^T Z,
+
+where Z has a column of ones, for the intercept, and the parents, and :math:`s = t + y^T y - y^T Z \Lambda^{-1} Z^T y`.
+A configuration without cases keeps the prior.  All in scaled units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.structure.families.kind import FamilyParameters, Stream
+
+if TYPE_CHECKING:
+    from doxa.structure.families.gaussian.box import GaussianRule
+
+__all__ = ["GaussianFamily", "RegressionDraws"]
+
+Floats = NDArray[np.float64]
+
+
+class RegressionDraws(NamedTuple):
+    """Draws of a number's regressions, in the units of the values that the family was given."""
+
+    intercept: Floats  # (n, n_states of each parent that is a category...)
+    coefficients: Floats  # (as intercept..., n_parents that are numbers)
+    sd: Floats  # as intercept
+
+
+class GaussianFamily(FamilyParameters):
+    """The posterior of one number's regressions; see the module's notes.
+
+    Parameters
+    ----------
+    rule : GaussianRule
+        The prior's numbers.
+    codes : ndarray of float, shape (n_rows, 1 + n_parents)
+        The node, first, and its parents: values of numbers, positions of states of categories.
+    cases : ndarray of int, shape (n_rows,)
+        How often each row occurs.
+    sizes : sequence of int
+        Numbers of states; 0 for numbers.
+    stream : callable
+        A fresh generator for purpose 3 and a number.
+    """
+
+    def __init__(
+        self, rule: GaussianRule, codes: NDArray[Any], cases: NDArray[Any], sizes: Sequence[int], stream: Stream
+    ) -> None:
+        categories = [j for j in range(1, len(sizes)) if sizes[j]]
+        numbers = [j for j in range(1, len(sizes)) if not sizes[j]]
+        self.shape = tuple(sizes[j] for j in categories)
+        self._stream = stream
+        p, times = len(numbers), np.asarray(cases, dtype=np.float64)
+        q = int(np.prod(self.shape, dtype=np.int64))
+        design = np.column_stack([np.ones(len(codes)), codes[:, numbers], codes[:, 0]]).astype(np.float64)
+        which = np.zeros(len(codes), dtype=np.int64)
+        for j in categories:
+            which = which * sizes[j] + codes[:, j].astype(np.int64)
+        prior = np.diag([rule.mean_weight, *[rule.scale] * (p + 1)])  # the last: that of the node's own square
+        products = np.broadcast_to(prior, (q, p + 2, p + 2)).copy()
+        for k in np.unique(which).tolist():
+            own = design[which == k]
+            products[k] += (own * times[which == k, None]).T @ own
+        factor = np.linalg.cholesky(products)
+        self._factor = factor[:, : p + 1, : p + 1]
+        self.mean = np.linalg.solve(self._factor.transpose(0, 2, 1), factor[:, p + 1, : p + 1, None])[..., 0]
+        self.square = np.maximum(factor[:, -1, -1] ** 2, rule.scale)  # in exact arithmetic it is that or more
+        self.cases = np.bincount(which, weights=times, minlength=q)
+        self.freedom = self.cases + rule.freedom + p + 1.0
+
+    def regressions(self, n: int, number: int = 0) -> RegressionDraws:
+        """Draw ``n`` times; ``number`` is that of the stream."""
+        rng = self._stream(3, number)
+        variance = self.square / (2.0 * rng.standard_gamma(self.freedom / 2.0, size=(n, len(self.square))))
+        sd = np.sqrt(variance)
+        scatter = rng.standard_normal((n, *self.mean.shape))
+        around = np.linalg.solve(self._factor.transpose(0, 2, 1)[None], scatter[..., None])[..., 0]
+        drawn = self.mean + sd[..., None] * around
+        return RegressionDraws(
+            drawn[..., 0].reshape(n, *self.shape),
+            drawn[..., 1:].reshape(n, *self.shape, drawn.shape[-1] - 1),
+            sd.reshape(n, *self.shape),
+        )
