@@ -156,7 +156,8 @@ def test_hostile_options_are_refused(name):
         RunOptions.from_json(stored, "digest")
 
 
-NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations", "numbers")  # which older files do not have
+# which older files do not have
+NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations", "numbers", "graph_given")
 
 
 @pytest.mark.parametrize("name", NEW)

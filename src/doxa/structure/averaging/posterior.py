@@ -302,7 +302,7 @@ class Posterior(StructurePosterior):
         >>> import doxa
         >>> network = doxa.learn(doxa.datasets.load("reinis"), seed=1).network("consensus")
         >>> network
-        PosteriorNetwork(6 nodes, 5 edges, 12 free probabilities)
+        PosteriorNetwork(6 nodes, 3 edges, 10 free probabilities)
         """
         from doxa.structure.averaging.one_network import network_to_hand_on
 

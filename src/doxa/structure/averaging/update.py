@@ -146,8 +146,8 @@ def held_in_proportion(log_weights: NDArray[np.float64]) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> held_in_proportion(np.log([1.0, 2.0, 1.0, 4.0])).tolist()
-    [0, 1, 3, 3]
+    >>> held_in_proportion(np.log([1.0, 3.0, 2.0, 2.0])).tolist()
+    [1, 1, 2, 3]
     """
     weights = np.exp(log_weights - log_weights.max())
     ends = np.cumsum(weights) / weights.sum()
