@@ -121,6 +121,13 @@ def drawn(table, kind, move, seed, draws=4000, **options):
     return sample(sampler, Schedule(4, draws, 200), seed=seed, workers=1)
 
 
+@cache
+def drawn_by_single_edges(case):
+    """The chains that the exact sum accepts, and that another prior's must not."""
+    make, kind = CASES[case]
+    return drawn(make(), kind, SingleEdge(), seed=3)
+
+
 def z_scores(trace, right):
     n = trace["rows"].shape[2]
     edges = unpack_rows(trace["rows"], n).astype(float)
@@ -140,16 +147,16 @@ def z_scores(trace, right):
 @pytest.mark.parametrize("case", CASES)
 def test_graphs_and_cells_are_drawn_from_their_joint_posterior(case, move):
     make, kind = CASES[case]
-    table = make()
-    draws = 1500 if isinstance(move, Tempered) else 4000
-    found = z_scores(drawn(table, kind, move, seed=3, draws=draws), exact_of(case))
+    if isinstance(move, SingleEdge):
+        trace = drawn_by_single_edges(case)
+    else:
+        trace = drawn(make(), kind, move, seed=3, draws=1500 if isinstance(move, Tempered) else 4000)
+    found = z_scores(trace, exact_of(case))
     assert found.max() < z_limit(len(found))
 
 
 def test_another_prior_fails_the_same_check():
-    table = both()
-    trace = drawn(table, ConditionalGaussian(2.0), SingleEdge(), seed=3)
-    found = z_scores(trace, exact(table, ConditionalGaussian(2.0, alpha_mu=0.1)))
+    found = z_scores(drawn_by_single_edges("both"), exact(both(), ConditionalGaussian(2.0, alpha_mu=0.1)))
     assert found.max() > z_limit(len(found))
 
 
