@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from incomplete_cases import blanked, with_missing_cells
@@ -33,6 +35,7 @@ CASES = {
 }
 
 
+@cache
 def learned(name, **options):
     """A run, and the list of all graphs and completions of its table."""
     table = HOLED if name != "hidden" else skewed_table(3, 8, seed=2)
@@ -92,7 +95,7 @@ def test_draws_are_of_graphs_and_cells_together(monkeypatch):
         return np.full(len(self.parts), 1 / len(self.parts))
 
     monkeypatch.setattr(ExactMixture, "probability", property(alike))
-    broken, _ = learned("tables")
+    broken, _ = learned.__wrapped__("tables")
     assert worst_draw(broken, listed) > 1
     assert np.abs(broken.edge_diagnostics.probability - listed.edge_probabilities).max() > 1e-3
 
