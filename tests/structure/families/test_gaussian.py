@@ -294,6 +294,6 @@ def test_a_run_over_numbers_is_stored_gone_on_with_and_loaded(tmp_path):
     assert loaded.options.numbers == tuple("abcd")
 
 
-def test_questions_about_parameters_are_refused_for_now():
-    with pytest.raises(doxa.errors.TableError, match="an average over parameters takes categories"):
-        doxa.learn(mixed(), seed=1).query("g")
+def test_checks_of_counts_are_refused_for_numbers():
+    with pytest.raises(doxa.errors.TableError, match="a check of counts takes categories"):
+        doxa.learn(mixed(), seed=1).predictive_checks()
