@@ -3,7 +3,7 @@ r"""`GaussianNetwork`: a graph of numbers with normal scatter about straight lin
 In every configuration k of its parents that are categories a number has a linear regression on those that are
 numbers,
 
-.. math:: x_i \mid k, x_{\pi(i)} \sim N\big(c_{ik} + \textstyle\sum_j b_{ijk} x_j,\; \sigma_{ik}^2\big),
+.. math:: x_i \mid k, x_{\pi(i)} \sim N\big(c_{ik} + \sum_j b_{ijk} x_j,\; \sigma_{ik}^2\big),
 
 and a category has a table, and parents that are categories alone: the conditional Gaussian network of Lauritzen &
 Wermuth (1989).  Without categories it is the linear Gaussian network.  Inference from evidence is in
