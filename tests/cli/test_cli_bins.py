@@ -53,3 +53,13 @@ def test_a_number_that_is_asked_about_is_cut_as_the_table_was(run, tmp_path):
 def test_bad_forms(run, table, words, message):
     code, _, err = run("learn", table, *(part for word in words for part in ("--bins", word)))
     assert (code, err) == (2, f"doxa: Invalid value for --bins: {message}; see doxa --help")
+
+
+def test_a_fit_reads_its_table_by_the_same_options(run):
+    counts = [("f", "y", 89), ("f", "n", 19), ("m", "y", 512), ("m", "n", 313), ("x", "n", 2)]
+    pd.DataFrame(counts, columns=["Sex", "Admitted", "Freq"]).to_csv("t.csv", index=False)
+    pd.DataFrame([("Sex", "Admitted")], columns=["source", "target"]).to_csv("g.csv", index=False)
+    code, out, _ = run("fit", "g.csv", "t.csv", "--counts", "Freq", "--categories", "Sex")
+    assert code == 0
+    assert "935 rows x 2 nodes; no missing cells" in out
+    assert "5 rows x 2 nodes" in run("fit", "g.csv", "t.csv", "--drop", "Freq")[1]

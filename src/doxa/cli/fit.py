@@ -98,7 +98,6 @@ Average = Annotated[
 ]
 RHat = Annotated[float, said("Stop when the chains agree to this R-hat in every coefficient.", True)]
 Ess = Annotated[float, said("Stop when every coefficient has so many effective draws.", True)]
-Bins = Annotated[Words, said("Cut numeric columns into quantile bins: 2, or age=2 for one column (repeat for more).")]
 Store = Annotated[Path | None, options.kept_as_it_goes("fit")]
 Resume = Annotated[Path | None, options.gone_on_with("fit", " GRAPH and DATA may be left out.")]
 Output = Annotated[Path | None, options.written_too("the summary")]
@@ -261,8 +260,11 @@ def fit(
     seed: options.Seed = None,
     workers: options.Workers = None,
     columns: options.Columns = None,
-    bins: Bins = None,
+    bins: options.Bins = None,
     missing: options.Missing = None,
+    drop: options.Drop = None,
+    categories: options.Categories = None,
+    counts: options.Counts = None,
     store: Store = None,
     resume: Resume = None,
     watch: options.Watch = False,
@@ -291,7 +293,7 @@ def fit(
         refuse("--family", f"{family!r} must be logistic or categorical")
     until = doxa.Until(r_hat=r_hat, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     wanted = until if given.intersection(WHEN_TO_STOP) else None
-    read: dict[str, Any] = {"columns": columns, "missing": missing, "bins": parse_numbers("--bins", bins)}
+    read = options.reading(columns=columns, missing=missing, bins=bins, drop=drop, categories=categories, counts=counts)
     with interruptible("fit", kept), watching(watch, watch_port, kept):
         rows = None if predict is None else read_rows(predict, missing)
         posterior: Any
