@@ -92,3 +92,21 @@ def test_filled_numbers_stand_in_the_bin_that_was_drawn():
     cuts = posterior.table.cuts["x"]
     same = np.searchsorted(cuts, filled, side="right") == np.searchsorted(cuts, x, side="right")
     assert same.mean() > 0.97
+
+
+def test_new_rows_that_are_added_are_cut_where_the_table_was():
+    """As if all rows had been read together with these cuts."""
+    frame = FRAME.dropna().reset_index(drop=True)
+    bins = {"length": [40, 45, 50], "rain": [0.5, 5]}
+    first = doxa.learn(read_table(frame[:200], bins=bins), seed=1)
+    assert first.stop.reason == "exact"
+    whole = doxa.learn(read_table(frame, bins=bins), seed=1)
+    updated = first.update(frame[200:])
+    assert updated.table.digest == whole.table.digest
+    assert np.array_equal(updated.table.measured["length"], frame["length"])
+    assert updated.table.cuts == whole.table.cuts
+    assert updated.edge("length", "kind").value == pytest.approx(whole.edge("length", "kind").value, abs=1e-12)
+    by_label = frame[200:].assign(length="[45, 50)")
+    assert first.update(by_label).table.codes.max() < 4
+    with pytest.raises(ArgumentError, match=r"rows has 'long' in column 'length', which was cut into the bins < 40"):
+        first.update(frame[200:].assign(length="long"))

@@ -22,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table, read_table
+from doxa.data.bins import codes_of_numbers
 from doxa.data.large.table import OutOfCoreTable
+from doxa.data.table import check_categories, collapsed
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.sampling.driver import Schedule, fresh_entropy
 from doxa.sampling.importance_weights import kish_ess, normalised_weights, pareto_k
 from doxa.structure.averaging.posterior import Posterior, with_table
+from doxa.structure.averaging.questions import number_of
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import Exact
@@ -115,7 +118,9 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
         )
     if not new.n_rows:
         raise ArgumentError("rows is empty; there is nothing to update with")
+    check_categories(new, "a posterior of categories", [name for name in wanted if name not in table.cuts])
     columns, states = [], []
+    measured = dict(table.measured)
     for j, (name, labels) in enumerate(zip(table.names, table.states, strict=True)):
         old = table.codes[table.row_index, j]
         if name in hidden:
@@ -123,6 +128,12 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
             states.append(labels)
             continue
         k = new.names.index(name)
+        if name in table.cuts:
+            numbers, codes = _cut(new, k, table.cuts[name], labels)
+            measured[name] = np.concatenate([table.measured[name], numbers])
+            columns.append(np.concatenate([old, codes]))
+            states.append(labels)
+            continue
         added = [label for label in new.states[k] if label not in labels]
         if added and unseen == "error":
             raise ArgumentError(
@@ -133,7 +144,30 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
         place = np.array([*(known.index(label) for label in new.states[k]), -1])
         columns.append(np.concatenate([old, place[new.codes[new.row_index, k]]]))
         states.append(known)
-    return Table.from_codes(table.names, states, np.column_stack(columns))
+    coded = [column.astype(np.int16) for column in columns]
+    return collapsed(table.names, tuple(map(tuple, states)), coded, cuts=table.cuts, measured=measured)
+
+
+def _cut(
+    new: Table, k: int, cuts: tuple[float, ...], labels: tuple[str, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
+    """Numbers of a column that was cut into bins, and the codes of these; or of labels, whose numbers are not known."""
+    if new.is_number[k]:
+        assert new.numbers is not None
+        numbers = new.numbers[new.row_index, k]
+        return numbers, codes_of_numbers(cuts, numbers)
+    known, codes = [], []
+    for label in new.states[k]:
+        number = number_of(label) if label not in labels else None
+        if number is None and label not in labels:
+            raise ArgumentError(
+                f"rows has {label!r} in column {new.names[k]!r}, which was cut into the bins {', '.join(labels)}; give "
+                "numbers"
+            )
+        known.append(np.nan if number is None else number)
+        codes.append(labels.index(label) if number is None else int(codes_of_numbers(cuts, np.array([number]))[0]))
+    place = new.codes[new.row_index, k]
+    return np.array([*known, np.nan])[place], np.array([*codes, -1], dtype=np.int16)[place]
 
 
 def held_in_proportion(log_weights: NDArray[np.float64]) -> NDArray[np.intp]:
