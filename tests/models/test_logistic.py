@@ -811,7 +811,8 @@ def make(parents=PAIR, **options):
         (
             lambda: SIMPLE.likelihood(Table.from_codes(["a", "b"], [["x", "y", "z"], ["0", "1"]], [[2, 1]])),
             "table column 'a' has 3 states ('x', 'y', 'z'), and the nodes of a logistic network have two; "
-            "merge its states, read numbers with bins={'a': 2}, or take the node out of the network",
+            "merge its states, read numbers with bins={'a': 2}, take the node out of the network, or fit tables: "
+            "family='categorical'",
         ),
         (
             lambda: SIMPLE.likelihood(table_of(["p", "q"], [[0, 1]])),

@@ -221,6 +221,8 @@ def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:
 
     if not isinstance(posterior, Posterior):
         return None, "This posterior is over graphs alone and knows no table."
+    if posterior.options.numbers:
+        return None, "Tables, cells and answers are shown of tables of categories: ask this one with query and predict."
     try:
         return posterior.network_draws(), ""
     except (DoxaError, OSError) as error:

@@ -157,7 +157,7 @@ def test_hostile_options_are_refused(name):
 
 
 # which older files do not have
-NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations", "numbers", "graph_given")
+NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations", "numbers", "transforms", "graph_given")
 
 
 @pytest.mark.parametrize("name", NEW)

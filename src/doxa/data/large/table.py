@@ -124,6 +124,9 @@ class OutOfCoreTable(Table):
             "states": states,
             "n_rows": n_rows,  # a cached property of Table
             "sizes": {size: _in_one(size, grouped[size]) for size in sorted(grouped)},
+            "cuts": {},
+            "measured": {},
+            "transforms": {},
         }
         self.__dict__.update(found)  # as Table, never changed afterwards
 

@@ -478,13 +478,15 @@ class StructurePosterior:
         found = diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
         limits = self.options.limits
         joined, possible = limits.required_edges, limits.allowed_edges
-        return found.with_known(joined | joined.T | ~(possible | possible.T))
+        decided = joined | joined.T | ~(possible | possible.T)
+        return found.with_known(decided & ~np.eye(len(self.names), dtype=np.bool_))
 
     @cached_property
     def _decided(self) -> NDArray[np.bool_]:
         """Edges that the limits forbid or require, and the reverse of these, (n_nodes, n_nodes)."""
         limits = self.options.limits
-        return np.asarray(limits.required_edges | limits.required_edges.T | ~limits.allowed_edges)
+        decided = limits.required_edges | limits.required_edges.T | ~limits.allowed_edges
+        return np.asarray(decided & ~np.eye(len(self.names), dtype=np.bool_))
 
     @cached_property
     def log_score_diagnosis(self) -> RealDiagnosis:

@@ -287,7 +287,9 @@ def test_no_sum_is_over_missing_numbers():
 def unscaled(table, like=None):
     """Numbers as they are: the prior is then that of the model that made the table."""
     is_number = table.is_number
-    return Scaled(table.numbers.T.copy(), np.where(is_number, 0.0, NAN), np.where(is_number, 1.0, NAN))
+    return Scaled(
+        table.numbers.T.copy(), np.where(is_number, 0.0, NAN), np.where(is_number, 1.0, NAN), (None,) * table.n_columns
+    )
 
 
 def table_of_the_model(rng, n_rows=12):
