@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.sklearn import BeliefNetworkClassifier, belief_network, class_probabilities
+from doxa.sklearn import BeliefNetworkClassifier, belief_networks, class_probabilities
 from doxa.sklearn.class_probabilities import ClassProbabilities
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.predict import predict_of
@@ -312,7 +312,7 @@ def test_a_feature_with_the_name_of_the_class():
 
 def test_chains_in_different_modes_are_said(monkeypatch):
     X, y = fruits()
-    monkeypatch.setattr(belief_network, "_APART", 0.5)  # as if they were: R-hat is never so low
+    monkeypatch.setattr(belief_networks, "_APART", 0.5)  # as if they were: R-hat is never so low
     with pytest.warns(ConvergenceWarning, match="Not converged: .* Run longer"):
         model = small(draws=4).fit(X, y)
     assert not model.converged_

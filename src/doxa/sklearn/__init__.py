@@ -11,11 +11,15 @@ except ImportError as error:
 
 from doxa.sklearn.belief_network import BeliefNetworkClassifier
 from doxa.sklearn.factor_analysis import BinaryFactorAnalysis
+from doxa.sklearn.imputer import BeliefNetworkImputer
 from doxa.sklearn.logistic import BayesianLogisticRegression, VariationalLogisticRegression
+from doxa.sklearn.regressor import BeliefNetworkRegressor
 
 __all__ = [
     "BayesianLogisticRegression",
     "BeliefNetworkClassifier",
+    "BeliefNetworkImputer",
+    "BeliefNetworkRegressor",
     "BinaryFactorAnalysis",
     "VariationalLogisticRegression",
 ]

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from doxa.arrays import Floats
 from doxa.checks import check_whole
-from doxa.data.table import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
+from doxa.sklearn.belief_networks import (
+    BeliefNetworkEstimator,
+    Cells,
+    coded,
+    table_of,
+    whole_weights,
+)
 from doxa.sklearn.class_probabilities import ClassProbabilities, class_probabilities
-from doxa.sklearn.coded_columns import CodedColumn, category_flags, is_missing, learn_column, unlike
+from doxa.sklearn.coded_columns import CodedColumn, MeasuredColumn, category_flags, is_missing, learn_column, unlike
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.posterior import Posterior
-from doxa.structure.cases.incomplete.cells_sampler import usual_steps
-from doxa.structure.learn import learn
+from doxa.structure.averaging.predict import predict_of
 
 __all__ = ["BeliefNetworkClassifier"]
 
 
-_SUMMED = 10  # columns up to which summing over all graphs is quicker than sampling
 _CASES = 5.0  # prior weight of each class
-_DRAWS, _INCOMPLETE_DRAWS = 250, 60  # of each chain; between two of the latter, missing cells are redrawn
-_APART = 1.1  # R-hat of the log score: chains that sit in different modes
 
 
-class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+_NUMBERS = ("bins", "conditional_gaussian", "additive", "auto")
+
+
+class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type: ignore[misc]
     """Classification by belief networks over all features and the class, averaged over the posterior.
 
     Graphs, parameters and missing cells are all averaged over (`doxa.learn`), and the probabilities of the classes are
@@ -42,7 +45,9 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     Texts, booleans and categories of a data frame are states, as are whole numbers if they take at most 20 different
     values.  All other numbers are cut into bins of about equal weight, learned from the training rows; values beyond
-    the first and last cut belong to the bins at the ends.
+    the first and last cut belong to the bins at the ends.  With ``numbers="conditional_gaussian"`` they stay numbers:
+    each a linear regression on its parents in each configuration of those that are categories, the class among these.
+    With ``numbers="additive"`` the class may also depend on numbers, by a logistic or multinomial regression.
 
     Parameters
     ----------
@@ -56,6 +61,9 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Of graphs, as for `doxa.learn`.
     edge_log_odds : float, default=0.0
         Added to the log prior of a graph for each of its edges; negative for sparser graphs.
+    numbers : {"bins", "conditional_gaussian", "additive", "auto"}, default="bins"
+        What becomes of features that are numbers: bins, or regressions with normal scatter, as ``family`` of
+        `doxa.learn` has them: the class above the numbers, above or below, or a sum over both.
     bins : int, default=5
         Most bins that a feature of numbers is cut into.
     chains : int, default=4
@@ -71,7 +79,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         About how many networks to average over.
     unseen : {"prior", "error"}, default="prior"
         A state in new rows that the training rows do not have gets the prior's share, as one more state of its feature
-        that no case was in, or is an error.
+        that no case was in, or is an error.  Beside features that stay numbers "prior" takes it for a missing cell.
     n_jobs : int, optional
         Chains that run at the same time; one for each core when left out.
     random_state : int, RandomState or None, default=None
@@ -120,6 +128,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         max_parents: int | None = 3,
         prior: str = "uniform",
         edge_log_odds: float = 0.0,
+        numbers: str = "bins",
         bins: int = 5,
         chains: int = 4,
         draws: int | None = None,
@@ -134,6 +143,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.max_parents = max_parents
         self.prior = prior
         self.edge_log_odds = edge_log_odds
+        self.numbers = numbers
         self.bins = bins
         self.chains = chains
         self.draws = draws
@@ -177,17 +187,31 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         flags, named = category_flags(X), getattr(y, "name", None)
         cells, labels = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
         check_classification_targets(_present(labels))
-        counts = _whole_weights(_check_sample_weight(sample_weight, cells, dtype=np.float64))
+        counts = whole_weights(_check_sample_weight(sample_weight, cells, dtype=np.float64))
         here = counts > 0
         cells, labels, counts = cells[here], labels[here], counts[here]
         self.classes_, target = np.unique(labels, return_inverse=True)
-        columns = self._learn_columns(cells, counts, flags)
-        table = self._table(columns, cells, target, counts, named)
-        self._used = [(j, column) for j, column in columns if column.name in table.names[:-1]]
-        self.class_name_ = table.names[-1]
-        self.states_ = dict(zip(table.names[:-1], table.states[:-1], strict=True))
-        self.posterior_ = self._learn(table)
-        self._chances = ClassProbabilities(draw_networks(self.posterior_, table, self.networks))
+        bins = self.bins if self.numbers == "bins" else None
+        columns = self._learn_columns(
+            cells, lambda j, name: learn_column(name, cells[:, j], counts, bins, flags is not None and flags[j])
+        )
+        self._used = [one for one in columns if one.column.varies] or columns[:1]
+        names = [column.name for _, column in self._used]
+        self.class_name_ = unlike(named if isinstance(named, str) and named else "class", names)
+        states: list[str] = []
+        for value in self.classes_.tolist():
+            states.append(unlike(str(value), states))
+        self.states_ = {column.name: column.labels for _, column in self._used}
+        table = table_of([*names, self.class_name_], self._states(states), self._rows(cells, target), counts)
+        own = self.equivalent_sample_size
+        self.posterior_ = self._learn(
+            table,
+            _CASES * len(self.classes_) if own is None else own,
+            family=None if self.numbers == "bins" else self.numbers,
+        )
+        self._draws = draw_networks(self.posterior_, table, self.networks)
+        if not table.is_number.any():
+            self._chances = ClassProbabilities(self._draws)
         return self
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -207,12 +231,17 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         check_is_fitted(self)
         cells = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
-        codes = np.full((len(cells), len(self._used) + 1), -1, dtype=np.int64)
-        for k, (j, column) in enumerate(self._used):
-            codes[:, k] = column.code(cells[:, j])
-            if self.unseen == "error":
-                self._refuse_unseen(column, cells[:, j], codes[:, k])
-        return class_probabilities(self._chances, codes)
+        rows = self._rows(cells, np.full(len(cells), -1))
+        if self.unseen == "error":
+            for k, (j, column) in enumerate(self._used):
+                self._refuse_unseen(column, cells[:, j], rows.codes[:, k])
+        table = self._draws.completed.table
+        if not table.is_number.any():
+            return class_probabilities(self._chances, rows.codes)
+        known = Cells(np.where(rows.codes >= table.n_states, -1, rows.codes), rows.numbers)
+        new = table_of([*table.names], [*table.states], known)
+        found = predict_of(self._draws, new, self.class_name_)["probability"].to_numpy()
+        return np.asarray(found.reshape(len(cells), len(self.classes_)))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, shape (n_samples,)."""
@@ -224,98 +253,25 @@ class BeliefNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    @property
-    def converged_(self) -> bool | None:
-        """Whether the chains agree; None where that cannot be told."""
-        return self.posterior_.converged
-
-    @property
-    def verdict_(self) -> str:
-        """The same in words."""
-        return self.posterior_.verdict
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
     def _check_options(self) -> None:
         check_whole("bins", self.bins, 2)
         check_whole("networks", self.networks, 1)
         if self.unseen not in ("prior", "error"):
             raise ArgumentError(f"unseen is {self.unseen!r}; it must be 'prior' or 'error'")
+        if self.numbers not in _NUMBERS:
+            raise ArgumentError(f"numbers is {self.numbers!r}; it must be one of {', '.join(map(repr, _NUMBERS))}")
 
-    def _learn_columns(
-        self, cells: NDArray[Any], counts: NDArray[np.int64], flags: list[bool] | None
-    ) -> list[tuple[int, CodedColumn]]:
-        """Features that vary, with their places; one of the others if none does."""
-        names: list[str] = []
-        for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(cells.shape[1])]):
-            names.append(unlike(str(name) or "feature", names))
-        all_columns = [
-            learn_column(name, cells[:, j], counts, self.bins, flags is not None and flags[j])
-            for j, name in enumerate(names)
-        ]
-        n_seen = [(column.code(cells[:, j]) >= 0).any() for j, column in enumerate(all_columns)]
-        empty = [name for name, seen in zip(names, n_seen, strict=True) if not seen]
-        if len(empty) == len(names):
-            raise ArgumentError("every cell of X is missing; there is nothing to learn from")
-        if empty:
-            warnings.warn(f"every cell is missing in {', '.join(empty)}, which will not be used", stacklevel=3)
-        pairs = [(j, column) for j, column in enumerate(all_columns) if n_seen[j]]
-        return [(j, column) for j, column in pairs if len(column.labels) > 1] or pairs[:1]
+    def _states(self, classes: list[str]) -> list[tuple[str, ...]]:
+        """Those of every column of the table, the class the last."""
+        return [*(column.labels for _, column in self._used), tuple(classes)]
 
-    def _table(
-        self,
-        columns: list[tuple[int, CodedColumn]],
-        cells: NDArray[Any],
-        target: NDArray[np.intp],
-        counts: NDArray[np.int64],
-        named: Any,
-    ) -> Table:
-        """The table to learn from, its rows in an order that depends on their values alone."""
-        names = [column.name for _, column in columns]
-        states: list[str] = []
-        for value in self.classes_.tolist():
-            states.append(unlike(str(value), states))
-        own = unlike(named if isinstance(named, str) and named else "class", names)
-        codes = np.column_stack([*(column.code(cells[:, j]) for j, column in columns), target])
-        distinct, place = np.unique(codes, axis=0, return_inverse=True)
-        times = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(times, place.ravel(), counts)
-        return Table.from_codes([*names, own], [*(column.labels for _, column in columns), states], distinct, times)
-
-    def _learn(self, table: Table) -> Posterior:
-        n, own = len(table.names), self.equivalent_sample_size
-        asked = any(value is not None for value in (self.draws, self.warmup, self.until))
-        exact = not asked and not table.n_missing and n <= _SUMMED
-        draws = self.draws
-        if draws is None and self.until is None and not exact:
-            draws = _INCOMPLETE_DRAWS if table.n_missing else _DRAWS
-        posterior = learn(
-            table,
-            equivalent_sample_size=_CASES * len(self.classes_) if own is None else own,
-            max_parents=self.max_parents,
-            prior=self.prior,
-            edge_log_odds=self.edge_log_odds or None,
-            exact=None if exact else False,
-            chains=self.chains,
-            draws=draws,
-            warmup=self.warmup,
-            thin=usual_steps(n) if table.n_missing else None,
-            until=self.until,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
-            workers=self.n_jobs,
-            progress=False,
-        )
-        if not exact and self.chains > 1 and posterior.log_score_diagnosis.r_hat > _APART:
-            warnings.warn(posterior.verdict, ConvergenceWarning, stacklevel=3)
-        return posterior
+    def _rows(self, cells: NDArray[Any], target: NDArray[Any]) -> Cells:
+        """The same rows with the class as the last column."""
+        codes, numbers = coded(self._used, cells)
+        return Cells(np.column_stack([codes, target]), np.column_stack([numbers, np.full(len(cells), np.nan)]))
 
     def _refuse_unseen(self, column: CodedColumn, values: NDArray[Any], codes: NDArray[np.int64]) -> None:
-        new = np.flatnonzero(codes == len(column.labels))
+        new = np.flatnonzero((codes == len(column.labels)) & (not isinstance(column, MeasuredColumn)))
         if new.size:
             raise ArgumentError(
                 f"feature {column.name!r} has {values[new[0]]!r} in row {new[0]}, which the training rows do not; "
@@ -328,16 +284,3 @@ def _present(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.dtype.kind == "O" and is_missing(labels).any():
         raise ArgumentError("Input y contains NaN or None; every row needs its class: leave out those without")
     return labels
-
-
-def _whole_weights(weight: Floats) -> NDArray[np.int64]:
-    counts = weight.astype(np.int64)
-    wrong = np.flatnonzero((counts != weight) | (weight < 0))
-    if wrong.size:
-        raise ArgumentError(
-            f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}; weights say how many times a row was seen: whole "
-            "numbers, 0 or more"
-        )
-    if not counts.any():
-        raise ArgumentError("sample_weight is 0 everywhere; at least one row must be seen")
-    return counts

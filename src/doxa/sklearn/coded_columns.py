@@ -1,7 +1,7 @@
 """How features become categories: learned from the rows fitted to, and used again for new rows.
 
-Numbers are cut into bins of about equal weight; texts, booleans, categories and a few different whole numbers are taken
-as they are.  The codes are those of `doxa.data.Table`: from 0, and -1 where a cell is missing.
+Numbers are cut into bins of about equal weight, or stay numbers; texts, booleans, categories and a few different whole
+numbers are taken as they are.  The codes are those of `doxa.data.Table`: from 0, and -1 where a cell is missing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -21,7 +22,16 @@ from doxa.data.options import shown
 from doxa.data.table import MAX_STATES
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["CategoryColumn", "CodedColumn", "NumberColumn", "category_flags", "is_missing", "learn_column", "unlike"]
+__all__ = [
+    "CategoryColumn",
+    "CodedColumn",
+    "MeasuredColumn",
+    "NumberColumn",
+    "category_flags",
+    "is_missing",
+    "learn_column",
+    "unlike",
+]
 
 Values = NDArray[Any]
 
@@ -36,6 +46,16 @@ class CategoryColumn:
     labels: tuple[str, ...]
     codes: dict[Hashable, int]
     numeric: bool
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is more than one state."""
+        return len(self.labels) > 1
+
+    @cached_property
+    def value_of(self) -> dict[str, Hashable]:
+        """The value that each label stands for."""
+        return dict(zip(self.labels, self.codes, strict=True))
 
     def code(self, values: Values) -> Ints:
         """Codes, shape (n_rows,); the number of states where a value was never seen."""
@@ -65,13 +85,35 @@ class NumberColumn:
     labels: tuple[str, ...]
     cuts: NDArray[np.float64]
 
+    @property
+    def varies(self) -> bool:
+        """Whether there is more than one state."""
+        return len(self.labels) > 1
+
     def code(self, values: Values) -> Ints:
         """Codes, shape (n_rows,)."""
         numbers = _numbers(self.name, values)
         return np.where(np.isnan(numbers), -1, np.searchsorted(self.cuts, numbers, side="right")).astype(np.int64)
 
 
-CodedColumn = CategoryColumn | NumberColumn
+@dataclass(frozen=True, eq=False)
+class MeasuredColumn:
+    """A feature that stays a column of numbers; ``varies``: the rows learned from have more than one of them."""
+
+    name: str
+    varies: bool
+    labels: tuple[str, ...] = ()
+
+    def code(self, values: Values) -> Ints:
+        """0 where there is a number, shape (n_rows,)."""
+        return np.where(np.isnan(self.measure(values)), -1, 0).astype(np.int64)
+
+    def measure(self, values: Values) -> NDArray[np.float64]:
+        """The numbers, NaN where missing, shape (n_rows,)."""
+        return _numbers(self.name, values)
+
+
+CodedColumn = CategoryColumn | NumberColumn | MeasuredColumn
 
 
 def category_flags(X: Any) -> list[bool] | None:
@@ -85,11 +127,14 @@ def category_flags(X: Any) -> list[bool] | None:
     return [isinstance(frame.schema[name], kinds) for name in frame.columns]
 
 
-def learn_column(name: str, values: Values, counts: Ints, bins: int, is_category: bool) -> CodedColumn:
+def learn_column(
+    name: str, values: Values, counts: Ints, bins: int | None, is_category: bool, most_integers: int = MAX_INTEGERS
+) -> CodedColumn:
     """Learn what the states of a feature are, of values of any make (None, NaN and ``pandas.NA`` are missing).
 
     ``counts`` is how many times each row was seen, at least once; ``is_category`` makes every value a state, even if
-    all are numbers.  A column is without states where every cell is missing.
+    all are numbers, and ``most_integers`` is how many different whole numbers are states.  Other numbers stay numbers
+    where ``bins`` is None.  A column is without states where every cell is missing.
 
     >>> ages = np.array([18.5, 25.0, np.nan, 40.0, 71.0])
     >>> column = learn_column("age", ages, np.ones(5, dtype=np.int64), bins=2, is_category=False)
@@ -101,9 +146,11 @@ def learn_column(name: str, values: Values, counts: Ints, bins: int, is_category
     numbers = _numbers(name, values)
     here = ~np.isnan(numbers)
     distinct, place = np.unique(numbers[here], return_inverse=True)
-    if distinct.size <= MAX_INTEGERS and (distinct == np.round(distinct)).all():
+    if distinct.size <= most_integers and (distinct == np.round(distinct)).all():
         codes: dict[Hashable, int] = {float(value): k for k, value in enumerate(distinct)}
         return CategoryColumn(name, tuple(f"{value:.17g}" for value in distinct + 0.0), codes, numeric=True)
+    if bins is None:
+        return MeasuredColumn(name, varies=distinct.size > 1)
     weight = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(weight, place, counts[here])
     cuts = distinct[_starts(weight, bins)]
