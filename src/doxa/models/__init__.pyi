@@ -2,6 +2,7 @@ from doxa.models.categorical import CategoricalNetwork as CategoricalNetwork
 from doxa.models.dag import Cpdag as Cpdag
 from doxa.models.dag import Dag as Dag
 from doxa.models.gaussian import GaussianNetwork as GaussianNetwork
+from doxa.models.gaussian import LogOdds as LogOdds
 from doxa.models.gaussian import Regression as Regression
 from doxa.models.graph_files import read_graph as read_graph
 from doxa.models.graph_files import write_graph as write_graph

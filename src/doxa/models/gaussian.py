@@ -6,8 +6,13 @@ numbers,
 .. math:: x_i \mid k, x_{\pi(i)} \sim N\big(c_{ik} + \sum_j b_{ijk} x_j,\; \sigma_{ik}^2\big),
 
 and a category has a table, and parents that are categories alone: the conditional Gaussian network of Lauritzen &
-Wermuth (1989).  Without categories it is the linear Gaussian network.  Inference from evidence is in
-`doxa.inference.exact.gaussian`; the files that such networks come in are read by `doxa.models.gaussian_json`.
+Wermuth (1989).  Without categories it is the linear Gaussian network.  A category may also depend on numbers, by the
+log odds of each of its states against the first,
+
+.. math:: P(s = k \mid x) \propto e^{h_k}, \qquad h_0 = 0, \quad h_k = a_{k} + \sum_j b_{jk} x_j.
+
+Inference from evidence is in `doxa.inference.exact.gaussian`, where no category depends on numbers, and in
+`doxa.inference.importance.numbers`.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from doxa.checks import check_generator, check_whole
 from doxa.data import Table
@@ -27,7 +33,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork, draw_records
 from doxa.models.dag import Dag
 
-__all__ = ["GaussianNetwork", "Regression", "check_number"]
+__all__ = ["GaussianNetwork", "LogOdds", "Regression", "check_number", "odds_probabilities"]
 
 Floats = NDArray[np.float64]
 
@@ -43,25 +49,34 @@ class Regression(NamedTuple):
     sd: Any  # shape of intercept: standard deviation about the line, 0 or more
 
 
+class LogOdds(NamedTuple):
+    """How a category depends on its parents, numbers among them; the axes of the configuration as in `Regression`."""
+
+    intercept: Any  # (n_states of each parent that is a category..., n_states - 1)
+    coefficients: Any  # (as intercept..., n_parents that are numbers): a unit of the parent
+
+
 class GaussianNetwork:
     """A belief network of numbers, or of numbers and categories; immutable.
 
     Parameters
     ----------
     dag : Dag
-        The graph; no edge leads from a number to a category.
+        The graph; edges lead from a number to a category only where that has ``log_odds``.
     regressions : mapping of str to Regression
         Of every node that is a number: ``(intercept, coefficients, sd)``.
     tables : mapping of str to array_like, optional
         P(node | parents) of every category, as `CategoricalNetwork` takes them.
     states : mapping of str to sequence of str, optional
         Labels of the states of every category.
+    log_odds : mapping of str to LogOdds, optional
+        Of every category that depends on numbers, in the place of its table: ``(intercept, coefficients)``.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If a node has no regression and no table, or both, one is of the wrong shape or not finite, a standard deviation
-        is negative, or an edge leads from a number to a category.
+        If a node has no regression, table or log odds, or two of them, one is of the wrong shape or not finite, a
+        standard deviation is negative, or an edge leads from a number to a category with a table.
 
     Examples
     --------
@@ -80,6 +95,7 @@ class GaussianNetwork:
     _states: tuple[tuple[str, ...], ...]
     _tables: Mapping[str, Floats]
     _regressions: Mapping[str, Regression]
+    _log_odds: Mapping[str, LogOdds]
     _parents: tuple[tuple[int, ...], ...]
 
     def __init__(
@@ -88,44 +104,59 @@ class GaussianNetwork:
         regressions: Mapping[str, Regression | tuple[Any, Any, Any]],
         tables: Mapping[str, ArrayLike] | None = None,
         states: Mapping[str, Sequence[str]] | None = None,
+        log_odds: Mapping[str, LogOdds | tuple[Any, Any]] | None = None,
     ) -> None:
         if not isinstance(dag, Dag):
             raise ArgumentTypeError(f"dag is of type {type(dag).__name__}; give a Dag, as Dag.from_edges makes")
         if not isinstance(regressions, Mapping):
             raise ArgumentTypeError(f"regressions is of type {type(regressions).__name__}; give a mapping of nodes")
-        tables, states = dict(tables or {}), dict(states or {})
+        tables, states, log_odds = dict(tables or {}), dict(states or {}), dict(log_odds or {})
         for name in dag.names:
-            if (name in regressions) == (name in tables):
-                many = "both a regression and a table" if name in tables else "neither a regression nor a table"
+            if sum(name in one for one in (regressions, tables, log_odds)) != 1:
+                many = "neither a regression nor a table" if name not in tables else "both a regression and a table"
+                if name in log_odds:
+                    many = "log odds and a regression or a table"
                 raise ArgumentError(f"the node {name!r} has {many}; a number has the one, a category the other")
-        for argument, mapping in (("regressions", regressions), ("tables", tables), ("states", states)):
+        given = {"regressions": regressions, "tables": tables, "states": states, "log_odds": log_odds}
+        for argument, mapping in given.items():
             for name in mapping:
                 if name not in dag.names or (argument == "states" and name in regressions):
                     raise ArgumentError(f"{argument} names {name!r}, which is no such node of dag; leave it out")
         names = dag.names
         parents = tuple(tuple(names.index(p) for p in dag.parents(name)) for name in names)
-        categories = [name for name in names if name in tables]
-        for name in categories:
+        for name in tables:
             for parent in dag.parents(name):
                 if parent in regressions:
                     raise ArgumentError(
-                        f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which the model does "
-                        "not have; turn the edge, or cut the number into bins"
+                        f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which has a table; "
+                        f"turn the edge, cut the number into bins, or give log_odds={{{name!r}: ...}} in the place of "
+                        "the table"
                     )
+        for name in log_odds:
+            if len(states.get(name, ())) < 2:
+                raise ArgumentError(
+                    f"states has fewer than two labels of {name!r}, which has log odds; name its states"
+                )
+        categories = [name for name in names if name in tables or name in log_odds]
         labels: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
         read_tables: dict[str, Floats] = {}
         if categories:
-            part = Dag.from_edges([(p, name) for name in categories for p in dag.parents(name)], categories)
-            # parents of a node stand in the graph's order in both
-            discrete = CategoricalNetwork(part, tables, states)
-            read_tables = dict(discrete.tables)
+            part = Dag.from_edges([(p, name) for name in tables for p in dag.parents(name)], categories)
+            # parents of a node stand in the graph's order in both; those with log odds stand as roots
+            roots = {name: np.full(len(states[name]), 1.0 / len(states[name])) for name in log_odds}
+            discrete = CategoricalNetwork(part, tables | roots, states)
+            read_tables = {name: table for name, table in discrete.tables.items() if name in tables}
             labels.update(zip(discrete.names, discrete.states, strict=True))
         read = {
             name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in dag.parents(name)])
             for name in names
             if name in regressions
         }
-        self._set(dag, tuple(labels.values()), read_tables, read, parents)
+        read_odds = {
+            name: _read_log_odds(name, own, [(p, len(labels[p])) for p in dag.parents(name)], len(labels[name]))
+            for name, own in log_odds.items()
+        }
+        self._set(dag, tuple(labels.values()), read_tables, read, parents, read_odds)
 
     def _set(
         self,
@@ -134,6 +165,7 @@ class GaussianNetwork:
         tables: dict[str, Floats],
         regressions: dict[str, Regression],
         parents: tuple[tuple[int, ...], ...],
+        log_odds: dict[str, LogOdds],
     ) -> None:
         self.__dict__.update(
             _dag=dag,
@@ -141,6 +173,7 @@ class GaussianNetwork:
             _tables=MappingProxyType(tables),
             _regressions=MappingProxyType(regressions),
             _parents=parents,
+            _log_odds=MappingProxyType(log_odds),
         )
 
     @classmethod
@@ -151,10 +184,11 @@ class GaussianNetwork:
         tables: dict[str, Floats],
         regressions: dict[str, Regression],
         parents: tuple[tuple[int, ...], ...],
+        log_odds: dict[str, LogOdds] | None = None,
     ) -> GaussianNetwork:
         """Make a network of parts that are known to fit each other: a thousand draws are made without checks."""
         made = cls.__new__(cls)
-        made._set(dag, states, tables, regressions, parents)
+        made._set(dag, states, tables, regressions, parents, log_odds or {})
         return made
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -189,6 +223,11 @@ class GaussianNetwork:
     def regressions(self) -> Mapping[str, Regression]:
         """Of every number; arrays are read-only."""
         return self._regressions
+
+    @property
+    def log_odds(self) -> Mapping[str, LogOdds]:
+        """Of every category that depends on numbers; arrays are read-only."""
+        return self._log_odds
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -226,6 +265,9 @@ class GaussianNetwork:
             name = self.names[node]
             if name in self._tables:
                 codes[:, node] = _draw_state(self._tables[name], codes[:, list(self._parents[node])], rng)
+            elif name in self._log_odds:
+                steps = self._state_probabilities(node, codes, numbers).cumsum(axis=1)[:, :-1]
+                codes[:, node] = (rng.random((n_rows, 1)) > steps).sum(axis=1)
             else:
                 mean, sd = self._line(node, codes, numbers)
                 numbers[:, node] = mean + sd * rng.standard_normal(n_rows)
@@ -254,6 +296,10 @@ class GaussianNetwork:
                 at = tuple(states[:, p] for p in (*self._parents[node], node))
                 with np.errstate(divide="ignore"):
                     total += np.log(self._tables[name][at])
+            elif name in self._log_odds:
+                p = self._state_probabilities(node, states, values)
+                with np.errstate(divide="ignore"):
+                    total += np.log(p[np.arange(len(p)), states[:, node]])
             else:
                 mean, sd = self._line(node, states, values)
                 total -= 0.5 * ((values[:, node] - mean) / sd) ** 2 + np.log(sd) + 0.5 * math.log(2 * math.pi)
@@ -280,11 +326,12 @@ class GaussianNetwork:
         >>> chain.do({"y": 3.0}).dag
         Dag(2 nodes: no edges)
         """
-        tables, regressions = dict(self._tables), dict(self._regressions)
+        tables, regressions, log_odds = dict(self._tables), dict(self._regressions), dict(self._log_odds)
         for name, value in made.items():
             if name not in self.names:
                 raise ArgumentError(f"do names {name!r}, which is not a node of the network")
-            if name in tables:
+            log_odds.pop(name, None)
+            if self._states[self.names.index(name)]:
                 labels = self._states[self.names.index(name)]
                 if value not in labels:
                     raise ArgumentError(f"do sets {name!r} to {value!r}; its states are {', '.join(map(repr, labels))}")
@@ -293,7 +340,14 @@ class GaussianNetwork:
                 regressions[name] = Regression(check_number(f"do[{name!r}]", value), [], 0.0)
         edges = [edge for edge in self._dag.edges if edge[1] not in made]
         known = {name: labels for name, labels in zip(self.names, self._states, strict=True) if labels}
-        return GaussianNetwork(Dag.from_edges(edges, self.names), regressions, tables, known)
+        return GaussianNetwork(Dag.from_edges(edges, self.names), regressions, tables, known, log_odds)
+
+    def _state_probabilities(self, node: int, codes: NDArray[Any], numbers: Floats) -> Floats:
+        """Of a category with log odds in each row, given its parents; shape (n, n_states)."""
+        at = tuple(codes[:, p] for p in self._parents[node] if self._states[p])
+        on = [p for p in self._parents[node] if not self._states[p]]
+        found = odds_probabilities(self._log_odds[self.names[node]], at, numbers[:, on])
+        return np.broadcast_to(found, (len(codes), len(self._states[node])))
 
     def _line(self, node: int, codes: NDArray[Any], numbers: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of a number in each row, given its parents."""
@@ -315,13 +369,21 @@ class GaussianNetwork:
                 for name in self._regressions
                 for own, its in zip(self._regressions[name], other._regressions[name], strict=True)
             )
+            and set(self._log_odds) == set(other._log_odds)
+            and all(
+                np.array_equal(own, its)
+                for name in self._log_odds
+                for own, its in zip(self._log_odds[name], other._log_odds[name], strict=True)
+            )
         )
 
     def __hash__(self) -> int:
         return hash((self._dag, self._states))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self._dag, self._states, dict(self._tables), dict(self._regressions), self._parents)
+        parts = (
+            self._dag, self._states, dict(self._tables), dict(self._regressions), self._parents, dict(self._log_odds)
+        )  # fmt: skip
         return GaussianNetwork.of_checked, parts
 
     def __repr__(self) -> str:
@@ -330,6 +392,26 @@ class GaussianNetwork:
         shown = list(self._regressions)
         more = f", ... {len(shown) - 4} more" if len(shown) > 4 else ""
         return f"GaussianNetwork({nodes}, {edges}; {', '.join(shown[:4])}{more}: numbers)"
+
+
+def odds_probabilities(log_odds: LogOdds, at: tuple[NDArray[Any], ...], numbers: Floats) -> Floats:
+    """Probabilities of a category's states, in the last axis, given its parents.
+
+    Parameters
+    ----------
+    log_odds : LogOdds
+    at : tuple of ndarray of int
+        States of each parent that is a category; shapes that broadcast.
+    numbers : ndarray of float, shape (..., n_parents that are numbers)
+
+    Examples
+    --------
+    >>> odds_probabilities(LogOdds(np.zeros(1), np.array([[2.0]])), (), np.array([[0.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    odds = log_odds.intercept[at] + (log_odds.coefficients[at] * numbers[..., None, :]).sum(axis=-1)
+    whole = np.concatenate([np.zeros((*odds.shape[:-1], 1)), odds], axis=-1)
+    return np.asarray(softmax(whole, axis=-1))
 
 
 def check_number(label: str, value: object) -> float:
@@ -354,6 +436,18 @@ def _draw_state(table: Floats, parents: NDArray[np.int16], rng: np.random.Genera
     return drawn
 
 
+def _read_log_odds(name: str, given: Any, parents: Sequence[tuple[str, int]], n_states: int) -> LogOdds:
+    label = f"log_odds[{name!r}]"
+    try:
+        intercept, coefficients = given
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{label} is {given!r}; give LogOdds(intercept, coefficients)") from None
+    shape = (*(size for _, size in parents if size), n_states - 1)
+    n_numbers = sum(not size for _, size in parents)
+    parts = _read_parts(label, {"intercept": (intercept, shape), "coefficients": (coefficients, (*shape, n_numbers))})
+    return LogOdds(*parts)
+
+
 def _read_regression(name: str, given: Any, parents: Sequence[tuple[str, int]]) -> Regression:
     label = f"regressions[{name!r}]"
     try:
@@ -366,12 +460,16 @@ def _read_regression(name: str, given: Any, parents: Sequence[tuple[str, int]]) 
         if set(coefficients) != set(numbers):
             raise ArgumentError(f"{label} has coefficients of {list(coefficients)}; its parents are {numbers}")
         coefficients = np.stack([np.broadcast_to(coefficients[p], shape) for p in numbers], axis=-1) if numbers else []
-    parts = []
-    for what, value, wanted in (
-        ("intercept", intercept, shape),
-        ("coefficients", coefficients, (*shape, len(numbers))),
-        ("sd", sd, shape),
-    ):
+    wanted = {
+        "intercept": (intercept, shape), "coefficients": (coefficients, (*shape, len(numbers))), "sd": (sd, shape)
+    }  # fmt: skip
+    return Regression(*_read_parts(label, wanted))
+
+
+def _read_parts(label: str, parts: Mapping[str, tuple[Any, tuple[int, ...]]]) -> list[Floats]:
+    """Arrays of the shapes wanted, read-only."""
+    read = []
+    for what, (value, wanted) in parts.items():
         try:
             array = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
@@ -387,5 +485,5 @@ def _read_regression(name: str, given: Any, parents: Sequence[tuple[str, int]]) 
             rule = "finite and not negative" if what == "sd" else "finite"
             raise ArgumentError(f"the {what} of {label} is {array.tolist()}; it must be {rule}")
         array.setflags(write=False)
-        parts.append(array)
-    return Regression(*parts)
+        read.append(array)
+    return read

@@ -54,6 +54,11 @@ class Conditioned(NamedTuple):
         """The distribution of a number in a row."""
         return NormalMixture(np.exp(self.log_weights[row]), self.means[row, :, target], self.sds[:, target])
 
+    def event_probability(self, target: Sequence[int], event: Sequence[int]) -> float:
+        """That categories have these states, in the first row."""
+        holds = np.all(self.configurations[:, [self.listed.index(j) for j in target]] == np.array(event), axis=1)
+        return float(np.exp(self.log_weights[0])[holds].sum())
+
     def state_probabilities(self, category: int, n_states: int) -> Floats:
         """Of a category among the listed, shape (n_rows, n_states)."""
         own = self.configurations[:, self.listed.index(category)]
@@ -91,12 +96,19 @@ def condition(
     Raises
     ------
     ArgumentError
-        If the evidence is impossible, or too many configurations of categories are left.
+        If the evidence is impossible, too many configurations of categories are left, or the answer depends on a
+        category that depends on numbers.
     BudgetError
         If the network of the categories is too wide.
     """
     known = {**given, **{v: int(k) for v, k in do.items() if network.states[v]}}
     families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
+    for child, _ in families:
+        if network.names[child] in network.log_odds:
+            raise ArgumentError(
+                f"the answer depends on {network.names[child]!r}, a category that depends on numbers, and there is no "
+                "exact answer; doxa.inference.importance.numbers.condition has one by weighted draws"
+            )
     is_number = [not labels for labels in network.states]
     asked = [v for v in targets if not is_number[v]]
     above = {p for child, own in families if is_number[child] for p in own if not is_number[p] and p not in known}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError
 from doxa.models.dag import Dag
-from doxa.models.gaussian import GaussianNetwork, Regression
+from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, find_missing_cells
@@ -23,6 +23,8 @@ from doxa.structure.families.gaussian.kinds import GaussianKind
 __all__ = ["GaussianDraws"]
 
 Floats = NDArray[np.float64]
+
+_SEED = 20_300  # of weighted draws
 
 
 class GaussianDraws(NetworkDraws):
@@ -45,6 +47,10 @@ class GaussianDraws(NetworkDraws):
         """Centres and scales of the columns, and the values as scored."""
         return scaled(self.completed.table)
 
+    def generator(self, t: int) -> np.random.Generator:
+        """For weighted draws in one of the networks: the same for every question."""
+        return np.random.default_rng([_SEED, t])
+
     @cached_property
     def all(self) -> list[GaussianNetwork]:
         """Every network, in the units of the table."""
@@ -66,7 +72,7 @@ class GaussianDraws(NetworkDraws):
             if self.completed.cells is None or not self._is_incomplete[members].any():
                 codes, numbers, cases = self._complete
                 own = self._parameters_from(codes, numbers, cases, members, sizes, stream)
-                self._numbers[family] = _drawn(own, len(users), 0, bool(sizes[0]))
+                self._numbers[family] = _drawn(own, len(users), 0, sizes)
             else:
                 parts = []
                 for t in users.tolist():
@@ -74,7 +80,7 @@ class GaussianDraws(NetworkDraws):
                     own = self._parameters_from(
                         codes, numbers, cases, members, sizes, lambda a, b, t=t: stream(a + 1, b + t)
                     )
-                    parts.append(_drawn(own, 1, 0, bool(sizes[0])))
+                    parts.append(_drawn(own, 1, 0, sizes))
                 self._numbers[family] = [np.concatenate(same) for same in zip(*parts, strict=True)]
         return self._numbers[family]
 
@@ -119,22 +125,30 @@ class GaussianDraws(NetworkDraws):
         centre, scale = self.scaling.centre, self.scaling.scale
         tables: dict[str, Floats] = {}
         regressions: dict[str, Regression] = {}
+        log_odds: dict[str, LogOdds] = {}
         for node, name in enumerate(self.names):
             parents = self.parents[t][node]
             drawn = [part[self.place[t][node]] for part in self.family_draws((node, parents))]
+            on = [j for j in parents if self.is_number[j]]
+            if not self.is_number[node] and on:
+                intercept, slopes = drawn
+                own = slopes / scale[on]
+                log_odds[name] = LogOdds(intercept - own @ centre[on], own)
+                continue
             if not self.is_number[node]:
                 tables[name] = np.exp(drawn[0]).reshape(*(self.n_states[j] for j in (*parents, node)))
                 continue
             intercept, slopes, sd = drawn
-            on = [j for j in parents if self.is_number[j]]
             own = slopes * scale[node] / scale[on]
             at_zero = centre[node] + scale[node] * intercept - own @ centre[on]
             regressions[name] = Regression(np.asarray(at_zero), own, np.asarray(scale[node] * sd))
         return GaussianNetwork.of_checked(
-            Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t])
+            Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t]), log_odds
         )
 
 
-def _drawn(parameters: Any, n: int, number: int, is_category: bool) -> list[Floats]:
-    """Of a category log tables, of a number its regressions: arrays whose first axis is the draw."""
-    return [parameters.log_tables(n)] if is_category else list(parameters.regressions(n, number))
+def _drawn(parameters: Any, n: int, number: int, sizes: list[int]) -> list[Floats]:
+    """Of a category log tables, or log odds below numbers; of a number its regressions.  The first axis is the draw."""
+    if not sizes[0]:
+        return list(parameters.regressions(n, number))
+    return [parameters.log_tables(n)] if all(sizes) else list(parameters.log_odds(n, number))

@@ -3,8 +3,9 @@ r"""Questions about tables with numbers, averaged over graphs and regressions.
 As for categories (`doxa.structure.averaging.query`) two questions are told apart: `query` is the posterior of the
 conditional distribution :math:`p(y \mid x, \theta, G)`, over equally weighted networks; `predictive` concerns one new
 case of which x was seen, and weighs networks by the density of x.  Every network answers exactly
-(`doxa.inference.exact.gaussian`), with drawn parameters; the mean of the networks' distributions is a mixture of normal
-distributions, and what is read off it has the Monte Carlo error of the networks.
+(`doxa.inference.exact.gaussian`) or, where categories depend on numbers, by weighted draws
+(`doxa.inference.importance.numbers`), with drawn parameters; the mean of the networks' distributions is a mixture of
+normal distributions, and what is read off it has the Monte Carlo error of the networks.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
-from doxa.inference.exact.gaussian import Conditioned, condition
+from doxa.inference.exact.gaussian import Conditioned
 from doxa.inference.exact.mixture import NormalMixture, threshold_pair
+from doxa.inference.importance.numbers import Weighted, condition
 from doxa.models.gaussian import check_number
 from doxa.notebook import card
 from doxa.structure.averaging.answers import (
@@ -54,6 +56,7 @@ Floats = NDArray[np.float64]
 
 _FAR = 8.0  # standard deviations of a column
 _ROWS = 256  # predicted at a time
+_FEW = 50.0  # effective draws
 
 
 class NumberQuestion(NamedTuple):
@@ -268,8 +271,8 @@ def number_answer(
     numbers = [j for j in question.given if draws.is_number[j]]
     values = np.array([[question.given[j] for j in numbers]])
     found = [
-        condition(network, question.target, states, numbers, values, question.do, whole=weighted)
-        for network in draws.all
+        condition(network, question.target, states, numbers, values, question.do, draws.generator(t), whole=weighted)
+        for t, network in enumerate(draws.all)
     ]
     log_weights = np.array([one.log_evidence[0] for one in found]) if weighted else None
     if log_weights is not None and not np.isfinite(log_weights).any():
@@ -278,12 +281,12 @@ def number_answer(
     given, do = _named(draws, question.given), _named(draws, question.do)
     if draws.is_number[j]:
         each = [one.mixture() for one in found]
-        notes = _notes(draws, question)
+        notes = (*_notes(draws, question), *_worth(found))
         return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes)
     if question.event is None:
         own = np.array([one.state_probabilities(j, draws.n_states[j])[0] for one in found])
     else:
-        own = np.array([[_event(one, question.target, question.event)] for one in found])
+        own = np.array([[one.event_probability(question.target, question.event)] for one in found])
     effective = float(len(draws))
     made: list[Any]
     if log_weights is not None:
@@ -299,13 +302,19 @@ def number_answer(
     return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
 
 
-def _event(found: Conditioned, target: Sequence[int], event: Sequence[int]) -> float:
-    holds = np.all(found.configurations[:, [found.listed.index(j) for j in target]] == np.array(event), axis=1)
-    return float(np.exp(found.log_weights[0])[holds].sum())
-
-
 def _named(draws: GaussianDraws, known: Mapping[int, float]) -> dict[str, float | str]:
     return {draws.names[j]: v if draws.is_number[j] else draws.states[j][int(v)] for j, v in known.items()}
+
+
+def _worth(found: Sequence[Conditioned | Weighted]) -> tuple[str, ...]:
+    """What to say where weighted draws are worth too little."""
+    few = sum(isinstance(one, Weighted) and one.effective.min() < _FEW for one in found)
+    if 10 * few <= len(found):
+        return ()
+    return (
+        f"in {few} of {len(found)} networks what was given is so unlikely that the weighted draws are worth fewer than "
+        f"{_FEW:.0f}: give less",
+    )
 
 
 def _notes(draws: GaussianDraws, question: NumberQuestion) -> tuple[str, ...]:
@@ -397,7 +406,10 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         if not wanted:
             continue
         values = new.numbers[own][:, seen]
-        found = [condition(network, wanted, states, seen, values, {}, whole=True) for network in draws.all]
+        found = [
+            condition(network, wanted, states, seen, values, {}, draws.generator(t), whole=True)
+            for t, network in enumerate(draws.all)
+        ]
         log_weights = np.array([one.log_evidence for one in found])
         numbers = [j for j in wanted if draws.is_number[j]]
         for r, row in enumerate(own.tolist()):
@@ -431,7 +443,8 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
         if states or seen:
             values = new.numbers[own][:, seen]
             for t, network in enumerate(draws.all):
-                found[t, own] = condition(network, (), states, seen, values, {}, whole=True).log_evidence
+                rng = draws.generator(t)
+                found[t, own] = condition(network, (), states, seen, values, {}, rng, whole=True).log_evidence
     return found
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints
 from doxa.inference.exact import Budget, BudgetError, plan_contraction
 from doxa.models.factors import Factor
 from doxa.structure.averaging.conditional import read_budget
@@ -30,15 +31,15 @@ __all__ = ["Parts", "RowProbabilities", "find_part", "join", "list_states", "roo
 class Parts(NamedTuple):
     """Room to list the states of missing cells that hang together, and the places of their tables in a network."""
 
-    owner: Any  # (n_cells,) of trees whose roots stand for parts; -1 for what is no cell of any
-    digit: Any  # (n_cells,) states of the cells of a part, in their order
-    cells: Any  # (n_cells,) the cells of a part, rising
-    base: Any  # (n_nodes,) where each table with missing cells is by what was observed
-    part: Any  # (n_nodes,) one of its missing cells
-    own: Any  # (n_nodes,) the tables of a part
-    at: Any  # (n_nodes,) where each of them is
-    step: Any  # (n_nodes, n_cells) how far a table's place moves with the state of a cell
-    logs: Any  # (most states of a part to list,)
+    owner: NDArray[np.int64]  # (n_cells,) of trees whose roots stand for parts; -1 for what is no cell of any
+    digit: NDArray[np.int64]  # (n_cells,) states of the cells of a part, in their order
+    cells: NDArray[np.int64]  # (n_cells,) the cells of a part, rising
+    base: NDArray[np.int64]  # (n_nodes,) where each table with missing cells is by what was observed
+    part: NDArray[np.int64]  # (n_nodes,) one of its missing cells
+    own: NDArray[np.int64]  # (n_nodes,) the tables of a part
+    at: NDArray[np.int64]  # (n_nodes,) where each of them is
+    step: NDArray[np.int64]  # (n_nodes, n_cells) how far a table's place moves with the state of a cell
+    logs: NDArray[np.float64]  # (most states of a part to list,)
 
 
 def room_for_parts(n_nodes: int, n_cells: int, limit: int) -> Parts:
@@ -50,7 +51,7 @@ def room_for_parts(n_nodes: int, n_cells: int, limit: int) -> Parts:
 
 
 @hot
-def root_of(owner: Any, k: int) -> int:
+def root_of(owner: Ints, k: int) -> int:
     """The cell that stands for the part of cell ``k``."""
     while owner[k] != k:
         k = owner[k]
@@ -58,13 +59,13 @@ def root_of(owner: Any, k: int) -> int:
 
 
 @hot
-def join(owner: Any, a: int, b: int) -> None:
+def join(owner: Ints, a: int, b: int) -> None:
     """Make one part of those of two cells."""
     owner[root_of(owner, a)] = root_of(owner, b)
 
 
 @hot
-def find_part(root: int, sizes: Any, n_dependent: int, parts: Any) -> Any:
+def find_part(root: int, sizes: Ints, n_dependent: int, parts: Parts) -> tuple[int, int, int]:
     """Number of states of a part (0 if there are too many to list), of its cells and of its tables."""
     n_cases, n_cells, n_own = 1, 0, 0
     for k in range(parts.owner.size):
@@ -82,7 +83,7 @@ def find_part(root: int, sizes: Any, n_dependent: int, parts: Any) -> Any:
 
 
 @hot
-def list_states(n_cases: int, n_cells: int, n_own: int, sizes: Any, values: Any, parts: Any) -> float:
+def list_states(n_cases: int, n_cells: int, n_own: int, sizes: Ints, values: Floats, parts: Parts) -> float:
     """Fill ``logs`` with the log probability of each state of a part; the largest.  ``at`` is that of the first."""
     at, logs = parts.at, parts.logs
     for k in range(n_cells):
@@ -99,7 +100,7 @@ def list_states(n_cases: int, n_cells: int, n_own: int, sizes: Any, values: Any,
 
 
 @hot
-def _next(n_cells: int, n_own: int, sizes: Any, parts: Any) -> None:
+def _next(n_cells: int, n_own: int, sizes: Ints, parts: Parts) -> None:
     """Move on to the next states of a part, and every place with them; after the last comes the first."""
     cells, digit, own, at, step = parts.cells, parts.digit, parts.own, parts.at, parts.step
     for k in range(n_cells):
@@ -114,8 +115,13 @@ def _next(n_cells: int, n_own: int, sizes: Any, parts: Any) -> None:
         digit[k] = 0
 
 
+Tables = tuple[Ints, Ints, Ints, Ints, Ints, Floats]  # of families of all networks, as `_row_in_networks` has them
+
+
 @hot
-def _row_in_networks(row: Any, missing_cells: Any, tables: Any, parts: Any, log_weight: Any, chances: Any) -> None:
+def _row_in_networks(
+    row: Ints, missing_cells: tuple[Ints, Ints, Ints], tables: Tables, parts: Parts, log_weight: Floats, chances: Floats
+) -> None:
     """Fill log p(row | network) and p(missing cell = state | row, network), for every network; nan: too many states.
 
     ``row`` has codes, of which those of missing cells are not read.  ``missing_cells``: number (n_nodes,) of each, -1
@@ -156,7 +162,9 @@ def _row_in_networks(row: Any, missing_cells: Any, tables: Any, parts: Any, log_
 
 
 @hot
-def _list_part(found: Any, sizes: Any, starts: Any, values: Any, parts: Any, chances: Any) -> float:
+def _list_part(
+    found: tuple[int, int, int], sizes: Ints, starts: Ints, values: Floats, parts: Parts, chances: Floats
+) -> float:
     """Log of the sum over the states of one part; its marginals into ``chances``."""
     n_cases, n_cells, n_own = found
     if n_cases == 0:
@@ -181,8 +189,6 @@ def _list_part(found: Any, sizes: Any, starts: Any, values: Any, parts: Any, cha
             chances[starts[j] + s] /= total
     return peak + math.log(total)
 
-
-Floats = NDArray[np.float64]
 
 _LIMIT = 4096  # states of a part: beyond it an elimination is quicker
 
@@ -227,7 +233,8 @@ class RowProbabilities:
         log_weight = np.empty(len(self.draws))
         chances = np.empty((len(self.draws), int(sizes.sum())))
         parts = room_for_parts(n, len(missing_cells), _LIMIT)
-        tables = (self._family, self._offset, *self._layout, self._values)
+        first, member, stride = self._layout
+        tables = self._family, self._offset, first, member, stride, self._values
         codes = np.ascontiguousarray(row, dtype=np.int64)
         _row_in_networks(codes, (number, sizes, starts), tables, parts, log_weight, chances)
         for t in np.flatnonzero(np.isnan(log_weight)).tolist():
