@@ -47,8 +47,8 @@ MaxParents = Annotated[
 Family = Annotated[
     str | None,
     said(
-        "How a node depends on its parents: categorical (a table), logistic, auto (both), gaussian (numbers), or "
-        "conditional_gaussian.",
+        "How a node depends on its parents: categorical (a table), logistic, auto (both), gaussian (numbers), "
+        "conditional_gaussian, or additive (numbers and categories, every edge).",
         "by the columns",
     ),
 ]

@@ -114,4 +114,8 @@ def _extended(
         return table
     codes = np.ascontiguousarray(np.column_stack([table.codes, *columns]), dtype=np.int16)
     codes.setflags(write=False)
-    return replace(table, names=(*table.names, *names), states=(*table.states, *states), codes=codes)
+    numbers = table.numbers
+    if numbers is not None:
+        numbers = np.column_stack([numbers, np.full((len(codes), len(names)), np.nan)])
+        numbers.setflags(write=False)
+    return replace(table, names=(*table.names, *names), states=(*table.states, *states), codes=codes, numbers=numbers)

@@ -1,3 +1,5 @@
+from doxa.structure.families.additive.kinds import Additive as Additive
+from doxa.structure.families.additive.kinds import AdditiveMixture as AdditiveMixture
 from doxa.structure.families.gaussian.kinds import BGe as BGe
 from doxa.structure.families.gaussian.kinds import ConditionalGaussian as ConditionalGaussian
 from doxa.structure.families.gaussian.kinds import GaussianBIC as GaussianBIC

@@ -77,10 +77,12 @@ def learn(
         without interactions, for columns of two states; ``"auto"``, a sum over both types for every node;
         ``"gaussian"``, by a linear regression, for columns of numbers; ``"conditional_gaussian"``, a number by a
         linear regression in each configuration of its parents that are categories, a category by a table, its parents
-        being categories.  When left out, the table decides: categories alone are ``"categorical"``, numbers alone
+        being categories; ``"additive"``, for both, a number by one linear regression on all its parents, a category by
+        a logistic or multinomial one, so that every edge is possible.  In a table with numbers ``"auto"`` is a sum over
+        the last two.  When left out, the table decides: categories alone are ``"categorical"``, numbers alone
         ``"gaussian"``, and both together ``"conditional_gaussian"``.  A logistic family has at most 63 parents.  Where
-        cells are missing, ``"logistic"`` and ``"auto"`` take the samplers ``"auto"``, ``"single_edge"`` and
-        ``"tempered"``, and no hidden columns.
+        cells are missing, ``"logistic"``, ``"auto"`` and families of numbers take the samplers ``"auto"``,
+        ``"single_edge"`` and ``"tempered"``.
     score : str or score, optional
         Of tables: ``"bdeu"``, the usual one, ``"k2"`` or ``"bic"``; of numbers: ``"bge"``, the usual one, or
         ``"gaussian_bic"``; or an object such as ``K2(prior_count=0.5)`` or ``BGe(alpha_mu=2)`` from `doxa.structure`;

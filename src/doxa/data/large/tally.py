@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Ints
 from doxa.data.large.engine import Cells
 from doxa.errors import ArgumentError
 
@@ -68,8 +69,11 @@ class Tally:
         return [Cells(table, self._radices[block], self._has_missing[block]) for block, table in parts]
 
 
+Codes = NDArray[np.integer[Any]]  # (n_columns, n_rows)
+
+
 @hot
-def _add(codes: Any, block: Any, radices: Any, keys: Any, table: Any) -> None:
+def _add(codes: Codes, block: Ints, radices: Ints, keys: NDArray[np.uint32], table: Ints) -> None:
     # Views that start at 0, and keys of 32 bits, let the inner loops become vector instructions: 1 ns for a row of
     # eleven columns in place of 10.
     n_rows = codes.shape[1]

@@ -58,8 +58,11 @@ __all__ = [
     "PRESENT",
     "SingleEdge",
     "advance_single_edge",
+    "draw_pair",
+    "list_edges",
     "log_hastings",
     "log_proposals",
+    "update_edges",
 ]
 
 
@@ -104,13 +107,13 @@ class SingleEdge:
         n = len(rows)
         graph = working_graph(rows)
         edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
-        n_edges = _list_edges(graph[1], edges)
+        n_edges = list_edges(graph[1], edges)
         log_q = log_proposals(n)
         cells = math.lcm(2 * max(1, n_edges), n * (n - 1))  # both ways of dividing the second number come out even
         for u, share in ((0.0, PRESENT), (1.0 - 1e-9, 1.0 - PRESENT)):
-            adjacent = [_draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells)[0] < 0 for c in range(cells)]
+            adjacent = [draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells)[0] < 0 for c in range(cells)]
             for cell in np.flatnonzero(~np.array(adjacent)):
-                i, j = _draw_pair(graph[1], edges, n_edges, u, (cell + 0.5) / cells)
+                i, j = draw_pair(graph[1], edges, n_edges, u, (cell + 0.5) / cells)
                 kind = candidate_kind(graph, limits, i, j)
                 if kind != ILLEGAL:
                     after = working_graph(rows)
@@ -150,7 +153,7 @@ def log_hastings(log_q: Floats, kind: int, n_edges: int) -> float:
 
 
 @hot
-def _list_edges(children: Words, edges: Ints) -> int:
+def list_edges(children: Words, edges: Ints) -> int:
     """Write all edges as columns (parent, child) of ``edges``, in order; return their number."""
     found = 0
     for i in range(children.shape[0]):
@@ -165,7 +168,7 @@ def _list_edges(children: Words, edges: Ints) -> int:
 
 
 @hot
-def _draw_pair(children: Words, edges: Ints, n_edges: int, u: float, v: float) -> tuple[int, int]:
+def draw_pair(children: Words, edges: Ints, n_edges: int, u: float, v: float) -> tuple[int, int]:
     """A candidate (i, j) from two uniform numbers; (-1, -1) to draw again, where the pair is adjacent.
 
     The first number chooses between the edges and the absent edges, the second the pair.
@@ -210,7 +213,7 @@ def _remove_edge(edges: Ints, n_edges: int, i: int, j: int) -> None:
 
 
 @hot
-def _update_edges(edges: Ints, n_edges: int, kind: int, i: int, j: int) -> int:
+def update_edges(edges: Ints, n_edges: int, kind: int, i: int, j: int) -> int:
     """Keep the list of edges in step with an accepted change; return their number."""
     if kind == ADD:
         _insert_edge(edges, n_edges, i, j)
@@ -236,24 +239,24 @@ def _advance(
 ) -> int:
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed = work.cache, work.scoring, work.proposed
-    n_edges = _list_edges(graph[1], edges)
+    n_edges = list_edges(graph[1], edges)
     for step in range(first, n_steps):
         if cache_is_full(cache):
             return step
         if reversals > 0:
             reverse_covered_arcs(work, reversals, published, rng)
-            _list_edges(graph[1], edges)
+            list_edges(graph[1], edges)
         u = rng.random()
-        i, j = _draw_pair(graph[1], edges, n_edges, u, rng.random())
+        i, j = draw_pair(graph[1], edges, n_edges, u, rng.random())
         while i < 0:
-            i, j = _draw_pair(graph[1], edges, n_edges, u, rng.random())
+            i, j = draw_pair(graph[1], edges, n_edges, u, rng.random())
         kind = candidate_kind(graph, limits, i, j)
         if kind != ILLEGAL:
             log_ratio = beta * score_change(graph, local, kind, i, j, cache, scoring, proposed)
             log_ratio += log_hastings(log_q, kind, n_edges)
             if accepts(rng, log_ratio):
                 accept_change(graph, local, kind, i, j, proposed)
-                n_edges = _update_edges(edges, n_edges, kind, i, j)
+                n_edges = update_edges(edges, n_edges, kind, i, j)
                 work.info[1] += 1
         work.info[0] += 1
         keep(work, step)

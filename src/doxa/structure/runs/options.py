@@ -17,6 +17,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
+from doxa.structure.families.additive.kinds import Additive, AdditiveMixture
 from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianBIC
 from doxa.structure.families.kind import KINDS, FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_family", "check_score"]
 
-FAMILIES = ("categorical", "logistic", "auto", "gaussian", "conditional_gaussian")
+FAMILIES = ("categorical", "logistic", "auto", "gaussian", "conditional_gaussian", "additive")
 SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC, BGe, GaussianBIC)}
 
 
@@ -270,10 +271,10 @@ def check_family(
     """
     if family is not None and family not in FAMILIES:
         raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
-    if family not in ("logistic", "auto") and prior_scale is not None:
+    if family not in ("logistic", "auto", "additive") and prior_scale is not None:
         raise ArgumentError(
             f"prior_scale is {prior_scale!r}, which belongs to logistic families; leave it out, or say "
-            "family='logistic' or family='auto'"
+            "family='logistic', family='additive' or family='auto'"
         )
     if family is None and score is None:
         usual = BGe if is_number.all() else ConditionalGaussian if is_number.any() else BDeu
@@ -284,8 +285,9 @@ def check_family(
         return check_score(BGe.name if score == BGe.name else GaussianBIC.name, equivalent_sample_size)
     if score is not None:
         raise ArgumentError(f"score is {score!r}, and family={family!r} has a score of its own; leave score out")
+    scales = () if prior_scale is None else (prior_scale,)
     if family == "auto":
-        return FamilyMixture(equivalent_sample_size, *(() if prior_scale is None else (prior_scale,)))
+        return (AdditiveMixture if is_number.any() else FamilyMixture)(equivalent_sample_size, *scales)
     if family == "conditional_gaussian":
         return ConditionalGaussian(equivalent_sample_size)
     if equivalent_sample_size != 1.0:
@@ -295,7 +297,7 @@ def check_family(
         )
     if family == "gaussian":
         return BGe()
-    return Logistic() if prior_scale is None else Logistic(prior_scale)
+    return Additive(*scales) if family == "additive" else Logistic(*scales)
 
 
 def check_score(score: str | FamilyKind, equivalent_sample_size: float) -> FamilyKind:

@@ -17,7 +17,8 @@ from doxa.errors import ArgumentError
 from doxa.estimates.real import diagnose_real
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.sampling.driver import Schedule, sample
-from doxa.structure import BGe, ConditionalGaussian, SingleEdge, Tempered
+from doxa.structure import Additive, AdditiveMixture, BGe, ConditionalGaussian, SingleEdge, Tempered
+from doxa.structure.cases.incomplete import edges_with_cells
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completed_table, completion_of, put_cells
 from doxa.structure.cases.incomplete.regressions import offer_number
@@ -26,7 +27,7 @@ from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain, fit_colum
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.limits import forbid_more, make_limits
-from support.checks import z_limit
+from support.checks import SEED, z_limit
 
 NAN = np.nan
 
@@ -53,6 +54,20 @@ def numbers(n_rows=10, seed=6):
     return Table.from_codes(["x", "y", "z"], [(), (), ()], np.zeros((n_rows, 3), int), numbers=values)
 
 
+def hidden(n_rows=7, seed=8):
+    """Two groups of numbers, and a column that nobody observed."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n_rows) % 2
+    values = np.column_stack([np.full(n_rows, NAN), rng.normal(size=(n_rows, 2)) + 3.0 * group[:, None]])
+    codes = np.column_stack([np.full(n_rows, -1), 0 * group, 0 * group])
+    return Table.from_codes(["h", "x", "y"], [("0", "1"), (), ()], codes, numbers=values)
+
+
+def data_of(table, kind):
+    empty = [name for name, count in table.missing_by_column.items() if count == table.n_rows]
+    return IncompleteData(table, kind, hidden=empty)
+
+
 @dataclass
 class Exact:
     edges: np.ndarray
@@ -67,7 +82,7 @@ def limits_of(table, kind):
 
 def exact(table, kind, n_points=61):
     """Sum over graphs, states and a grid of the missing numbers, whose points are equally likely under Student's t."""
-    data, limits = IncompleteData(table, kind), limits_of(table, kind)
+    data, limits = data_of(table, kind), limits_of(table, kind)
     missing, n = data.missing_cells, len(table.names)
     points = student(4).ppf((np.arange(n_points) + 0.5) / n_points) * 1.5
     log_weight = -student(4).logpdf(points / 1.5)
@@ -106,6 +121,10 @@ def exact(table, kind, n_points=61):
 CASES = {
     "both": (both, ConditionalGaussian(2.0)),
     "numbers": (numbers, BGe()),
+    "additive": (both, Additive()),
+    "either": (both, AdditiveMixture(2.0)),
+    "hidden": (hidden, ConditionalGaussian(2.0)),
+    "hidden, additive": (hidden, Additive()),
 }
 
 
@@ -116,8 +135,7 @@ def exact_of(case):
 
 
 def drawn(table, kind, move, seed, draws=4000, **options):
-    data = IncompleteData(table, kind)
-    sampler = sampler_with_cells(data, limits_of(table, kind), move, steps=40, **options)
+    sampler = sampler_with_cells(data_of(table, kind), limits_of(table, kind), move, steps=40, **options)
     return sample(sampler, Schedule(4, draws, 200), seed=seed, workers=1)
 
 
@@ -141,10 +159,20 @@ def z_scores(trace, right):
     return np.abs(found)
 
 
+MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
+
+
 @pytest.mark.parametrize(
-    "move", [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))], ids=lambda m: m.name
+    ("case", "move"),
+    [
+        *((case, move) for case in ("both", "numbers") for move in MOVES),
+        ("additive", SingleEdge()),
+        ("either", doxa.structure.Auto()),
+        ("hidden", doxa.structure.Auto()),
+        ("hidden, additive", SingleEdge()),
+    ],
+    ids=lambda value: getattr(value, "name", value),
 )
-@pytest.mark.parametrize("case", CASES)
 def test_graphs_and_cells_are_drawn_from_their_joint_posterior(case, move):
     make, kind = CASES[case]
     if isinstance(move, SingleEdge):
@@ -195,7 +223,8 @@ def test_offers_of_numbers_are_accepted_by_the_right_ratio(corrected):
     chain._score(range(3), chain.parents, chain.local)
     rng = np.random.default_rng(7)
     found = np.empty((4, 5000))
-    fit_column(column, chain.parents, chain.completion, chain.work)
+    work = chain.work
+    fit_column(column, work.first[column], work.first[column + 1], chain.parents, chain.completion, work)
     for k in range(found.size):
         if corrected:
             redraw_numbers(column, chain.parents, chain.completion, chain.scoring, chain.work, rng)
@@ -211,7 +240,9 @@ def test_offers_of_numbers_are_accepted_by_the_right_ratio(corrected):
 
 def by_scores_alone(chain, column, row, rng):
     numbers, place = chain.completion.numbers, chain.completion.n_complete + row
-    centre, scale = offer_number(column, row, chain.parents, chain.work.kind, chain.completion, chain.work.numbers)
+    centre, scale = offer_number(
+        column, row, chain.parents, chain.completion, chain.work.numbers, chain.work.categories
+    )
     before, fresh = numbers[column, place], np.empty(len(chain.local))
     numbers[column, place] = centre + scale * rng.standard_t(14)
     chain._score(range(len(fresh)), chain.parents, fresh)
@@ -226,8 +257,8 @@ def test_offers_are_the_product_of_the_fitted_densities():
     chain = chain_of(both(), ConditionalGaussian(2.0), GRAPH)
     column, row = 1, int(chain.data.missing_cells.row[chain.data.missing_cells.column == 1][0])
     completion, fits = chain.completion, chain.work.numbers
-    fit_column(column, chain.parents, completion, chain.work)
-    centre, scale = offer_number(column, row, chain.parents, chain.work.kind, completion, fits)
+    fit_column(column, chain.work.first[column], chain.work.first[column + 1], chain.parents, completion, chain.work)
+    centre, scale = offer_number(column, row, chain.parents, completion, fits, chain.work.categories)
     place = completion.n_complete + row
     g, y = completion.columns[0, place], completion.numbers[2, place]
     points = np.linspace(-9, 9, 4001)
@@ -237,6 +268,88 @@ def test_offers_are_the_product_of_the_fitted_densities():
     share /= share.sum()
     assert centre == pytest.approx(share @ points, abs=1e-6)
     assert scale == pytest.approx(np.sqrt(share @ points**2 - (share @ points) ** 2), rel=1e-5)
+
+
+def moved_with_cells(case, n_draws=2500, seed=5):
+    """Four chains of nothing but new cells and edges that take cells along."""
+    make, kind = CASES[case]
+    table = make()
+    sampler = ScoredCellsSampler(data_of(table, kind), limits_of(table, kind), SingleEdge())
+    traces = []
+    for number in range(4):
+        rng = np.random.default_rng([seed, number])
+        chain = ScoredChain(sampler, sampler.start(number, rng))
+        rows, cells = [], []
+        for _ in range(n_draws + 50):
+            chain.redraw_cells(rng)
+            chain.move_edges(8, rng)
+            rows.append(chain.rows.copy())
+            cells.append(chain.cells)
+        traces.append((rows[50:], cells[50:]))
+    return {name: np.array(parts) for name, parts in zip(("rows", "cells"), zip(*traces, strict=True), strict=True)}
+
+
+@pytest.mark.parametrize("case", ["both", "numbers", "either"])
+def test_edges_that_take_cells_along_keep_the_joint_posterior(case):
+    found = z_scores(moved_with_cells(case), exact_of(case))
+    assert found.max() < z_limit(len(found))
+
+
+def test_forgetting_the_law_of_the_cells_fails_the_same_check(monkeypatch):
+    """The twin takes an edge with cells by scores alone."""
+    offer = edges_with_cells._offer_cells
+    monkeypatch.setattr(edges_with_cells, "_offer_cells", lambda *arguments: 0.0 * offer(*arguments))
+    monkeypatch.setattr(edges_with_cells, "_move_edge", edges_with_cells._move_edge.py_func)
+    monkeypatch.setattr(edges_with_cells, "move_edges", edges_with_cells.move_edges.py_func)
+    found = z_scores(moved_with_cells("numbers", n_draws=600), exact_of("numbers"))
+    assert found.max() > z_limit(len(found))
+
+
+def test_cells_that_start_far_off_come_back():
+    """Wild cells hold each other: they inflate the variance that speaks for them."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(400, 2))
+    values[:, 1] += 0.5 * values[:, 0]
+    values[rng.random(values.shape) < 0.2] = NAN
+    table = Table.from_codes(["x", "y"], [(), ()], np.zeros((400, 2), int), numbers=values)
+    data = IncompleteData(table, BGe())
+    sampler = ScoredCellsSampler(data, make_limits(table.names), SingleEdge())
+    wild = rng.uniform(-6, 6, data.missing_cells.n_missing)
+    chain = ScoredChain(sampler, sampler.start_at(pack_rows(np.array([[0, 1], [0, 0]], dtype=bool)), wild))
+    for _ in range(40):
+        chain.redraw_cells(rng)
+    assert chain.cells.std() < 1.5
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.2])
+def test_cells_that_all_start_far_off_a_regression_come_back(noise):
+    """One block of 15 cells: they widen the scatter in the score, and not in the fit that values are offered from."""
+    rng = np.random.default_rng(SEED)
+    first = rng.standard_normal(150)
+    numbers = np.column_stack([first, 2 * first + noise * rng.standard_normal(150), rng.standard_normal(150)])
+    numbers[:15, 0] = np.nan
+    table = Table.from_codes(["a", "b", "c"], [()] * 3, np.zeros((150, 3), dtype=int), numbers=numbers)
+    posterior = doxa.learn(table, draws=60, thin=100, seed=1)
+    assert posterior.log_score_diagnosis.r_hat < 1.05  # chains that stay where they began have more than 2
+    imputed = posterior.impute()["mean"].to_numpy()
+    best = first[:15] if noise < 0.5 else numbers[:15, 1] * 2 / (4 + noise**2)
+    assert np.corrcoef(imputed, best)[0, 1] > 0.97
+
+
+def test_hidden_types_of_rows_are_found():
+    """Which of three types is a row of?  The types' names mean nothing, so pairs of rows are compared."""
+    rng = np.random.default_rng(1)
+    group = np.arange(150) % 3
+    centres = np.array([[0, 0, 0], [3, 1, -2], [-2, 3, 2]])
+    frame = pd.DataFrame(centres[group] + rng.normal(size=(150, 3)), columns=list("abc"))
+    posterior = doxa.learn(frame, hidden={"type": 3}, draws=150, warmup=1000, seed=2)
+    assert posterior.edge("type", "a").value > 0.9
+    assert posterior.edge("type", "c").value > 0.9
+    cells = posterior.trace["cells"].reshape(-1, 150)
+    together = (cells[::20, :, None] == cells[::20, None, :]).mean(axis=0)
+    same = group[:, None] == group
+    assert together[same].mean() > 0.9
+    assert together[~same].mean() < 0.05
 
 
 def test_completed_tables_keep_what_was_seen():

@@ -13,15 +13,16 @@ up in a table.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
+from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData
-from doxa.structure.families.cache import store_score
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
+from doxa.structure.families.cache import CacheArrays, Scoring, store_score
 from doxa.structure.families.counting import CONSTANT_RULE
 from doxa.structure.families.scores import family_log_marginal, log_ratio
 from doxa.structure.moves.joint_parents import joint_work, near_nodes
@@ -103,7 +104,7 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
 
 
 @hot
-def _prepare(lists: Any, base: Any, weights: Any, n_states: Any) -> None:
+def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_states: Ints) -> None:
     """Fill factors, tables of logarithms, and the counts of rows whose family is complete."""
     for table in range(lists.log_weights.size):
         log_alpha = lists.log_weights[table]
@@ -129,7 +130,7 @@ def _prepare(lists: Any, base: Any, weights: Any, n_states: Any) -> None:
 
 
 @hot
-def weigh_lists(completion: Any, scoring: Any, lists: Any, parents: Any, weight: Any) -> None:
+def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, parents: Words, weight: Floats) -> None:
     """Fill ``weight`` with the log weights of all sets in a completion: score and log prior.
 
     ``scoring`` is `IncompleteData.scoring`, ``parents`` work space of shape (n_words,).
@@ -146,7 +147,7 @@ def weigh_lists(completion: Any, scoring: Any, lists: Any, parents: Any, weight:
 
 
 @hot
-def fill_cache(lists: Any, weight: Any, words: Any, cache: Any) -> None:
+def fill_cache(lists: FamilyLists, weight: Floats, words: Words, cache: CacheArrays) -> None:
     """Store the weights of all listed families as their scores; ``words`` is work space of shape (n_words,)."""
     for s in range(lists.node.size):
         for w in range(words.size):
@@ -155,7 +156,7 @@ def fill_cache(lists: Any, weight: Any, words: Any, cache: Any) -> None:
 
 
 @hot
-def _count_set(s: int, completion: Any, lists: Any) -> None:
+def _count_set(s: int, completion: Completion, lists: FamilyLists) -> None:
     """Counts of a listed family in a completion, into the work space."""
     node, rows = lists.node[s], completion.rows
     counts = lists.scratch
@@ -177,7 +178,7 @@ def _count_set(s: int, completion: Any, lists: Any) -> None:
 
 
 @hot
-def _score_set(s: int, r: int, lists: Any) -> float:
+def _score_set(s: int, r: int, lists: FamilyLists) -> float:
     """Log marginal likelihood of the family whose counts are in the work space."""
     counts = lists.scratch
     of_cell, of_config = lists.cell_table[s], lists.config_table[s]
@@ -194,7 +195,7 @@ def _score_set(s: int, r: int, lists: Any) -> float:
 
 
 @hot
-def _ratio(cases: int, table: int, lists: Any) -> float:
+def _ratio(cases: int, table: int, lists: FamilyLists) -> float:
     if cases < lists.ratios.shape[1]:
         return lists.ratios[table, cases]  # type: ignore[no-any-return]
     log_alpha = lists.log_weights[table]
@@ -241,7 +242,7 @@ def arrange(table: ParentSets, lists: FamilyLists, weight: NDArray[np.float64]) 
 
 
 @hot
-def _fill(table: Any, numbers: Any, sums: Any) -> None:
+def _fill(table: ParentSets, numbers: Ints, sums: Floats) -> None:
     """What is left after each set, in its node's list and in the lists of those that hold a node; blocks of 64."""
     n = table.first.size - 1
     level, place = numbers
@@ -269,7 +270,7 @@ def _fill(table: Any, numbers: Any, sums: Any) -> None:
 
 
 @hot
-def _pass(j: int, here: int, value: float, level: Any, sums: Any) -> float:
+def _pass(j: int, here: int, value: float, level: Ints, sums: Floats) -> float:
     """Go up one set in list j: return what is left below it, relative to its level, and add it."""
     of_level, of_next = sums
     if level[j] != here:

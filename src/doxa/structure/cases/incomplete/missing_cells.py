@@ -237,8 +237,7 @@ class IncompleteData:
     Raises
     ------
     ArgumentError
-        If the score is `BIC`, columns have states that the score cannot have, or ``hidden`` does not fit the table, or
-        is given with a score other than `BDeu` and `K2`.
+        If the score is `BIC`, columns have states that the score cannot have, or ``hidden`` does not fit the table.
     TableError
         If a column has no values and is not declared as hidden, or there are fewer than two columns.
 
@@ -262,11 +261,6 @@ class IncompleteData:
             raise ArgumentError(
                 f"score is {self.score!r}, which is no probability of the data, so it says nothing about missing "
                 "cells; take BDeu() or K2() for a table with missing cells"
-            )
-        if self.hidden and not self.score.is_dirichlet:
-            raise ArgumentError(
-                f"hidden is {list(self.hidden)!r}, and the score is {self.score.text}, which needs some values of "
-                "every column; take family='categorical' for hidden columns"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
         self.score.check_columns(self.table.names, self.missing_cells.n_states, self.table.is_number)

@@ -8,7 +8,8 @@ children are then normal densities of c, and so is their product: with residual 
 .. math:: v^{-1} = v_c^{-1} + \sum_f b_f^2 / v_f, \qquad m = v \Big(\mu_c / v_c + \sum_f b_f r_f / v_f\Big).
 
 Values are offered from Student's t about m with scale :math:`\sqrt v` and as many degrees of freedom as there are
-rows, from 4 to 100: the tails of what the score says, its parameters integrated out.
+rows, from 4 to 100: the tails of what the score says, its parameters integrated out.  Children that are categories
+move the centre and raise the precision (`doxa.structure.cases.incomplete.category_regressions`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
+from doxa.structure.cases.incomplete.category_regressions import CategoryFits, slope_and_curvature
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.gaussian.box import GaussianRule, GaussianWork, add_up, factorise, gaussian_work, sort_rows
 from doxa.structure.graph import has_bit
@@ -28,6 +30,7 @@ from doxa.structure.graph import has_bit
 __all__ = ["Regressions", "fit_regression", "log_density", "offer_number", "regressions"]
 
 _MOST_PARENTS = 63
+_NEWTON_STEPS = 4
 
 
 class Regressions(NamedTuple):
@@ -41,7 +44,9 @@ class Regressions(NamedTuple):
     n_categories: NDArray[np.int64]  # (n_nodes,)
     categories: NDArray[np.int64]  # (n_nodes, most)
     fits: NDArray[np.float64]  # (n_nodes, most): intercept, slopes and residual variance of each configuration
-    cases: NDArray[np.float64]  # (1,): in the rows that were fitted last
+    is_fitted: NDArray[
+        np.int64
+    ]  # (n_nodes,): whether a number, or a category with numbers among its parents, has a fit
 
 
 def regressions(
@@ -54,7 +59,7 @@ def regressions(
     return Regressions(
         rule, gaussian, np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((n, most), dtype=np.int64),
-        np.zeros((n, most_fits)), np.zeros(1),
+        np.zeros((n, most_fits)), np.zeros(n, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -90,7 +95,6 @@ def fit_regression(node: int, parents: Words, completion: Completion, weights: I
         gaussian.members[i] = work.numbers[node, i]
     gaussian.members[p] = node
     sort_rows(work.config, size, gaussian)
-    work.cases[0] = 0.0
     for label in range(size):
         _regress(gaussian.first[label], gaussian.first[label + 1], p, weights, work, fits[label * stride :])
     return True
@@ -103,7 +107,6 @@ def _regress(begin: int, end: int, p: int, weights: Ints, work: Regressions, fit
     n_cases = 0.0
     for place in range(begin, end):
         n_cases += weights[gaussian.order[place]]
-    work.cases[0] += n_cases
     fit[: p + 1] = 0.0
     fit[p + 1] = rule.scale / (rule.freedom + p + 1.0)
     if n_cases == 0.0:
@@ -151,13 +154,16 @@ def log_density(node: int, i: int, column: int, state: int, completion: Completi
 
 @hot
 def offer_number(
-    column: int, i: int, parents: Words, fitted: Ints, completion: Completion, work: Regressions
+    column: int, i: int, parents: Words, completion: Completion, work: Regressions, categories: CategoryFits
 ) -> tuple[float, float]:
-    """Centre and scale of the offers of a number in incomplete row i; ``fitted`` says which families have a fit."""
+    """Centre and scale of the offers of a number in incomplete row i."""
     row = completion.n_complete + i
-    precision, weighted = 0.0, 0.0
-    for node in range(fitted.size):
-        if (node != column and not has_bit(parents, node, column)) or fitted[node] == 0:
+    precision, weighted, n_categories = 0.0, 0.0, 0
+    for node in range(work.is_fitted.size):
+        if (node != column and not has_bit(parents, node, column)) or work.is_fitted[node] == 0:
+            continue
+        if work.gaussian.is_number[node] == 0:
+            n_categories += 1
             continue
         at, fits, p = _fit_of(node, i, -1, 0, completion, work), work.fits[node], work.n_numbers[node]
         left, slope = -fits[at], 1.0
@@ -174,4 +180,14 @@ def offer_number(
         weighted += (-left if node == column else slope * left) / variance
     if precision == 0.0:
         return 0.0, 1.0  # scaled numbers have this centre and this scale
-    return weighted / precision, 1.0 / math.sqrt(precision)
+    centre, whole = weighted / precision, precision
+    for _ in range(_NEWTON_STEPS if n_categories > 0 else 0):
+        slope, whole = precision * (weighted / precision - centre), precision
+        for node in range(work.is_fitted.size):
+            is_child = node != column and has_bit(parents, node, column)
+            if is_child and work.is_fitted[node] != 0 and work.gaussian.is_number[node] == 0:
+                rise, bend = slope_and_curvature(node, i, column, centre, completion, categories)
+                slope += rise
+                whole += bend
+        centre += slope / whole
+    return centre, 1.0 / math.sqrt(whole)

@@ -1,8 +1,8 @@
 r"""`ScoredCellsSampler`: graphs and missing cells together, for any kind of family.
 
 The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of the kind on the completed table X; nothing else is
-asked of the kind.  A sweep offers every missing cell a new value (`doxa.structure.cases.incomplete.scored_sweeps`),
-then changes of the graph.
+asked of the kind.  A sweep changes the graph, and offers every missing cell a new value
+(`doxa.structure.cases.incomplete.scored_sweeps`).
 
 **Graph.**  A family's score, where it is logistic, takes a tenth of a millisecond and more, and holds for one
 completion alone.  So the moves run on scores that are *stale*: those of one reference completion, made once, cached,
@@ -13,17 +13,20 @@ proposal; its end G' is accepted, on the completion at hand, with probability
 
 Only families that differ are scored.  What the stale scores deny would mostly be denied by those of today, too, and
 costs nothing.  But a chain that starts far away may hold cells that speak for less than the stale scores promise, and
-then nothing is accepted: so there are some single-edge moves by the scores of today in every sweep.  The
+then nothing is accepted: so there are some single-edge moves by the scores of today in every sweep, alone and with new
+values of the cells that hold an edge up (`doxa.structure.cases.incomplete.edges_with_cells`).  The
 reference follows from the table and the limits alone: every chain, every process and every resumed run has the same.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
@@ -33,7 +36,7 @@ from doxa.structure.cases.incomplete.cells_sampler import (
     no_draws,
     reference_completions,
 )
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import BDeu
@@ -46,7 +49,7 @@ from doxa.structure.moves.starts import greedy_graph
 __all__ = ["ScoredCellsSampler", "reference_scores"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
-_LEAST_STEPS, _FRESH_A_NODE = 100, 4
+_LEAST_STEPS, _FRESH_A_NODE, _NODES_AN_EDGE = 100, 4, 4
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
 
@@ -56,7 +59,7 @@ def reference_scores(data: IncompleteData, limits: Limits) -> FamilyScores:
     def make() -> FamilyScores:
         if data.table.numbers is not None:
             return _after_sweeps(data, limits)
-        of_tables = IncompleteData(data.table, BDeu(), data.prior)
+        of_tables = IncompleteData(data.table, BDeu(), data.prior, data.hidden)
         return data.completed(reference_completions(of_tables, limits, 1, _KEEP)[0][0])
 
     made: FamilyScores = data.remember("stale scores", limits, make)
@@ -77,6 +80,26 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
         cells = chain.cells
         scores = data.completed(cells)
     return scores
+
+
+def _clusters(missing_cells: MissingCells, cells: NDArray[Any], column: int, rng: np.random.Generator) -> NDArray[Any]:
+    """A state for every row by k-means of the other columns, half of them where several columns are hidden."""
+    completion = completion_of(missing_cells, cells)
+    others = np.setdiff1d(np.arange(len(completion.n_states)), missing_cells.hidden)
+    if len(missing_cells.hidden) > 1:
+        others = rng.choice(others, size=-(-len(others) // 2), replace=False)
+    parts = []
+    for j in others.tolist():
+        if completion.numbers.size and not np.isnan(completion.numbers[j]).any():
+            parts.append(completion.numbers[j][:, None])
+        else:
+            indicators = completion.columns[j][:, None] == np.arange(completion.n_states[j])
+            parts.append(indicators / max(1e-9, float(np.sqrt(indicators.var(axis=0).sum()))))
+    rows = np.concatenate(parts, axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty cluster is a start like another
+        found = kmeans2(rows, int(completion.n_states[column]), minit="++", seed=rng)[1]
+    return np.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -100,6 +123,9 @@ class ScoredCellsSampler(CellsSampler):
         Missing cells of a column that are offered new values together.
     fresh : int, optional
         Single-edge moves on scores of today in a sweep; 4 for each column when left out.
+    with_cells : int, optional
+        Candidate edges in a sweep that are offered with new values of a column
+        (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out.
     beta : float, default=1.0
         Inverse temperature: the target is the joint posterior of graph and cells to this power.
 
@@ -117,6 +143,7 @@ class ScoredCellsSampler(CellsSampler):
     joint_proposal: int = 3
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # likewise
+    with_cells: int = None  # type: ignore[assignment]  # likewise
     beta: float = 1.0
 
     def __post_init__(self) -> None:
@@ -124,13 +151,22 @@ class ScoredCellsSampler(CellsSampler):
             object.__setattr__(self, "steps", max(_LEAST_STEPS, self.data.n_nodes**2))
         if self.fresh is None:
             object.__setattr__(self, "fresh", _FRESH_A_NODE * self.data.n_nodes)
-        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
+        if self.with_cells is None:
+            object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE))
+        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh", "with_cells"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), int(name != "with_cells")))
         if not getattr(self.move, "is_reversible", False):
             raise ArgumentError(
                 f"sampler is {self.move!r}, which cannot be combined with missing cells and {self.data.score.name} "
                 "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
             )
+
+    def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
+        """Each from the values that its column has elsewhere; hidden columns by clusters of the rows."""
+        cells, missing_cells = super().likely_cells(rng), self.data.missing_cells
+        for column in missing_cells.hidden.tolist():
+            cells[missing_cells.column == column] = _clusters(missing_cells, cells, column, rng)
+        return cells
 
     def ascended(self, cells: NDArray[Any]) -> FamilyScores:  # noqa: ARG002
         """The stale scores, which are made in any case."""
@@ -142,7 +178,9 @@ class ScoredCellsSampler(CellsSampler):
         """Run ``n_steps`` structure steps, a multiple of ``thin``; draws as those of `IncompleteSampler`.
 
         ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
-        the scores of today (``fresh_proposed``, ``fresh_accepted``), and ``blocks_proposed`` and ``blocks_accepted``
+        the scores of today (``fresh_proposed``, ``fresh_accepted``) or with cells (``edges_proposed``,
+        ``edges_accepted``),
+        and ``blocks_proposed`` and ``blocks_accepted``
         offers of cells that changed some.
         """
         from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
@@ -152,12 +190,14 @@ class ScoredCellsSampler(CellsSampler):
         draws = no_draws(kept, state, self.data.missing_cells.dtype)
         for draw in range(kept):
             for _ in range(self.sweeps):
-                chain.redraw_cells(rng)
                 chain.move_afresh(self.fresh, rng)
+                chain.move_edges(self.with_cells, rng)
                 chain.move_graph(self.steps, rng)
+                chain.redraw_cells(rng)  # last: cells that start well may find a graph before they change
             keep_draw(draws, draw, chain.rows, chain.local, chain.cells)
         info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
         info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
+        info |= dict(zip(("edges_proposed", "edges_accepted"), chain.edges_done.tolist(), strict=True))
         info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
         raise_caught(chain.scorer)
         return self.start_at(chain.rows, chain.cells), draws, info

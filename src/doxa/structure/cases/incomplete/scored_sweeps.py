@@ -17,6 +17,12 @@ nothing is computed.  A fit is close to what the score says of one case more, so
 costs as much as a single cell.  At an inverse temperature below 1 the scores are taken to that power, and the offers
 are the same.
 
+In a share of the visits every block has a fit of its own, to all other rows, what their missing cells hold included.
+Cells that start far off hold each other there, for offers that know nothing of them are narrower than the score; so
+they leave block by block.  And a hidden column, of which no row says anything, has no other offers.
+
+Numbers are also offered one by one, from wider distributions than the fit's: see `redraw_numbers`.
+
 Functions are compiled, trust their arguments and work in place.
 """
 
@@ -31,6 +37,12 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.blocks import set_cell
+from doxa.structure.cases.incomplete.category_regressions import (
+    CategoryFits,
+    category_fits,
+    fit_category,
+    log_probability,
+)
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
@@ -52,24 +64,30 @@ from doxa.structure.graph import has_bit, working_graph
 from doxa.structure.moves.changes import accepts, local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
-from doxa.structure.moves.single_edge import SingleEdge
+from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 from doxa.structure.priors import family_log_prior
 
 __all__ = [
     "CellWork",
     "ScoredChain",
     "cell_work",
+    "draw_state",
+    "exchange_labels",
     "fit_column",
+    "freedom_of",
+    "is_number_column",
     "redraw_column",
     "score_family",
     "sweep_columns",
     "weigh_rows",
 ]
 
-_NOTHING, _LOGISTIC, _TABLE, _REGRESSION = 0, 1, 2, 3
+_NOTHING, _LOGISTIC, _TABLE, _REGRESSION, _OF_CATEGORY = 0, 1, 2, 3, 4
 _MOST_COUNTS = 4096  # cells of a family that is fitted as a table; larger ones say nothing
 _CASE = 0.5  # prior weight of a cell of such a table, in cases
 _PRIOR = GaussianRule(BGE_RULE, 1.0, 2.0, 0.5, 1.0, 0.0)  # of regressions, where the score has none
+_AFRESH = 0.25  # of the visits to a column
+_ALONE, _WIDEST = 0.15, math.log(30.0)  # of the other visits to numbers; the logarithm of how much wider at most
 _EVEN = 0.02  # share of the offers that is spread evenly: what they are accepted by is bounded
 
 
@@ -85,6 +103,7 @@ class CellWork(NamedTuple):
     weights: NDArray[np.int64]  # (n_rows,): cases of the rows in which the column is observed
     kind: NDArray[np.int64]  # (n_nodes,): how a family is fitted
     first: NDArray[np.int64]  # (n_columns + 1,): where the rows without a column begin
+    is_hidden: NDArray[np.int64]  # (n_nodes,): whether a column has no value
     listed: NDArray[np.int64]  # (n_missing,): incomplete rows, column by column, rising
     row: NDArray[np.int64]  # (n_missing,): the same, those of a column in some order
     n_parents: NDArray[np.int64]  # (n_nodes,)
@@ -95,6 +114,7 @@ class CellWork(NamedTuple):
     before: NDArray[np.int64]  # (most rows without a column,)
     fresh: NDArray[np.float64]  # (n_nodes,): scores
     numbers: Regressions
+    categories: CategoryFits
     old: NDArray[np.float64]  # (most rows without a column,): numbers
 
 
@@ -115,14 +135,17 @@ def cell_work(
     first = np.searchsorted(missing_cells.column[order], np.arange(n + 1)).astype(np.int64)
     longest = int(np.diff(first).max(initial=0))
     most = min(MOST_PARENTS, n)
+    is_hidden = np.zeros(n, dtype=np.int64)
+    is_hidden[missing_cells.hidden] = 1
     return CellWork(
         scale, block, beta, np.zeros(n), np.zeros(2, dtype=np.int64),
         logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first,
-        missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64),
+        is_hidden, missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64),
         np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros((n, most + 1)), np.zeros((n, _MOST_COUNTS)),
         np.zeros((longest, int(missing_cells.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
-        regressions(values, is_number, _PRIOR if rule is None else rule, _MOST_COUNTS), np.zeros(longest),
+        regressions(values, is_number, _PRIOR if rule is None else rule, _MOST_COUNTS),
+        category_fits(is_number, missing_cells.n_states, n_rows), np.zeros(longest),
     )  # fmt: skip
 
 
@@ -143,7 +166,7 @@ def sweep_columns(
     """
     for column in range(completion.n_states.size):
         if work.first[column] == work.first[column + 1] or not (
-            _is_number(column, work) or completion.n_states[column] > 1
+            is_number_column(column, work) or completion.n_states[column] > 1
         ):
             continue
         for place in range(work.first[column], work.first[column + 1]):
@@ -151,16 +174,35 @@ def sweep_columns(
         for place in range(work.first[column + 1] - 1, work.first[column], -1):
             other = work.first[column] + int(rng.random() * (place - work.first[column] + 1))
             work.row[place], work.row[other] = work.row[other], work.row[place]
-        if _is_number(column, work):
+        if is_number_column(column, work):
             redraw_numbers(column, parents, completion, scoring, work, rng)
         else:
             redraw_column(column, parents, completion, scoring, work, rng)
 
 
 @hot
-def _is_number(column: int, work: CellWork) -> bool:
+def is_number_column(column: int, work: CellWork) -> bool:
+    """Whether a column holds numbers."""
     is_number = work.numbers.gaussian.is_number
     return bool(is_number.size > 0 and is_number[column] != 0)
+
+
+@hot
+def freedom_of(work: CellWork) -> float:
+    """Degrees of freedom of the offers of numbers: as many as rows were fitted last, from 4 to 100."""
+    n_cases = 0
+    for row in range(work.weights.size):
+        n_cases += work.weights[row]
+    return min(100.0, max(4.0, float(n_cases)))
+
+
+@hot
+def _is_below_numbers(parents: Words, work: CellWork) -> bool:
+    is_number = work.numbers.gaussian.is_number
+    for node in range(is_number.size):
+        if is_number[node] != 0 and parents[node // 64] >> np.uint64(node % 64) & np.uint64(1) != np.uint64(0):
+            return True
+    return False
 
 
 @hot
@@ -168,17 +210,21 @@ def redraw_column(
     column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
     """Offer the column's missing cells new values, ``work.block`` rows at a time, in the order of ``work.row``."""
-    block = work.block
-    fit_column(column, parents, completion, work)
-    weigh_rows(column, parents, completion, work)
     first, end = work.first[column], work.first[column + 1]
-    for begin in range(first, end, block):
-        last = min(begin + block, end)
+    afresh = rng.random() < _AFRESH or work.is_hidden[column] != 0
+    if not afresh:
+        fit_column(column, first, end, parents, completion, work)
+        weigh_rows(column, first, end, parents, completion, work)
+    for begin in range(first, end, work.block):
+        last = min(begin + work.block, end)
+        if afresh:
+            fit_column(column, begin, last, parents, completion, work)
+            weigh_rows(column, begin, last, parents, completion, work)
         log_ratio, changed = 0.0, False
         for place in range(begin, last):
             i, k = work.row[place], place - first
             old = np.int64(completion.rows[i, column])
-            new = _draw(work.log_offer, k, completion.n_states[column], rng)
+            new = draw_state(work.log_offer, k, completion.n_states[column], rng)
             work.before[k] = old
             if new != old:
                 changed = True
@@ -193,16 +239,28 @@ def redraw_column(
 def redraw_numbers(
     column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
-    """As `redraw_column`, for a column of numbers."""
-    fit_column(column, parents, completion, work)
+    """As `redraw_column`, for a column of numbers; in a share of the visits one by one, from wider offers.
+
+    Cells that lie far off widen the scatter in the score, and not in a fit without them, whose own offers then hardly
+    ever replace them; wider ones do.  How wide is drawn whatever stands, so that each width keeps the target.
+    """
     first, end = work.first[column], work.first[column + 1]
-    freedom = min(100.0, max(4.0, work.numbers.cases[0]))
-    for begin in range(first, end, work.block):
-        last = min(begin + work.block, end)
+    afresh = rng.random() < _AFRESH
+    block, wider = work.block, 1.0
+    if not afresh:
+        fit_column(column, first, end, parents, completion, work)
+        if rng.random() < _ALONE:
+            block, wider = 1, math.exp(rng.random() * _WIDEST)
+    for begin in range(first, end, block):
+        last = min(begin + block, end)
+        if afresh:
+            fit_column(column, begin, last, parents, completion, work)
+        freedom = freedom_of(work)
         log_ratio = 0.0
         for place in range(begin, last):
             i = work.row[place]
-            centre, scale = offer_number(column, i, parents, work.kind, completion, work.numbers)
+            centre, scale = offer_number(column, i, parents, completion, work.numbers, work.categories)
+            scale *= wider
             old = completion.numbers[column, completion.n_complete + i]
             new = centre + scale * rng.standard_t(freedom)
             was, now = (old - centre) / scale, (new - centre) / scale
@@ -212,6 +270,28 @@ def redraw_numbers(
         if not _accepted(column, log_ratio, parents, scoring, work, rng):
             for place in range(begin, last):
                 completion.numbers[column, completion.n_complete + work.row[place]] = work.old[place - first]
+
+
+@hot
+def exchange_labels(
+    column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
+) -> None:
+    """Offer to exchange two states of a hidden column, whose names mean nothing, in all rows."""
+    r = completion.n_states[column]
+    a, b = int(rng.random() * r), int(rng.random() * r)
+    if a == b:
+        return
+    _swap(column, a, b, completion)
+    if not _accepted(column, 0.0, parents, scoring, work, rng):
+        _swap(column, a, b, completion)
+
+
+@hot
+def _swap(column: int, a: int, b: int, completion: Completion) -> None:
+    for i in range(completion.rows.shape[0]):
+        state = completion.rows[i, column]
+        if state in (a, b):
+            set_cell(i, column, a + b - state, completion)
 
 
 @hot
@@ -235,7 +315,8 @@ def _accepted(
 
 
 @hot
-def _draw(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> int:
+def draw_state(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> int:
+    """A state of the column in the k-th row without it, by the probabilities of `weigh_rows`."""
     left = rng.random()
     for state in range(r - 1):
         left -= math.exp(log_offer[k, state])
@@ -245,19 +326,25 @@ def _draw(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> int:
 
 
 @hot
-def fit_column(column: int, parents: Words, completion: Completion, work: CellWork) -> None:
-    """Fit the column's families to the rows in which it is observed."""
+def fit_column(column: int, begin: int, end: int, parents: Words, completion: Completion, work: CellWork) -> None:
+    """Fit the column's families to all rows but these of the incomplete ones, which stand in ``work.row``."""
     n = completion.n_states.size
     for row in range(work.weights.size):
         work.weights[row] = completion.weights[row]
-    for place in range(work.first[column], work.first[column + 1]):
+    for place in range(begin, end):
         work.weights[completion.n_complete + work.row[place]] = 0
     for node in range(n):
         if node != column and not has_bit(parents, node, column):
             continue
-        if _is_number(node, work):
+        if is_number_column(node, work):
             fitted = fit_regression(node, parents[node], completion, work.weights, work.numbers)
             work.kind[node] = _REGRESSION if fitted else _NOTHING
+            work.numbers.is_fitted[node] = fitted
+            continue
+        if _is_below_numbers(parents[node], work):
+            fitted = fit_category(node, parents[node], completion, work.weights, work.categories)
+            work.kind[node] = _OF_CATEGORY if fitted else _NOTHING
+            work.numbers.is_fitted[node] = fitted
             continue
         binary, size, n_parents = completion.n_states[node] == 2, completion.n_states[node], 0
         for w in range(parents.shape[1]):
@@ -309,10 +396,10 @@ def _count_table(node: int, n_parents: int, size: int, completion: Completion, w
 
 
 @hot
-def weigh_rows(column: int, parents: Words, completion: Completion, work: CellWork) -> None:
-    """Log probabilities of the offers for every row without the column, into ``work.log_offer``."""
+def weigh_rows(column: int, begin: int, end: int, parents: Words, completion: Completion, work: CellWork) -> None:
+    """Log probabilities of the offers for these of the rows without the column, into ``work.log_offer``."""
     first, r = work.first[column], completion.n_states[column]
-    for place in range(first, work.first[column + 1]):
+    for place in range(begin, end):
         i, k = work.row[place], place - first
         most = -np.inf
         for state in range(r):
@@ -336,6 +423,8 @@ def _log_fitted(node: int, column: int, state: int, i: int, completion: Completi
     codes, n_states = completion.rows[i], completion.n_states
     if work.kind[node] == _REGRESSION:
         return log_density(node, i, column, state, completion, work.numbers)
+    if work.kind[node] == _OF_CATEGORY:
+        return log_probability(node, i, column, state, completion, work.categories)
     own = state if node == column else np.int64(codes[node])
     if work.kind[node] == _LOGISTIC:
         h = work.theta[node, 0]
@@ -389,6 +478,7 @@ class ScoredChain:
         self.parents = working_graph(state.rows)[0]
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
+        self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
@@ -397,8 +487,10 @@ class ScoredChain:
         return read_cells(self.completion, self.data.missing_cells)
 
     def redraw_cells(self, rng: np.random.Generator) -> None:
-        """Offer every missing cell a new value."""
+        """Offer every missing cell a new value, and exchange labels of hidden columns."""
         sweep_columns(self.parents, self.completion, self.scoring, self.work, rng)
+        for column in self.data.missing_cells.hidden.tolist():
+            exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """So many steps of the move, in joint proposals."""
@@ -434,6 +526,16 @@ class ScoredChain:
         no_lists = no_parent_sets(len(self.local), self.rows.shape[1])
         work = work_without_draws(graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
         run_steps(SingleEdge(), work._replace(thin=steps + 1, info=self.steps_done), steps, cache, rng)
+        self.rows, self.parents = graph[1], graph[0]
+        self.stale_score = self._stale_score()
+
+    def move_edges(self, steps: int, rng: np.random.Generator) -> None:
+        """So many candidate edges, each with the missing cells of one of its nodes."""
+        from doxa.structure.cases.incomplete.edges_with_cells import move_edges
+
+        n, graph = len(self.local), working_graph(self.rows)
+        lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
+        self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
         self.stale_score = self._stale_score()
 

@@ -25,15 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
 from doxa.data.large.table import OutOfCoreTable, SizedCounts
 from doxa.models.bits import n_words
-from doxa.structure.families.cache import FamilyScores, ScoreCache, store_score
+from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, store_score
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
 from doxa.structure.families.family_weights import list_nodes
 from doxa.structure.families.kind import Data
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.set_numbers import subsets
-from doxa.structure.families.shared_counts import SharedCounts, sum_terms
+from doxa.structure.families.shared_counts import SharedCounts, Terms, sum_terms
 from doxa.structure.limits import Limits, is_legal_family
 from doxa.structure.priors import family_log_prior
 from doxa.text import many
@@ -168,7 +169,7 @@ class OutOfCoreSums(SharedCounts):
 
 
 @hot
-def _sum_sets(sized: Any, radices: Any, terms: Any, filled: Any, sums: Any) -> None:
+def _sum_sets(sized: SizedCounts, radices: Ints, terms: Terms, filled: Ints, sums: Floats) -> None:
     """Sums of all sets of one size; ``filled`` is left at zero."""
     first, codes, counts = sized.first, sized.codes, sized.counts
     size = radices.shape[1]
@@ -259,7 +260,14 @@ def _scratch(sized: SizedCounts) -> CountingScratch:
 
 @hot
 def _score_sets(
-    sized: Any, columns: Any, radices: Any, rules: Any, scratch: Any, words: Any, local: Any, cache: Any
+    sized: SizedCounts,
+    columns: NDArray[np.integer[Any]],
+    radices: Ints,
+    rules: tuple[Limits, Rule, tuple[Floats, Floats]],
+    scratch: CountingScratch,
+    words: Words,
+    local: Words,
+    cache: CacheArrays,
 ) -> None:
     """Store the scores of the families that have all columns of a set, for all sets of one size."""
     limits, rule, prior = rules

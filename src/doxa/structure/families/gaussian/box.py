@@ -47,6 +47,8 @@ __all__ = [
     "add_up",
     "factorise",
     "gaussian_work",
+    "group_rows",
+    "regression_constant",
     "sort_rows",
     "sums_of_products",
 ]
@@ -117,7 +119,7 @@ class GaussianBox:
         if rule.kind == BGE_RULE:
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
             sums += rule.scale * np.eye(n_nodes) + shrunk * np.outer(mean, mean)
-        constants = np.array([_constant(p, n_cases, rule) for p in range(n_nodes)])
+        constants = np.array([regression_constant(p, 0, n_cases, rule) for p in range(n_nodes)])
         work = gaussian_work(values, is_number)._replace(moments=sums, constants=constants)
         work.state[0] = fixed
         self._state = work.state
@@ -186,15 +188,15 @@ def sums_of_products(
 
 
 @hot
-def _constant(n_parents: int, n_cases: float, rule: GaussianRule) -> float:
-    """What of a regression's score the sums of products do not change."""
+def regression_constant(n_parents: int, n_contrasts: int, n_cases: float, rule: GaussianRule) -> float:
+    """What of a regression's score the sums of products do not change, with so many slopes of either kind."""
     if rule.kind == GAUSSIAN_BIC_RULE:
         fitted = 0.5 * n_cases * (1.0 + math.log(2.0 * math.pi / max(1.0, n_cases)))
         return -fitted - 0.5 * (n_parents + 2.0) * math.log(max(1.0, n_cases))
     freedom = rule.freedom + n_parents + 1.0
     value = -0.5 * n_cases * _LOG_PI + 0.5 * math.log(rule.mean_weight / (n_cases + rule.mean_weight))
     value += math.lgamma(0.5 * (n_cases + freedom)) - math.lgamma(0.5 * freedom)
-    return value + 0.5 * (freedom + n_parents) * math.log(rule.scale)
+    return value + 0.5 * (freedom + n_parents + n_contrasts) * math.log(rule.scale)
 
 
 @hot
@@ -237,7 +239,7 @@ def _regression(size: int, n_cases: float, constant: float, rule: GaussianRule, 
 
 
 @hot
-def _group_rows(parents: Words, data: Data, scratch: CountingScratch, work: GaussianWork) -> int:
+def group_rows(parents: Words, data: Data, scratch: CountingScratch, work: GaussianWork) -> int:
     """Sort rows by the configuration of the parents that are categories, into `first` and `order`; their number."""
     columns, _, n_states = data
     config, counts, keys, names = scratch[0], scratch[2], scratch[3], scratch[4]
@@ -332,7 +334,7 @@ def _gaussian_log_marginal(
                 work.matrix[i, j] = work.moments[work.members[i], work.members[j]]
         return _regression(size, rule.n_cases, work.constants[size - 1], rule, work)
     total = 0.0
-    for label in range(_group_rows(parents, data, scratch, work)):
+    for label in range(group_rows(parents, data, scratch, work)):
         begin, end = work.first[label], work.first[label + 1]
         if begin < end:
             n_cases = add_up(begin, end, size, weights, work)
@@ -341,7 +343,7 @@ def _gaussian_log_marginal(
                 for j in range(i + 1):
                     work.matrix[i, j] += shrunk * work.mean[i] * work.mean[j]
                 work.matrix[i, i] += rule.scale
-            total += _regression(size, n_cases, _constant(size - 1, n_cases, rule), rule, work)
+            total += _regression(size, n_cases, regression_constant(size - 1, 0, n_cases, rule), rule, work)
     return total
 
 

@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from numba import carray, cfunc
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
@@ -62,6 +63,7 @@ __all__ = [
     "jaakkola_jordan_bound",
     "log_mixture",
     "logistic_log_marginal",
+    "open_box",
     "type_matters",
 ]
 
@@ -313,6 +315,8 @@ class Box:
     data : tuple of ndarray
         Columns int16 (n_nodes, n_rows), counts int64 and numbers of states int64, as `FamilyScores.data`; they are not
         copied, so what is written into them counts from then on.
+    most_coefficients : int, default=0
+        That others need in the box's work space (`open_box`); at most 64.
 
     Attributes
     ----------
@@ -320,13 +324,13 @@ class Box:
         What `call_scorer` takes.
     """
 
-    def __init__(self, score: LogisticKind, data: tuple[NDArray[Any], ...]) -> None:
+    def __init__(self, score: LogisticKind, data: tuple[NDArray[Any], ...], most_coefficients: int = 0) -> None:
         columns, counts, _ = data
         assert columns.dtype == np.int16
         assert all(array.flags.c_contiguous for array in data)
         n_nodes, n_rows = columns.shape
         rule = score.logistic_rule(int(counts.sum()))
-        self._work = work = logistic_work(n_rows, n_nodes)
+        self._work = work = logistic_work(n_rows, max(n_nodes, most_coefficients))
         self._numbers = np.array(rule, dtype=np.float64)
         self._data = data
         sizes = [n_nodes, n_rows, len(work.keys), len(work.row), len(work.mean), len(work.parents)]
@@ -345,12 +349,11 @@ class Box:
         return self._work.report
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
-def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> float:
-    a = carray(box, 64)
+@register_jitable(inline="always")  # type: ignore[untyped-decorator]  # arrays that are made here cannot be returned
+def open_box(a: Ints) -> tuple[Data, LogisticRule, LogisticWork]:
+    """The data, the rule and the work space of a `Box`, by its addresses."""
     n_nodes, n_rows, n_keys, n_labels, d = a[1], a[2], a[3], a[4], a[5]
     most, n_axes, n_points, n_levels = a[6], a[7], a[8], a[9]
-    parents = carray(words, n_words)
     data = (
         carray(at(a[10]), (n_nodes, n_rows), np.int16),
         carray(at(a[11]), n_rows, np.int64),
@@ -358,8 +361,6 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> 
     )
     numbers = carray(at(a[13]), 7, np.float64)
     rule = LogisticRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
-    if rule.kind == MIXTURE_RULE and not type_matters(child, parents, data[2]):
-        return of_table
     nodes = Nodes(
         value=carray(at(a[14]), (n_axes, n_points), np.float64),
         bend=carray(at(a[15]), (n_axes, n_points), np.float64),
@@ -396,5 +397,14 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> 
         sums=carray(at(a[43]), 16, np.float64),
         report=carray(at(a[44]), 6, np.float64),
     )
+    return data, rule, work
+
+
+@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> float:
+    parents = carray(words, n_words)
+    data, rule, work = open_box(carray(box, 64))
+    if rule.kind == MIXTURE_RULE and not type_matters(child, parents, data[2]):
+        return of_table
     value = logistic_log_marginal(child, parents, data, rule, work)
     return log_mixture(of_table, value, rule) if rule.kind == MIXTURE_RULE else value

@@ -37,9 +37,18 @@ from doxa.arrays import Floats, Ints, Words
 from doxa.structure.families.kind import Data
 from doxa.structure.families.logistic.mode import axis_scales, choose_frame, find_mode
 from doxa.structure.families.logistic.softplus import exponentials, log_one_logit, softplus, subtract_softplus
-from doxa.structure.families.logistic.work import LogisticWork, gather_cells
+from doxa.structure.families.logistic.work import CHUNK, LogisticWork, gather_cells
 
-__all__ = ["Family", "add_log_likelihood", "choose_law", "log_evidence", "weigh"]
+__all__ = [
+    "Family",
+    "add_log_likelihood",
+    "choose_law",
+    "log_evidence",
+    "mean_and_error",
+    "place_nodes",
+    "prior_frame",
+    "weigh",
+]
 
 Family = tuple[int, int, float, float, NDArray[np.int16]]  # see `weigh`
 
@@ -193,7 +202,6 @@ def _take_logarithm(product: Floats, exponents: Floats) -> None:
         product[p] = 1.0
 
 
-_CHUNK = 128
 _FEW_LEVELS, _ALL_LEVELS = 4, 64  # the fourth has 2048 nodes
 _LIKELY = -6.0  # nats: one point of the prior in four hundred carries the likelihood
 _MOST_WORK = 2e7  # four times cells times nodes: no level goes beyond, which is some ten milliseconds
@@ -242,7 +250,7 @@ def choose_law(
         return value, error, n_nodes, peak
     first = _FEW_LEVELS
     if value > _LIKELY:
-        _prior_frame(n_parents + 1, work)
+        prior_frame(n_parents + 1, work)
         of_prior = (n_cells, n_parents, scale, 0.0, tolerance, columns, work)
         value, other_error, n_nodes = _log_mean_weight(0, _FEW_LEVELS, of_prior)
         if other_error <= tolerance:
@@ -268,7 +276,7 @@ def _laplace_frame(
 
 
 @hot
-def _prior_frame(d: int, work: LogisticWork) -> None:
+def prior_frame(d: int, work: LogisticWork) -> None:
     """The prior in the place of Laplace's Gaussian: better where data are separable and the prior is wide."""
     for i in range(d):
         work.mean[i] = work.tilt[i] = 0.0
@@ -294,7 +302,7 @@ def _log_mean_weight(
         sums[:] = 0.0
     else:
         first = levels[begin - 1]
-        log_mean, error = _mean_and_error(sums, first)
+        log_mean, error = mean_and_error(sums, first)
     for level in range(begin, min(end, levels.size)):
         n_nodes = levels[level]
         if 4.0 * n_nodes * n_cells > _MOST_WORK and first > 0:
@@ -308,19 +316,19 @@ def _log_mean_weight(
                         total += sums[more * part + k]
                 sums[part] = total
         while first < n_nodes:
-            last = min(first + _CHUNK, n_nodes)
+            last = min(first + CHUNK, n_nodes)
             weigh(first, last, family, work, 0.0)
             for p in range(last - first):
                 sums[(first + p) * n_sums // n_nodes] += work.weights[p]
             first = last
-        log_mean, error = _mean_and_error(sums, n_nodes)
+        log_mean, error = mean_and_error(sums, n_nodes)
         if error <= tolerance:
             break
     return log_mean, error, first
 
 
 @hot
-def _mean_and_error(sums: Floats, n_nodes: int) -> tuple[float, float]:
+def mean_and_error(sums: Floats, n_nodes: int) -> tuple[float, float]:
     """Log of the mean weight and its standard error, from the sums of the replicates."""
     n = sums.size
     mean = 0.0
@@ -333,14 +341,13 @@ def _mean_and_error(sums: Floats, n_nodes: int) -> tuple[float, float]:
 
 
 @hot
-def weigh(first: int, last: int, family: Family, work: LogisticWork, freedom: float) -> None:
-    """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``, and where they lie into ``moved``.
+def place_nodes(first: int, last: int, d: int, peak: float, work: LogisticWork) -> None:
+    """Nodes as ``d`` coefficients, into ``work.moved``; of their weights all but the likelihood.
 
-    ``family`` is the numbers of cells and of parents, the prior's scale, the log density at the mode, and the columns.
-    The nodes have the normal law if ``freedom`` is 0, else Student's with so many degrees of freedom.
+    The volume they stand for into ``work.weights``, the log of prior over normal density less ``peak`` into
+    ``work.exponents``.
     """
-    n_cells, n_parents, scale, peak, columns = family
-    n, d = last - first, n_parents + 1
+    n = last - first
     nodes, moved, logits = work.nodes, work.moved, work.logits[:n]
     exponents, weights = work.exponents[:n], work.weights[:n]
     for p in range(n):
@@ -364,6 +371,20 @@ def weigh(first: int, last: int, family: Family, work: LogisticWork, freedom: fl
         target = moved[i]
         for p in range(n):
             exponents[p] -= 0.5 * target[p] * target[p]
+
+
+@hot
+def weigh(first: int, last: int, family: Family, work: LogisticWork, freedom: float) -> None:
+    """Importance weights of the nodes ``first`` to ``last``, into ``work.weights``, and where they lie into ``moved``.
+
+    ``family`` is the numbers of cells and of parents, the prior's scale, the log density at the mode, and the columns.
+    The nodes have the normal law if ``freedom`` is 0, else Student's with so many degrees of freedom.
+    """
+    n_cells, n_parents, scale, peak, columns = family
+    n, d = last - first, n_parents + 1
+    nodes, logits = work.nodes, work.logits[:n]
+    exponents, weights = work.exponents[:n], work.weights[:n]
+    place_nodes(first, last, d, peak, work)
     add_log_likelihood(n, n_cells, n_parents, scale, columns, work)
     if freedom > 0.0:
         for p in range(n):

@@ -22,7 +22,16 @@ from doxa.arrays import Floats
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import LogisticWork, logit_of
 
-__all__ = ["axis_scales", "choose_frame", "factorise", "find_mode", "signs", "solve", "solve_transposed"]
+__all__ = [
+    "axis_scales",
+    "choose_frame",
+    "factorise",
+    "find_mode",
+    "orthogonalise",
+    "signs",
+    "solve",
+    "solve_transposed",
+]
 
 _MOST_STEPS = 200
 _GAIN = 1e-11  # nats: a Newton step that can gain less ends the search
@@ -176,7 +185,7 @@ def choose_frame(n_cells: int, n_parents: int, scale: float, columns: NDArray[np
             for i in range(d):
                 x[i] = 1.0 if i == free else 0.0
             free += 1
-        if not _orthogonalise(axes, axis, d, x):
+        if not orthogonalise(axes, axis, d, x):
             continue
         for i in range(d):
             axes[axis, i] = x[i]
@@ -203,7 +212,7 @@ def _direction(
 
 
 @hot
-def _orthogonalise(axes: Floats, n_axes: int, d: int, x: Floats) -> bool:
+def orthogonalise(axes: Floats, n_axes: int, d: int, x: Floats) -> bool:
     """Take the axes out of ``x``, twice, and give it length 1; False where too little is left."""
     before = 0.0
     for i in range(d):

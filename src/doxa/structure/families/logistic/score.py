@@ -44,10 +44,12 @@ __all__ = [
     "METHODS",
     "MIXTURE_RULE",
     "OPTIMAL_RULE",
+    "SCALES",
     "FamilyMixture",
     "Logistic",
     "LogisticKind",
     "LogisticRule",
+    "check_number",
     "family_cost",
 ]
 
@@ -59,7 +61,7 @@ _IN_WORDS = {
     "jaakkola_jordan": "Jaakkola-Jordan bound",
     "optimal": "bound by the best Gaussian",
 }
-_SCALES = (1e-3, 1e3)
+SCALES = (1e-3, 1e3)
 
 
 class LogisticRule(NamedTuple):
@@ -149,8 +151,8 @@ class Logistic(LogisticKind):
     most_parents: ClassVar[int | None] = MOST_PARENTS
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prior_scale", _number("prior_scale", self.prior_scale, *_SCALES))
-        object.__setattr__(self, "tolerance", _number("tolerance", self.tolerance, 1e-6, 1.0))
+        object.__setattr__(self, "prior_scale", check_number("prior_scale", self.prior_scale, *SCALES))
+        object.__setattr__(self, "tolerance", check_number("tolerance", self.tolerance, 1e-6, 1.0))
         if self.method not in METHODS:
             raise ArgumentError(f"method is {self.method!r}; it must be one of {', '.join(map(repr, METHODS))}")
 
@@ -207,11 +209,11 @@ class FamilyMixture(LogisticKind):
 
     def __post_init__(self) -> None:
         bounds = {
-            "equivalent_sample_size": (1e-300, 1e300), "prior_scale": _SCALES, "logistic_share": (1e-9, 1 - 1e-9),
+            "equivalent_sample_size": (1e-300, 1e300), "prior_scale": SCALES, "logistic_share": (1e-9, 1 - 1e-9),
             "tolerance": (1e-6, 1.0),
         }  # fmt: skip
         for name, (least, most) in bounds.items():
-            object.__setattr__(self, name, _number(name, getattr(self, name), least, most))
+            object.__setattr__(self, name, check_number(name, getattr(self, name), least, most))
 
     def logistic_rule(self, n_cases: int) -> LogisticRule:
         """What the logistic scorer takes."""
@@ -238,7 +240,8 @@ class FamilyMixture(LogisticKind):
         )
 
 
-def _number(name: str, value: Any, least: float, most: float) -> float:
+def check_number(name: str, value: Any, least: float, most: float) -> float:
+    """Return ``value`` as a float, or raise where it is no number from ``least`` to ``most``."""
     if isinstance(value, (str, bytes, bool)) or not isinstance(value, (int, float, np.floating, np.integer)):
         raise ArgumentTypeError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
     if not least <= value <= most:

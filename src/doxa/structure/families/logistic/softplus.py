@@ -25,7 +25,7 @@ import numpy as np
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats
 
-__all__ = ["exponentials", "log_one_logit", "softplus", "subtract_softplus"]
+__all__ = ["exponential", "exponentials", "log_one_logit", "softplus", "subtract_softplus"]
 
 _FARTHEST = 45.0  # exp(-45) is 3e-20: below, log1p(exp(-a)) is lost beside any count
 _LARGEST = 60.0  # of the exponents that `exponentials` takes
@@ -71,32 +71,37 @@ def subtract_softplus(logits: Floats, cases: float, total: Floats) -> None:
         total[p] -= cases * softplus(logits[p])
 
 
+@inlined
+def exponential(x: float) -> float:
+    """Exp of ``x``; beyond 60 on either side, of 60."""
+    x = x if x < _LARGEST else _LARGEST
+    x = x if x > -_LARGEST else -_LARGEST
+    t = x * (1.0 / 256.0)
+    y = 1.0 + t * (1.0 / 9.0)
+    y = 1.0 + t * (1.0 / 8.0) * y
+    y = 1.0 + t * (1.0 / 7.0) * y
+    y = 1.0 + t * (1.0 / 6.0) * y
+    y = 1.0 + t * (1.0 / 5.0) * y
+    y = 1.0 + t * (1.0 / 4.0) * y
+    y = 1.0 + t * (1.0 / 3.0) * y
+    y = 1.0 + t * (1.0 / 2.0) * y
+    y = 1.0 + t * y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    return y
+
+
 @hot
 def exponentials(exponents: Floats, factors: Floats) -> None:
     """Multiply ``factors`` by exp of the exponents, in place; exponents beyond 60 on either side count as 60."""
     for p in range(exponents.size):
-        x = exponents[p]
-        x = x if x < _LARGEST else _LARGEST
-        x = x if x > -_LARGEST else -_LARGEST
-        t = x * (1.0 / 256.0)
-        y = 1.0 + t * (1.0 / 9.0)
-        y = 1.0 + t * (1.0 / 8.0) * y
-        y = 1.0 + t * (1.0 / 7.0) * y
-        y = 1.0 + t * (1.0 / 6.0) * y
-        y = 1.0 + t * (1.0 / 5.0) * y
-        y = 1.0 + t * (1.0 / 4.0) * y
-        y = 1.0 + t * (1.0 / 3.0) * y
-        y = 1.0 + t * (1.0 / 2.0) * y
-        y = 1.0 + t * y
-        y *= y
-        y *= y
-        y *= y
-        y *= y
-        y *= y
-        y *= y
-        y *= y
-        y *= y
-        factors[p] *= y
+        factors[p] *= exponential(exponents[p])
 
 
 _STEP, _LONGEST = 0.4, 0.5

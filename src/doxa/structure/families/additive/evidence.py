@@ -1,0 +1,260 @@
+r"""The log evidence of a multinomial logistic family (`doxa.structure.families.additive.mode`), with its error.
+
+As for tables of two states (`doxa.structure.families.logistic.evidence`), the evidence is Laplace's approximation times
+the mean of importance weights over fixed nodes.  Two stages differ from there.  First the nodes are taken in pairs,
+z and -z, under Laplace's Gaussian itself: odd terms of the log posterior cancel, and so does what the second-order
+series explains (`doxa.structure.families.additive.series`), so 16 pairs are mostly enough for a posterior of many rows.
+Where their spread says that 256 are not, the axes are turned and stretched, and levels of nodes are added until the
+standard error is at most the tolerance, or too much work.
+"""
+
+from __future__ import annotations
+
+import math
+
+from doxa._jit import hot, inlined
+from doxa.arrays import Floats
+from doxa.structure.families.additive.frame import stretch_axes, turn_frame
+from doxa.structure.families.additive.mode import (
+    LANES,
+    MOST_IN_SERIES,
+    PAIRS,
+    MultinomialWork,
+    dot,
+    fill_root,
+    find_multinomial_mode,
+    odds_at,
+    stride_of,
+)
+from doxa.structure.families.additive.series import expected_series, sum_cumulants
+from doxa.structure.families.logistic.evidence import mean_and_error, place_nodes, prior_frame
+from doxa.structure.families.logistic.mode import solve_transposed
+from doxa.structure.families.logistic.softplus import exponential, exponentials
+from doxa.structure.families.logistic.work import CHUNK, LogisticWork
+
+__all__ = ["log_multinomial_evidence"]
+
+_SURE = 0.7  # of the tolerance: what the first stage must reach
+_LARGE = 55.0  # of a logit whose exponential is multiplied
+_FULL = 1e75  # eight factors more still fit a float
+_LIKELY = -6.0  # nats: the prior is tried where one of its points in four hundred carries the likelihood
+_MOST_WORK = 3e7  # nodes times cells times log odds: some thirty milliseconds
+
+
+@hot
+def log_multinomial_evidence(
+    n_odds: int, d: int, n_cells: int, scale: float, tolerance: float, cells: MultinomialWork, work: LogisticWork
+) -> tuple[float, float, int]:
+    """Log evidence (nats) of the cells, its standard error, and the nodes; ``n_odds * d`` is at most 64."""
+    size = n_odds * d
+    n = -(-n_cells // LANES) * LANES
+    fill_root(n_odds, scale, cells)
+    for j in range(stride_of(d)):
+        for cell in range(0 if j >= d else n_cells, n):
+            cells.x[j, cell] = 0.0
+    for cell in range(n_cells, n):
+        cells.cases[cell] = 0.0
+    for k in range(n_odds):
+        for cell in range(n_cells, n):
+            cells.counts[k, cell] = 0.0
+        for j in range(d):
+            cells.slopes[k * d + j] = dot(cells.counts[k], cells.x[j], n)
+    peak = find_multinomial_mode(n_odds, d, n, cells, work)
+    log_determinant = 0.0
+    for i in range(size):
+        log_determinant -= math.log(work.precision[i, i])
+    for axis in range(size):
+        ray = work.frame[axis]
+        for i in range(size):
+            ray[i] = 1.0 if i == axis else 0.0
+        solve_transposed(work.precision, size, ray)
+        work.centre[axis], work.tilt[axis] = 1.0, 0.0
+    value, error, n_nodes = _by_pairs(n_odds, d, n_cells, peak, tolerance, cells, work)
+    if error <= _SURE * tolerance:
+        return peak + log_determinant + value, error, n_nodes
+    turn_frame(n_odds, d, n, cells, work)
+    stretch_axes(n_odds, d, n, cells, work)
+    family = (n_odds, d, n_cells, tolerance, cells, work)
+    value, error, n_nodes = _by_levels(peak, family)
+    value += peak + log_determinant
+    if error > tolerance and value > _LIKELY:
+        prior_frame(size, work)
+        of_prior, other_error, n_nodes = _by_levels(0.0, family)
+        if other_error < error:
+            return of_prior, other_error, n_nodes
+    return value, error, n_nodes
+
+
+@hot
+def _add_log_likelihood(
+    n_nodes: int, n_odds: int, d: int, n_cells: int, cells: MultinomialWork, work: LogisticWork
+) -> None:
+    """Add the log likelihood of each of the nodes in ``work.moved`` to ``work.exponents``."""
+    exponents, product = work.exponents[:n_nodes], work.product[:n_nodes]
+    logits, factor = work.logits[:n_nodes], work.weighted[:n_nodes]
+    stride = stride_of(d)
+    largest = 0.0  # that a log odds can be
+    for k in range(n_odds):
+        for j in range(stride):
+            target = cells.moved[k * stride + j]
+            for p in range(n_nodes):
+                target[p] = 0.0
+        for j in range(d):
+            target = cells.moved[k * stride + j]
+            for a in range(k + 1):
+                size, source = cells.root[k, a], work.moved[a * d + j]
+                for p in range(n_nodes):
+                    target[p] += size * source[p]
+            low = high = target[0]
+            slope = cells.slopes[k * d + j]
+            for p in range(n_nodes):
+                low, high = min(low, target[p]), max(high, target[p])
+                exponents[p] += slope * target[p]
+            cells.least[k * d + j], cells.most[k * d + j] = low, high
+    for p in range(n_nodes):
+        product[p] = 1.0
+    since = 0
+    for cell in range(n_cells):
+        if cells.cases[cell] != 1.0 or _largest_odds(cell, n_odds, d, cells) > _LARGE:
+            _subtract_partition(cell, n_nodes, n_odds, d, cells, work)
+            continue
+        for p in range(n_nodes):
+            factor[p] = 1.0
+        for k in range(n_odds):
+            odds_at(cell, n_nodes, k * stride, stride, cells, logits)
+            for p in range(n_nodes):
+                factor[p] += exponential(logits[p])
+        for p in range(n_nodes):
+            product[p] *= factor[p]
+        since += 1
+        if since == 8:
+            largest = 0.0
+            for p in range(n_nodes):
+                largest = product[p] if product[p] > largest else largest
+            if largest > _FULL:
+                _take_logarithm(product, exponents)
+            since = 0
+    _take_logarithm(product, exponents)
+
+
+@inlined
+def _largest_odds(cell: int, n_odds: int, d: int, cells: MultinomialWork) -> float:
+    """No log odds of the cell is larger at any node."""
+    largest = 0.0
+    for k in range(n_odds):
+        bound = 0.0
+        for j in range(d):
+            size = cells.x[j, cell]
+            bound += max(size * cells.most[k * d + j], size * cells.least[k * d + j])
+        largest = max(largest, bound)
+    return largest
+
+
+@hot
+def _subtract_partition(
+    cell: int, n_nodes: int, n_odds: int, d: int, cells: MultinomialWork, work: LogisticWork
+) -> None:
+    """Subtract the cases of a cell times log(1 + sum of exp(h)) from ``work.exponents``: many cases, or large odds."""
+    stride, cases = stride_of(d), cells.cases[cell]
+    top, factor = cells.top_of_nodes, work.weighted
+    for p in range(n_nodes):
+        top[p] = 0.0
+        factor[p] = 0.0
+    for k in range(n_odds):
+        odds_at(cell, n_nodes, k * stride, stride, cells, work.logits)
+        for p in range(n_nodes):
+            top[p] = max(top[p], work.logits[p])
+    for k in range(n_odds):
+        odds_at(cell, n_nodes, k * stride, stride, cells, work.logits)
+        for p in range(n_nodes):
+            factor[p] += exponential(work.logits[p] - top[p])
+    for p in range(n_nodes):
+        work.exponents[p] -= cases * (top[p] + math.log(exponential(-top[p]) + factor[p]))
+
+
+@hot
+def _take_logarithm(product: Floats, exponents: Floats) -> None:
+    for p in range(product.size):
+        exponents[p] -= math.log(product[p])
+        product[p] = 1.0
+
+
+@hot
+def _by_pairs(
+    n_odds: int, d: int, n_cells: int, peak: float, tolerance: float, cells: MultinomialWork, work: LogisticWork
+) -> tuple[float, float, int]:
+    """Log of the mean weight of nodes and their mirror images under Laplace's Gaussian, its error, the nodes."""
+    size, first, log_mean, error = n_odds * d, 0, 0.0, math.inf
+    sums, mean, weights, left = work.sums, work.mean, cells.pairs[0], cells.pairs[1]
+    in_series = size <= MOST_IN_SERIES
+    expected = expected_series(n_odds, d, n_cells, cells, work) if in_series else 0.0
+    for n_pairs in PAIRS:
+        while first < n_pairs:
+            half = min(CHUNK // 2, n_pairs - first)
+            place_nodes(first, first + half, size, peak, work)
+            for p in range(half):
+                work.weights[half + p] = 1.0
+                work.exponents[half + p] = work.exponents[p]
+            for i in range(size):
+                target, centre = work.moved[i], mean[i]
+                for p in range(half):
+                    work.exponents[half + p] += 2.0 * centre * (target[p] - centre)
+                    target[half + p] = 2.0 * centre - target[p]
+            _add_log_likelihood(2 * half, n_odds, d, n_cells, cells, work)
+            exponentials(work.exponents[: 2 * half], work.weights[: 2 * half])
+            for p in range(half):
+                weights[first + p] = 0.5 * (work.weights[p] + work.weights[half + p])
+            if in_series:
+                sum_cumulants(half, n_odds, d, n_cells, cells, work)
+                for p in range(half):
+                    series = cells.third[p] ** 2 / 72.0 - cells.fourth[p] / 24.0
+                    left[first + p] = weights[first + p] - series + expected
+            first += half
+        for which in range(2 if in_series else 1):
+            sums[:] = 0.0
+            total = 0.0
+            for pair in range(n_pairs):
+                sums[pair * sums.size // n_pairs] += cells.pairs[which, pair]
+                total += cells.pairs[which, pair]
+            if total > 0.0:
+                found = mean_and_error(sums, n_pairs)
+                if which == 0 or found[1] < error:
+                    log_mean, error = found
+        if error <= _SURE * tolerance:
+            break
+    return log_mean, error, 2 * first
+
+
+@hot
+def _by_levels(
+    peak: float, family: tuple[int, int, int, float, MultinomialWork, LogisticWork]
+) -> tuple[float, float, int]:
+    """Log of the mean weight under the law that stands in ``work``, its error, the nodes."""
+    n_odds, d, n_cells, tolerance, cells, work = family
+    levels, sums, n_sums = work.nodes.levels, work.sums, work.sums.size
+    log_mean, error, first = 0.0, math.inf, 0
+    sums[:] = 0.0
+    for level in range(levels.size):
+        n_nodes = levels[level]
+        if first > 0 and float(n_nodes) * n_cells * n_odds > _MOST_WORK:
+            break
+        if level > 0:  # what were sixteen parts of the nodes are now four, or eight
+            more = n_nodes // levels[level - 1]
+            for part in range(n_sums):
+                total = 0.0
+                if part < n_sums // more:
+                    for k in range(more):
+                        total += sums[more * part + k]
+                sums[part] = total
+        while first < n_nodes:
+            last = min(first + CHUNK, n_nodes)
+            place_nodes(first, last, n_odds * d, peak, work)
+            _add_log_likelihood(last - first, n_odds, d, n_cells, cells, work)
+            exponentials(work.exponents[: last - first], work.weights[: last - first])
+            for p in range(last - first):
+                sums[(first + p) * n_sums // n_nodes] += work.weights[p]
+            first = last
+        log_mean, error = mean_and_error(sums, n_nodes)
+        if error <= tolerance:
+            break
+    return log_mean, error, first
