@@ -145,8 +145,6 @@ def test_an_empty_column_of_a_file_may_be_declared_as_hidden(tmp_path):
 def test_refused():
     with pytest.raises(ArgumentError, match=r"score is BIC\(\), which is no probability"):
         doxa.learn(TABLE, score="bic", draws=10)
-    with pytest.raises(ArgumentError, match="which needs some values of every column"):
-        doxa.learn(TABLE, family="auto", hidden={"h": 2}, draws=10)
     with pytest.raises(ArgumentError, match=r"sampler is MarkovBlanket\(.*missing cells and family_mixture"):
         doxa.learn(TABLE, family="auto", sampler="markov_blanket", draws=10)
     empty = Table.from_codes(["a", "b"], [BINARY] * 2, [[0, -1], [1, -1]])

@@ -28,6 +28,7 @@ from doxa.structure.cases.incomplete.scored_sweeps import (
     fit_column,
     freedom_of,
     is_number_column,
+    list_rows,
     score_family,
     weigh_rows,
 )
@@ -77,6 +78,7 @@ def _move_edge(
     parents, local = graph[0], work.local
     has_cells = work.first[column + 1] > work.first[column] and work.is_hidden[column] == 0
     if has_cells:
+        list_rows(column, work)
         log_ratio += _offer_cells(column, parents, completion, work, False, rng)
     apply_change(graph, kind, i, j)
     if has_cells:

@@ -76,6 +76,7 @@ __all__ = [
     "fit_column",
     "freedom_of",
     "is_number_column",
+    "list_rows",
     "redraw_column",
     "score_family",
     "sweep_columns",
@@ -169,8 +170,7 @@ def sweep_columns(
             is_number_column(column, work) or completion.n_states[column] > 1
         ):
             continue
-        for place in range(work.first[column], work.first[column + 1]):
-            work.row[place] = work.listed[place]  # the order before says nothing: a run in parts is the unbroken one
+        list_rows(column, work)
         for place in range(work.first[column + 1] - 1, work.first[column], -1):
             other = work.first[column] + int(rng.random() * (place - work.first[column] + 1))
             work.row[place], work.row[other] = work.row[other], work.row[place]
@@ -178,6 +178,13 @@ def sweep_columns(
             redraw_numbers(column, parents, completion, scoring, work, rng)
         else:
             redraw_column(column, parents, completion, scoring, work, rng)
+
+
+@hot
+def list_rows(column: int, work: CellWork) -> None:
+    """Put the rows without the column in rising order: with that of before, a run in parts would be another run."""
+    for place in range(work.first[column], work.first[column + 1]):
+        work.row[place] = work.listed[place]
 
 
 @hot
