@@ -15,7 +15,7 @@ from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refu
 from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_graphs, write_edges
 from doxa.cli.values import Questions
-from doxa.cli.words import parse_edges, parse_log_odds, parse_names, parse_numbers
+from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
 
 if TYPE_CHECKING:
     from doxa.structure.averaging.posterior import Posterior
@@ -45,10 +45,11 @@ MaxParents = Annotated[
     Words, said("Largest number of parents: 3, or heart=2 for one column (repeat for more).", "any number")
 ]
 Family = Annotated[
-    str | None,
+    Words,
     said(
         "How a node depends on its parents: categorical (a table), logistic, auto (both), gaussian (numbers), "
-        "conditional_gaussian, or additive (numbers and categories, every edge).",
+        "conditional_gaussian, or additive (numbers and categories, every edge); or type=additive for one column "
+        "(repeat for more).",
         "by the columns",
     ),
 ]
@@ -165,7 +166,7 @@ def learn(
             posterior = _go_on(resume, data, read, draws=draws, until=until, workers=workers)
         else:
             asked = LearnOptions(
-                family=family,
+                family=parse_family(family),
                 score=score,
                 equivalent_sample_size=equivalent_sample_size,
                 prior_scale=prior_scale,

@@ -18,6 +18,7 @@ __all__ = [
     "aligned",
     "parse_bins",
     "parse_edges",
+    "parse_family",
     "parse_given",
     "parse_log_odds",
     "parse_names",
@@ -94,14 +95,27 @@ def parse_numbers(option: str, words: list[str] | None) -> int | dict[str, int] 
         return None
     if len(words) == 1 and "=" not in words[0]:
         return _whole(option, words[0], words[0])
-    parsed: dict[str, int] = {}
+    return {name: _whole(option, number, f"{name}={number}") for name, number in _named(option, words, "4").items()}
+
+
+def parse_family(words: list[str] | None) -> str | dict[str, str] | None:
+    """``["auto"]`` to auto, ``["type=additive", "weight=auto"]`` to a mapping."""
+    if not words or (len(words) == 1 and "=" not in words[0]):
+        return words[0] if words else None
+    return _named("--family", words, "additive")
+
+
+def _named(option: str, words: list[str], example: str) -> dict[str, str]:
+    """What stands behind the last "=" of each word, by what stands before it, a column."""
+    parsed: dict[str, str] = {}
     for word in words:
-        name, equals, number = word.rpartition("=")
+        name, equals, value = word.rpartition("=")
         if not equals:
-            raise typer.BadParameter(f"{word!r} should be NAME=NUMBER, as in {option} age=4", param_hint=option)
+            what = "NUMBER" if example.isdigit() else "KIND"
+            raise typer.BadParameter(f"{word!r} should be NAME={what}, as in {option} age={example}", param_hint=option)
         if name in parsed:
             raise typer.BadParameter(f"column {name!r} is given twice", param_hint=option)
-        parsed[name] = _whole(option, number, word)
+        parsed[name] = value
     return parsed
 
 

@@ -37,7 +37,7 @@ __all__ = ["learn", "learn_from", "load", "opened", "resume"]
 def learn(
     table: Table | OutOfCoreSource | IntoDataFrame | str | os.PathLike[str],
     *,
-    family: str | None = None,
+    family: str | Mapping[str, str] | None = None,
     score: str | FamilyKind | None = None,
     equivalent_sample_size: float = 1.0,
     prior_scale: float | None = None,
@@ -72,17 +72,18 @@ def learn(
         As `doxa.read_table` takes it, or what `doxa.data.large.open_source` returned; at least two columns.  Cells may
         be missing.  Where the distinct rows of a large file or lazy source are too many to hold in memory, all families
         are counted where the data live; see the notes.
-    family : str, optional
+    family : str or mapping of str to str, optional
         How a node depends on its parents: ``"categorical"``, by a table; ``"logistic"``, by a logistic regression
         without interactions, for columns of two states; ``"auto"``, a sum over both types for every node;
         ``"gaussian"``, by a linear regression, for columns of numbers; ``"conditional_gaussian"``, a number by a
         linear regression in each configuration of its parents that are categories, a category by a table, its parents
         being categories; ``"additive"``, for both, a number by one linear regression on all its parents, a category by
         a logistic or multinomial one, so that every edge is possible.  In a table with numbers ``"auto"`` is a sum over
-        the last two.  When left out, the table decides: categories alone are ``"categorical"``, numbers alone
-        ``"gaussian"``, and both together ``"conditional_gaussian"``.  A logistic family has at most 63 parents.  Where
-        cells are missing, ``"logistic"``, ``"auto"`` and families of numbers take the samplers ``"auto"``,
-        ``"single_edge"`` and ``"tempered"``.
+        the last two.  A mapping names kinds by column, as in ``{"type": "additive"}``; columns that it does not name
+        are tables, or linear regressions in each configuration.  When left out, the table decides: categories alone are
+        ``"categorical"``, numbers alone ``"gaussian"``, and both together ``"conditional_gaussian"``.  A logistic
+        family has at most 63 parents.  Where cells are missing, ``"logistic"``, ``"auto"``, kinds by column and
+        families of numbers take the samplers ``"auto"``, ``"single_edge"`` and ``"tempered"``.
     score : str or score, optional
         Of tables: ``"bdeu"``, the usual one, ``"k2"`` or ``"bic"``; of numbers: ``"bge"``, the usual one, or
         ``"gaussian_bic"``; or an object such as ``K2(prior_count=0.5)`` or ``BGe(alpha_mu=2)`` from `doxa.structure`;

@@ -235,7 +235,8 @@ def by_hand(table, kind):
 
 
 def worst_of(posterior, right):
-    found, free = posterior.edge_diagnostics, ~np.eye(len(right), dtype=bool)
+    found = posterior.edge_diagnostics
+    free = ~np.eye(len(right), dtype=bool) & ~((right == 0) & (found.probability == 0))  # what no graph may have
     return worst_z(found.probability[free], right[free], found.mcse[free])
 
 
@@ -252,6 +253,76 @@ def test_edges_are_the_sum_over_all_543_graphs(family):
     for sampler in ("auto", "single_edge"):
         sampled = doxa.learn(table, family=family, prior="uniform", exact=False, sampler=sampler, draws=1000, seed=1)
         assert worst_of(sampled, right) < z_limit(12)
+
+
+BY_COLUMN = {"g": "additive", "h": "categorical", "x": "additive", "y": "auto"}
+
+
+def test_kinds_by_column_have_the_scores_of_their_kinds():
+    table = mixed()
+    own = FamilyScores(table, AdditiveMixture(2.0, additive_share=(1, 0, 1, 0.5)))
+    of_kind = {
+        "additive": FamilyScores(table, Additive()),
+        "categorical": FamilyScores(table, ConditionalGaussian(2.0)),
+        "auto": FamilyScores(table, AdditiveMixture(2.0)),
+    }
+    for child, kind in BY_COLUMN.items():
+        for parents in (one for one in SETS if child not in one and not (child == "h" and {"x", "y"} & set(one))):
+            assert own.log_score(child, parents) == of_kind[kind].log_score(child, parents)
+
+
+def test_edges_of_kinds_by_column_are_the_sum_over_all_graphs():
+    table = mixed()
+    exact = doxa.learn(table, family=BY_COLUMN, prior="uniform")
+    kind = AdditiveMixture(additive_share=(1, 0, 1, 0.5))
+    assert exact.options.score == kind
+    assert exact.edge_diagnostics.probability == pytest.approx(by_hand(table, kind), abs=1e-9)
+    assert exact.edge("x", "g").value > 0
+    assert exact.edge("x", "h").value == 0  # a table has no parents that are numbers
+    sampled = doxa.learn(table, family=BY_COLUMN, prior="uniform", exact=False, draws=1000, seed=1)
+    assert worst_of(sampled, by_hand(table, kind)) < z_limit(11)
+    other = by_hand(table, AdditiveMixture(additive_share=(1, 0, 0, 0)))
+    assert worst_of(sampled, other) > z_limit(11)  # kinds of other numbers are told apart
+
+
+def test_kinds_by_column_are_kept_and_asked_about(tmp_path):
+    learned = doxa.learn(mixed(), family=BY_COLUMN, store=tmp_path / "r.doxa")
+    again = doxa.load(tmp_path / "r.doxa")
+    assert again.options == learned.options
+    assert "by column 1, 0, 1, 0.5" in learned.options.score.text
+    found = learned.query("g", given={"x": 1.0})
+    assert sum(part.value for part in found.values()) == pytest.approx(1.0)
+    codes = mixed().codes[mixed().row_index][:, :2]
+    categories = doxa.Table.from_codes(["g", "h"], mixed().states[:2], codes)
+    tables = doxa.learn(categories, family={"g": "categorical", "h": "categorical"})
+    assert tables.edge("g", "h").value == pytest.approx(doxa.learn(categories).edge("g", "h").value, abs=1e-12)
+    assert tables.query("g", given={"h": categories.states[1][0]})
+
+
+def test_a_hidden_column_beside_numbers_may_be_asked_about():
+    learned = doxa.learn(mixed(), family={"g": "additive"}, hidden={"type": 2}, draws=20, warmup=10, progress=False)
+    assert sum(part.value for part in learned.query("type", given={"g": "n"}).values()) == pytest.approx(1.0)
+    assert np.isfinite(learned.query("x", given={"type": "1"}).mean.value)
+    assert set(learned.impute()["column"]) == {"type"}
+    assert learned.completed_tables(2)[0]["type"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"x": "categorical"}, r"family\['x'\] is 'categorical', a kind for categories, and the column holds numbers"),
+        ({"g": "gaussian"}, r"family\['g'\] is 'gaussian', a kind for numbers, and the column holds categories"),
+        ({"g": "other"}, r"family\['g'\] is 'other'; it must be one of"),
+        ({"z": "additive"}, r"family names 'z', which is no column of the table; its columns are 'g', 'h', 'x', 'y'"),
+    ],
+)
+def test_kinds_that_a_column_cannot_have_are_refused(asked, said):
+    with pytest.raises(ArgumentError, match=said):
+        doxa.learn(mixed(), family=asked)
+    with pytest.raises(ArgumentError, match="family names kinds by column, with scores of their own"):
+        doxa.learn(mixed(), family=BY_COLUMN, score="bge")
+    with pytest.raises(ArgumentError, match="additive_share has 3 numbers, and there are 4 columns"):
+        doxa.learn(mixed(), score=AdditiveMixture(additive_share=(0, 1, 0)))
 
 
 def test_another_prior_fails_the_sampled_check():

@@ -166,13 +166,14 @@ class NetworkDraws:
             stream = partial(self._stream, family)
             sizes = [self.n_states[j] for j in (family[0], *family[1])]
             made: FamilyParameters
+            kind = self.prior.of_node(family[0])
             if self.is_of_tables:
                 made = DirichletFamily(self.prior, self.counts(family), stream)
             elif self.completed.has_missing_cells(family):
                 drawn = self.completed.occurring_in(family, self.draws[self.users[family]])
-                made = FamilyOverCompletions(self.prior, drawn, sizes, stream)
+                made = FamilyOverCompletions(kind, drawn, sizes, stream)
             else:
-                made = self.prior.parameters(*self.completed.occurring(family), sizes, stream)
+                made = kind.parameters(*self.completed.occurring(family), sizes, stream)
             self._parameters[family] = made
         return self._parameters[family]
 

@@ -17,7 +17,12 @@ from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, find_missing_cells
+from doxa.structure.cases.incomplete.missing_cells import (
+    MissingCells,
+    columns_without_values,
+    completion_of,
+    find_missing_cells,
+)
 from doxa.structure.families.gaussian.kinds import GaussianKind
 
 __all__ = ["GaussianDraws"]
@@ -94,9 +99,10 @@ class GaussianDraws(NetworkDraws):
         stream: Any,
     ) -> Any:
         own = np.where(np.array(sizes)[:, None] == 0, numbers[members], codes[members]).T
-        if isinstance(self.prior, GaussianKind):
-            return self.prior.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
-        return self.prior.parameters(own, cases, sizes, stream)
+        kind = self.prior.of_node(members[0])
+        if isinstance(kind, GaussianKind):
+            return kind.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
+        return kind.parameters(own, cases, sizes, stream)
 
     @cached_property
     def _is_incomplete(self) -> NDArray[np.bool_]:
@@ -104,7 +110,7 @@ class GaussianDraws(NetworkDraws):
 
     @cached_property
     def _missing(self) -> MissingCells:
-        return find_missing_cells(self.completed.table)
+        return find_missing_cells(self.completed.table, columns_without_values(self.completed.table))
 
     @cached_property
     def _complete(self) -> tuple[NDArray[Any], Floats, NDArray[Any]]:

@@ -159,6 +159,10 @@ class FamilyKind:
             "prior=BDeu(1.0)"
         )
 
+    def of_node(self, node: int) -> FamilyKind:  # noqa: ARG002
+        """The kind of one node's families, where nodes have different kinds; this one itself otherwise."""
+        return self
+
     def cell_prior(self, n_configurations: int, n_states: int) -> float:
         """Weight of the Dirichlet prior in each cell of a family, in cases, if ``is_dirichlet``."""
         raise NotImplementedError(f"{type(self).__name__} has no Dirichlet prior")

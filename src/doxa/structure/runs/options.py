@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
+from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
 from doxa.structure.families.additive.kinds import Additive, AdditiveMixture
@@ -28,7 +29,7 @@ from doxa.structure.priors import StructurePrior, make_prior
 if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
 
-__all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_family", "check_score"]
+__all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_families", "check_family", "check_score"]
 
 FAMILIES = ("categorical", "logistic", "auto", "gaussian", "conditional_gaussian", "additive")
 SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC, BGe, GaussianBIC)}
@@ -38,7 +39,7 @@ SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BI
 class LearnOptions:
     """What `doxa.learn` is asked for, beside the table and where to keep the run: its keywords, and their defaults."""
 
-    family: str | None = None
+    family: str | Mapping[str, str] | None = None
     score: str | FamilyKind | None = None
     equivalent_sample_size: float = 1.0
     prior_scale: float | None = None
@@ -61,7 +62,9 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "indicator", tuple(self.indicator))
-        self._kind(np.zeros(1, dtype=np.bool_))  # raises, before a table is read
+        if isinstance(self.family, Mapping):
+            object.__setattr__(self, "family", dict(self.family))
+        self._kind((), np.zeros(1, dtype=np.bool_))  # raises, before a table is read
         if self.exact is not None and not isinstance(self.exact, bool):
             raise ArgumentTypeError(f"exact is {self.exact!r}; it must be True, False, or left out")
 
@@ -72,10 +75,13 @@ class LearnOptions:
 
     def kind(self, table: Table) -> FamilyKind:
         """What ``family``, ``score`` and their numbers mean together, for the columns of a table."""
-        return self._kind(table.is_number)
+        return self._kind(table.names, table.is_number)
 
-    def _kind(self, is_number: NDArray[np.bool_]) -> FamilyKind:
-        return check_family(self.family, self.score, self.equivalent_sample_size, self.prior_scale, is_number)
+    def _kind(self, names: Sequence[str], is_number: NDArray[np.bool_]) -> FamilyKind:
+        scales = self.equivalent_sample_size, self.prior_scale
+        if isinstance(self.family, Mapping):
+            return check_families(self.family, self.score, *scales, names, is_number)
+        return check_family(self.family, self.score, *scales, is_number)
 
     def most_configurations(self, table: Table) -> int | None:
         """Of the parents of a node, under this prior and for this kind of family; None for any number."""
@@ -298,6 +304,53 @@ def check_family(
     if family == "gaussian":
         return BGe()
     return Additive(*scales) if family == "additive" else Logistic(*scales)
+
+
+_KINDS_OF = {  # of numbers, and of categories; and the prior probability that such a family is additive
+    True: {"gaussian": 0.0, "conditional_gaussian": 0.0, "auto": 0.5, "additive": 1.0},
+    False: {"categorical": 0.0, "conditional_gaussian": 0.0, "auto": 0.5, "logistic": 1.0, "additive": 1.0},
+}
+
+
+def check_families(
+    families: Mapping[str, str],
+    score: str | FamilyKind | None,
+    equivalent_sample_size: float,
+    prior_scale: float | None,
+    names: Sequence[str],
+    is_number: NDArray[np.bool_],
+) -> FamilyKind:
+    """The score that ``family=`` means which names kinds by column; before a table is read there are no ``names``.
+
+    Raises
+    ------
+    ArgumentError
+        If a kind or a column is unknown, or the kind is not one of such a column, or a score is given beside it.
+    """
+    known = {*_KINDS_OF[True], *_KINDS_OF[False]}
+    for name, kind in families.items():
+        if kind not in known:
+            raise ArgumentError(f"family[{name!r}] is {kind!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
+    if score is not None:
+        raise ArgumentError(
+            f"score is {score!r}, and family names kinds by column, with scores of their own; leave it out"
+        )
+    shares = []
+    if names and (unknown := [name for name in families if name not in names]):
+        raise ArgumentError(
+            f"family names {unknown[0]!r}, which is no column of the table; its columns are {shown(names)}"
+        )
+    for name, number in zip(names, is_number.tolist(), strict=bool(names)):
+        kind = families.get(name, "conditional_gaussian")
+        if kind not in _KINDS_OF[number]:
+            what, fit = ("numbers", "categories") if number else ("categories", "numbers")
+            raise ArgumentError(
+                f"family[{name!r}] is {kind!r}, a kind for {fit}, and the column holds {what}; give one of "
+                f"{', '.join(map(repr, _KINDS_OF[number]))}"
+            )
+        shares.append(_KINDS_OF[number][kind])
+    scale = {} if prior_scale is None else {"prior_scale": prior_scale}
+    return AdditiveMixture(equivalent_sample_size, additive_share=tuple(shares), **scale)
 
 
 def check_score(score: str | FamilyKind, equivalent_sample_size: float) -> FamilyKind:

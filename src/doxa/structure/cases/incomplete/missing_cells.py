@@ -35,6 +35,7 @@ __all__ = [
     "Completion",
     "IncompleteData",
     "MissingCells",
+    "columns_without_values",
     "completed_table",
     "completion_of",
     "find_missing_cells",
@@ -146,7 +147,7 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
         raise TableError("table has no rows; there is nothing to complete")
     if isinstance(hidden, str):
         raise ArgumentError(f"hidden is {hidden!r}; it is a list of names: hidden=[{hidden!r}]")
-    empty = {name for name, count in table.missing_by_column.items() if count == table.n_rows}
+    empty = columns_without_values(table)
     for name in hidden:
         if name not in table.names:
             raise ArgumentError(f"hidden names {name!r}, which is not a column of the table")
@@ -161,6 +162,11 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
                 f"column {name!r} has no value at all; leave it out, or declare it with hidden=[{name!r}] if it stands "
                 "for something that nobody observed"
             )
+
+
+def columns_without_values(table: Table) -> tuple[str, ...]:
+    """Names of the columns whose cells are all missing: of a table that was learned from, those that are hidden."""
+    return tuple(name for name, count in table.missing_by_column.items() if count == table.n_rows)
 
 
 def completion_of(missing_cells: MissingCells, cells: NDArray[Any]) -> Completion:

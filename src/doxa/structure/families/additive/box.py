@@ -131,12 +131,15 @@ class AdditiveBox:
         cells = multinomial_work(n_rows, design, most_states)
         dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
         counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
-        share = getattr(kind, "additive_share", 0.5)  # of a mixture
-        shares = (math.log1p(-share), math.log(share))
+        share = kind.additive_share
+        assert not isinstance(share, tuple) or len(share) == n_nodes  # see AdditiveMixture.of_node
+        share = np.resize(share, n_nodes).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(np.stack([1.0 - share, share], axis=1))
         inner = [self._logistic.addresses, *([self._gaussian.addresses] if self._gaussian else [counting[-1]])]
-        numbers = np.array([*rule, *shares], dtype=np.float64)
+        numbers = np.array(rule, dtype=np.float64)
         arrays = [getattr(cells, name) for name in (*_WIDE, *_SMALL)]
-        self._held = (*data, numbers, place, np.arange(n_rows), *inner, *work, *counting, *arrays)
+        self._held = (*data, numbers, place, np.arange(n_rows), *inner, *work, *counting, *arrays, log_shares)
         sizes = [n_nodes, n_rows, n_columns, cells.x.shape[0], cells.x.shape[1], len(cells.root), dense, slots]
         sizes += [int(self._gaussian is not None)]
         addresses = (array.ctypes.data for array in self._held)
@@ -355,7 +358,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         carray(at(a[11]), n_rows, np.int64),
         carray(at(a[12]), n_nodes, np.int64),
     )
-    numbers = carray(at(a[13]), 8, np.float64)
+    numbers = carray(at(a[13]), 6, np.float64)
     rule = GaussianRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
     place, rows = carray(at(a[14]), n_nodes + 1, np.int64), carray(at(a[15]), n_rows, np.int64)
     logistic, conditional = carray(at(a[16]), 64, np.int64), carray(at(a[17]), 64, np.int64)
@@ -372,7 +375,9 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         state=carray(at(a[27]), 3, np.int64),
     )
     size = _size_of(child, parents, data[2], gaussian)
-    if is_mixture and _is_one_model(child, size, gaussian):
+    log_shares = carray(at(a[57]), (n_nodes, 2), np.float64)[child]
+    is_conditional, is_mixture = log_shares[1] == -np.inf, is_mixture and log_shares[0] != -np.inf
+    if is_conditional or (is_mixture and _is_one_model(child, size, gaussian)):
         return call_scorer(conditional, child, parents, 0.0)  # type: ignore[no-any-return]
     scratch = (
         carray(at(a[28]), n_rows, np.int64),
@@ -412,7 +417,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
     value = _log_additive(child, parents, size, data, rule, work)
     if not is_mixture or (gaussian.is_number[child] == 0 and size[0] > 0):
         return value
-    other = numbers[6] + call_scorer(conditional, child, parents, 0.0)
-    value += numbers[7]
+    other = log_shares[0] + call_scorer(conditional, child, parents, 0.0)
+    value += log_shares[1]
     top = max(value, other)
     return top + math.log1p(math.exp(min(value, other) - top))  # type: ignore[no-any-return]

@@ -20,18 +20,21 @@ about a line one way, a logistic curve the other), which says little about cause
 **The mixture** of `family="auto"`: the conditional Gaussian family and the additive one, added up with prior
 probabilities, :math:`\ln((1 - w) e^{s_c} + w e^{s_a})`.  Where only the additive one is possible, for a category that
 has a number among its parents, it has all the prior probability; where both are the same model, the conditional
-Gaussian score stands for both.
+Gaussian score stands for both.  The prior probability may be given by column: with 0 a column's families are
+conditional Gaussian, or tables, and with 1 they are additive, which `family={column: ...}` of `doxa.learn` says in
+words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.errors import ArgumentError
 from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianKind
 from doxa.structure.families.kind import FamilyParameters, Stream
 from doxa.structure.families.logistic.score import SCALES, check_number
@@ -59,6 +62,7 @@ class AdditiveKind(GaussianKind):
     alpha_mu: float
     alpha_w: float | None
     tolerance: float
+    additive_share: Any = 1.0
 
     @property
     def conditional(self) -> ConditionalGaussian | None:
@@ -165,8 +169,8 @@ class AdditiveMixture(AdditiveKind):
         As for `ConditionalGaussian`.
     prior_scale, alpha_mu, alpha_w, tolerance
         As for `Additive`.
-    additive_share : float, default=0.5
-        Prior probability w that a family is additive, between 0 and 1.
+    additive_share : float or sequence of float, default=0.5
+        Prior probability w that a family is additive, between 0 and 1; or one for each column, 0 and 1 among them.
 
     Raises
     ------
@@ -178,7 +182,7 @@ class AdditiveMixture(AdditiveKind):
     prior_scale: float = 2.0
     alpha_mu: float = 1.0
     alpha_w: float | None = None
-    additive_share: float = 0.5
+    additive_share: float | tuple[float, ...] = 0.5
     tolerance: float = 0.01
 
     name: ClassVar[str] = "additive_mixture"
@@ -187,7 +191,12 @@ class AdditiveMixture(AdditiveKind):
         self._check_settings()
         weight = check_weight("equivalent_sample_size", self.equivalent_sample_size)
         object.__setattr__(self, "equivalent_sample_size", weight)
-        object.__setattr__(self, "additive_share", check_number("additive_share", self.additive_share, *_SHARES))
+        share: Any = self.additive_share
+        if isinstance(share, (tuple, list, np.ndarray)):
+            share = tuple(check_number("a number of additive_share", one, 0.0, 1.0) for one in share)
+        else:
+            share = check_number("additive_share", share, *_SHARES)
+        object.__setattr__(self, "additive_share", share)
 
     @property
     def conditional(self) -> ConditionalGaussian:
@@ -199,6 +208,29 @@ class AdditiveMixture(AdditiveKind):
         """The additive kind of the mixture."""
         return Additive(self.prior_scale, self.alpha_mu, self.alpha_w, self.tolerance)
 
+    def of_node(self, node: int) -> AdditiveMixture | Additive | ConditionalGaussian:
+        """The kind of one column's families, where columns have prior probabilities of their own."""
+        if not isinstance(self.additive_share, tuple):
+            return self
+        share = self.additive_share[node]
+        if share in (0.0, 1.0):
+            return self.alone if share else self.conditional
+        return replace(self, additive_share=share)
+
+    def check_columns(self, names: Sequence[str], n_states: NDArray[np.int64], is_number: NDArray[np.bool_]) -> None:
+        """As `FamilyKind.check_columns`, and whether every column has a prior probability."""
+        super().check_columns(names, n_states, is_number)
+        share = self.additive_share
+        if isinstance(share, tuple) and len(share) != len(names):
+            raise ArgumentError(
+                f"additive_share has {len(share)} numbers, and there are {len(names)} columns; give one for each"
+            )
+
+    def forbidden_edges(self, is_number: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """From every number to every category that is conditional Gaussian, which is to say a table."""
+        is_table = np.resize(self.additive_share, len(is_number)) == 0.0
+        return np.asarray(is_number[:, None] & (~is_number & is_table)[None, :])
+
     def cost(self, n_parents: int, n_rows: int) -> float:
         """That of both."""
         return super().cost(n_parents, n_rows) + ConditionalGaussian().cost(n_parents, n_rows)
@@ -207,8 +239,10 @@ class AdditiveMixture(AdditiveKind):
     def text(self) -> str:
         """In words."""
         weights = f", alpha_w {self.alpha_w:g}" if self.alpha_w is not None else ""
+        share = self.additive_share
+        said = f"{share:g}" if isinstance(share, float) else "by column " + ", ".join(f"{one:g}" for one in share)
         return (
             "sum over conditional Gaussian families (equivalent sample size "
             f"{self.equivalent_sample_size:g}) and additive ones (prior scale {self.prior_scale:g}, prior probability "
-            f"{self.additive_share:g}), alpha_mu {self.alpha_mu:g}{weights}, not score equivalent"
+            f"{said}), alpha_mu {self.alpha_mu:g}{weights}, not score equivalent"
         )

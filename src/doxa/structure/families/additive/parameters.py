@@ -286,6 +286,7 @@ def mixture_family(
             part = replace(part, alpha_w=part.alpha_w - n_numbers + own)
         shares.append(part.log_marginal_likelihood(codes, np.asarray(cases, dtype=np.int64), sizes))
     w = kind.additive_share
+    assert isinstance(w, float)  # of one node
     log_odds = math.log(w) + shares[0] - math.log1p(-w) - shares[1]
     probability = float(np.exp(-np.logaddexp(0.0, -log_odds)))
     of_conditional = conditional.parameters(codes, cases, sizes, stream, n_numbers=n_numbers)
