@@ -85,9 +85,33 @@ def test_numbers_and_codes_must_agree():
         Table.from_codes(["x"], [()], [[0], [0]], numbers=[[1.0]])
 
 
-def test_lazy_sources_hold_categories():
-    with pytest.raises(TableError, match=r"^column 'x' \(30 distinct numbers with decimals\): rows that are"):
-        read_table(duckdb.sql("SELECT i + 0.5 AS x FROM range(30) r(i)"))
+LAZY = {
+    "relation": lambda: duckdb.from_arrow(pa.Table.from_pandas(FRAME, preserve_index=False)),
+    "polars": lambda: pl.from_pandas(FRAME).lazy(),
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_sources_with_numbers_are_read_into_memory(name):
+    source = LAZY[name]()
+    options = {"numbers": ["visits"], "drop": ["age"], "transform": {"visits": "log1p"}}
+    for given in ({}, {"columns": ["bmi", "sex"]}, options):
+        assert read_table(source, **given).digest == read_table(FRAME, **given).digest
+    both = doxa.learn(source, draws=20, progress=False, seed=1), doxa.learn(FRAME, draws=20, progress=False, seed=1)
+    assert both[0].options.data_digest == both[1].options.data_digest
+    with doxa.data.large.open_source(source, columns=["sex"]) as counted:
+        assert counted.n_rows == 5
+    with pytest.raises(TableError, match=r"^column 'bmi' \(3 distinct numbers with decimals\): rows that are counted"):
+        doxa.data.large.open_source(source)
+
+
+def test_lazy_sources_of_too_many_numbers_are_refused(monkeypatch):
+    monkeypatch.setattr("doxa.data.read.is_large", lambda n_rows, n_columns: n_rows * n_columns > 4)
+    source = duckdb.sql("SELECT i + 0.5 AS x FROM range(30) r(i)")
+    with pytest.raises(TableError, match=r"distinct numbers with decimals\): .*; of fewer rows than these 30, numbers"):
+        read_table(source)
+    with pytest.raises(TableError, match=r"^numbers is given, .*; of fewer rows than these 30, numbers would be held"):
+        read_table(source, numbers=["x"])
 
 
 def test_what_takes_categories_says_how_to_make_them():

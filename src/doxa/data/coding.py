@@ -374,6 +374,10 @@ class EmptyColumnsError(TableError):
         self.n_rows = n_rows
 
 
+class NumbersCountedError(TableError):
+    """Rows that are counted where they are have columns of numbers."""
+
+
 def _refuse_empty(columns: Sequence[Column]) -> None:
     empty = [column.name for column in columns if not column.n_distinct]
     if empty:
@@ -391,7 +395,7 @@ def _refuse_numbers(columns: Sequence[Column]) -> None:
         return
     described = ", ".join(f"{column.name!r} ({_numbers_seen(column)})" for column in columns[:10])
     rest = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
-    raise TableError(
+    raise NumbersCountedError(
         f"{_columns(len(columns))} {described}{rest}: rows that are counted where they are hold categories, and "
         f"numbers are categories only if they are integers of at most {MAX_INTEGERS} distinct values; cut into "
         f"quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} (--bins 4 or --bins NAME=4), or {LEAVE_OUT_MANY}"

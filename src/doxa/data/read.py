@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from doxa.data.coding import Reading, code_table
+from doxa.data.coding import NumbersCountedError, Reading, code_table
+from doxa.data.duck import is_large
 from doxa.data.options import Among, check_missing, check_opens, is_parquet
 from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
@@ -26,15 +27,10 @@ def read_frame(source: Any, reading: Reading) -> Table:
 
     frame = _wrapped(source)
     if isinstance(frame, nw.LazyFrame):
-        from doxa.data.large.opening import open_lazy
-
-        reading.refuse_where_counted()
-        columns = reading.columns
-        if reading.drop is not None or isinstance(columns, Among):
-            all_names = list(frame.collect_schema().names())
-            columns = [all_names[j] for j in reading.choose(all_names)[0]]
-        with open_lazy(frame, columns, reading.missing, reading.bins) as counted:
-            return counted.table()
+        try:
+            return _counted(frame, reading)
+        except NumbersCountedError as error:
+            frame = _held(frame, reading, error)
     all_names = frame_names(list(frame.columns))
     chosen, n_bins = reading.choose(all_names)
     if not len(frame):
@@ -42,6 +38,40 @@ def read_frame(source: Any, reading: Reading) -> Table:
     own_names = frame.columns  # as the frame spells them, an np.str_ perhaps
     described = [series_column(frame[own_names[j]], all_names[j], reading.missing) for j in chosen]
     return code_table(described, n_bins, reading, len(frame))
+
+
+def _counted(frame: nw.LazyFrame[Any], reading: Reading) -> Table:
+    """The table of a lazy frame of categories, its rows counted where they are."""
+    from doxa.data.large.opening import open_lazy
+
+    try:
+        reading.refuse_where_counted()
+    except ArgumentError as error:
+        raise NumbersCountedError(str(error)) from error
+    columns = reading.columns
+    if reading.drop is not None or isinstance(columns, Among):
+        all_names = list(frame.collect_schema().names())
+        columns = [all_names[j] for j in reading.choose(all_names)[0]]
+    with open_lazy(frame, columns, reading.missing, reading.bins) as counted:
+        return counted.table()
+
+
+def _held(frame: nw.LazyFrame[Any], reading: Reading, error: NumbersCountedError) -> nw.DataFrame[Any]:
+    """The rows of a lazy frame that cannot be counted where they are, in memory; or the error, if they are too many."""
+    import narwhals.stable.v2 as nw
+
+    from doxa.data.large.engine import failures
+
+    label = f"source (a lazy frame of {frame.implementation.value})"
+    with failures(label, "its rows were counted"):
+        n_rows = int(frame.select(n=nw.len()).collect()["n"][0])
+    all_names = list(frame.collect_schema().names())
+    chosen = [all_names[j] for j in reading.choose(all_names)[0]]
+    if is_large(n_rows, len(chosen)):
+        raise TableError(f"{error}; of fewer rows than these {n_rows:,}, numbers would be held in memory") from error
+    own = frame.implementation.is_polars() or frame.implementation.is_dask()
+    with failures(label, "its rows were read"):
+        return frame.select(*chosen).collect(backend=None if own else "pandas")
 
 
 def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
@@ -132,10 +162,11 @@ def read_table(
 
     Notes
     -----
-    Lazy sources, and files of more than 2**24 rows or 2**29 cells, are counted where they are: a few passes group equal
-    rows, and no more than the distinct rows are ever held here.  Such a table has the same states and counts, but does
-    not know the order of its rows (``table.has_row_order`` is False).  Where even the distinct rows are too many,
-    `doxa.data.large.open_source` counts families.
+    Lazy sources of categories, and files of more than 2**24 rows or 2**29 cells, are counted where they are: a few
+    passes group equal rows, and no more than the distinct rows are ever held here.  Such a table has the same states
+    and counts, but does not know the order of its rows (``table.has_row_order`` is False).  Where even the distinct
+    rows are too many, `doxa.data.large.open_source` counts families.  A lazy source that holds numbers is read into
+    memory, up to that size.
 
     Categories are: texts, sorted as Python sorts them; booleans; categoricals of pandas and PyArrow and
     Polars Enums, in their own order and with the categories that never occur; and integers of at most 20

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.bins import check_bins
+from doxa.data.coding import NumbersCountedError
 from doxa.data.duck import database, is_large, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.engine import changed, failures
@@ -47,6 +48,9 @@ def read_or_open(
     if isinstance(source, Table) or not _may_be_large(source, 0 if columns is None else len(columns)):
         return read_table(source, columns=columns, missing=missing, bins=bins, **more)
     given = [name for name, value in more.items() if value is not None]
+    is_opened = hasattr(source, "try_table")
+    if given and not is_opened and not isinstance(source, str | os.PathLike):
+        return read_table(source, columns=columns, missing=missing, bins=bins, **more)
     if given:
         raise ArgumentError(
             f"{given[0]} is given, and the rows of this source are counted where they are, without it; name the "
@@ -58,7 +62,10 @@ def read_or_open(
         found = source.try_table()
         return source if found is None else found  # with the file that it was opened with
     with ExitStack() as held:
-        opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
+        try:
+            opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
+        except NumbersCountedError:
+            return read_table(source, columns=columns, missing=missing, bins=bins)
         found = opened.try_table()
         if found is not None:
             return found
