@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +31,7 @@ def read_frame(source: Any, reading: Reading) -> Table:
         try:
             return _counted(frame, reading)
         except NumbersCountedError as error:
-            frame = _held(frame, reading, error)
+            frame, reading = _held(frame, reading, error), replace(reading, drop=None)  # which is left out by now
     all_names = frame_names(list(frame.columns))
     chosen, n_bins = reading.choose(all_names)
     if not len(frame):
