@@ -162,12 +162,25 @@ def test_counts_of_nothing_are_refused():
         read_table(CELLS.assign(Freq=0), counts="Freq")
 
 
-@pytest.mark.parametrize("option", [{"numbers": ["x"]}, {"categories": ["x"]}, {"counts": "x"}])
-def test_what_rows_that_are_counted_where_they_are_cannot_have(option):
-    with pytest.raises(ArgumentError, match=f"^{next(iter(option))} is given, and the rows of this source are counted"):
-        read_table(duckdb.sql("SELECT i AS x FROM range(5) r(i)"), **option)
-    with pytest.raises(ArgumentError, match=f"^{next(iter(option))} is given, and the rows of this source are counted"):
-        large.read_or_open(duckdb.sql("SELECT i AS x, i AS y FROM range(5) r(i)"), **option)
+OF_ROWS = [{"numbers": ["x"]}, {"categories": ["x"]}, {"counts": "x"}]
+
+
+@pytest.mark.parametrize("option", OF_ROWS)
+def test_what_rows_that_are_counted_where_they_are_cannot_have(option, monkeypatch):
+    monkeypatch.setattr("doxa.data.read.is_large", lambda *_: True)
+    source = duckdb.sql("SELECT i AS x, i AS y FROM range(5) r(i)")
+    for read in (read_table, large.read_or_open):
+        with pytest.raises(
+            TableError, match=f"^{next(iter(option))} is given, and the rows of this source are counted"
+        ):
+            read(source, **option)
+
+
+@pytest.mark.parametrize("option", OF_ROWS)
+def test_lazy_rows_that_fit_in_memory_have_them(option):
+    source = duckdb.sql("SELECT i AS x, i + 1 AS y FROM range(5) r(i)")
+    held = read_table(pd.DataFrame({"x": range(5), "y": range(1, 6)}), **option)
+    assert read_table(source, **option).digest == large.read_or_open(source, **option).digest == held.digest
 
 
 def test_a_notebook_without_a_progress_bar_is_no_obstacle(tmp_path):
