@@ -11,7 +11,8 @@ afresh with Cython 0.29, against NumPy 1.26.  Its sampler, Gadget, then has four
 * the proposal that splits a part draws its nodes with replacement, and from the first part never more than one, which
   the acceptance probability does not know: the chain has another stationary distribution, and on Asia the error stays.
 
-Its exact sums (aps) are sound.  Its prior is fixed, uniform over in-degrees.
+Its exact sums (aps) are sound.  Its prior is fixed, uniform over in-degrees.  Its BGe score, of numbers, has our prior;
+the numbers that it is given are scaled as doxa scales them.
 
 What is often reported as confidence in an edge is its share among the graphs that a greedy search finds in resampled
 records: no posterior, and measured as what it is, beside exact sums under the uniform prior, since such a search has
@@ -39,9 +40,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.structure import Auto
+from doxa.data.scaled import scaled
+from doxa.structure import Auto, BGe
 from doxa.structure.exact.enumeration import exact_posterior
 from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureSampler
@@ -50,7 +53,10 @@ from structure_parts.chains import SEEDS, WARMUP, caps, compile_kernels, load, r
 from support.networks import load_network
 
 # network, cap on parents of the exact sum and of doxa, CPU seconds, sumu's candidate parents (then up to 3 of any)
-CASES = (("asia", None, 2.0, 7), ("asia", None, 10.0, 7), ("sachs", None, 10.0, 10), ("child", 3, 10.0, 8))
+CASES = (
+    ("asia", None, 2.0, 7), ("asia", None, 10.0, 7), ("sachs", None, 10.0, 10), ("child", 3, 10.0, 8),
+    ("10 numbers", None, 10.0, 9), ("16 numbers", 3, 10.0, 8),
+)  # fmt: skip
 CHAINS = (1, 4, 16)  # tempered chains of sumu
 REPEATS = max(1, SEEDS)
 APS_NODES = 16  # its exact sums take three times as long for each node more: 7 s for 16
@@ -100,9 +106,11 @@ def sumu_gadget(data: Any, seconds: float, seed: int, k: int, chains: int) -> tu
 
     def run(iterations: int) -> tuple[Any, float]:
         begin = time.process_time()
-        settings = {"scoref": "bdeu", "ess": 1, "max_id": -1, "cp_algo": "top", "cp_path": None, "tolerance": 2.0**-32}
+        discrete = data.dtype.kind == "i"
+        settings = {"ess": 1, "max_id": -1, "cp_algo": "top", "cp_path": None, "tolerance": 2.0**-32}
+        settings["scoref"] = "bdeu" if discrete else "bge"
         lengths = {"burn_in": iterations // 10, "iterations": iterations, "thinning": 10}
-        gadget = Gadget(data=Data(data), K=k, d=min(k, 3), mc3_chains=chains, **settings, **lengths)
+        gadget = Gadget(data=Data(data, discrete=discrete), K=k, d=min(k, 3), mc3_chains=chains, **settings, **lengths)
         graphs, _ = gadget.sample()
         edges = np.zeros((n, n))
         for families in graphs:
@@ -127,7 +135,9 @@ def sumu_aps(data: Any, seconds: float, seed: int) -> tuple[Any, float, int]:  #
 
     begin, n = time.process_time(), data.shape[1]
     others = np.array([[u for u in range(n) if u != v] for v in range(n)], dtype=np.int32)
-    scores = LocalScore(Data(data), scoref="bdeu", maxid=-1, ess=1).all_candidate_restricted_scores(others)
+    discrete = data.dtype.kind == "i"
+    local = LocalScore(Data(data, discrete=discrete), scoref="bdeu" if discrete else "bge", maxid=-1, ess=1)
+    scores = local.all_candidate_restricted_scores(others)
     weights, sets, edges = np.exp(sumu.aps(scores, normalize=True)), np.arange(2 ** (n - 1)), np.zeros((n, n))
     for bit in range(n - 1):
         edges[others[:, bit], np.arange(n)] = weights[:, sets >> bit & 1 == 1].sum(axis=1)
@@ -197,7 +207,7 @@ def pgmpy_bootstrap(data: Any, seconds: float, seed: int) -> tuple[Any, float, i
 
 
 def run(
-    python: str, runner: Callable[..., tuple[Any, float, int]], data: NDArray[np.int32], *arguments: float
+    python: str, runner: Callable[..., tuple[Any, float, int]], data: NDArray[Any], *arguments: float
 ) -> Answer | str:
     """The answer, or the last line of the error."""
     with tempfile.TemporaryDirectory() as folder:
@@ -269,8 +279,8 @@ def peers() -> None:
         small = load_network("asia").sample(100, seed=1)
         exact_posterior(FamilyScores(small), caps(small))  # compiled, too
         print(
-            f"1000 records, BDeu 1; {REPEATS} seeds; first {WARMUP:.0%} discarded; mean and largest error of the edge "
-            "probabilities; scores and tables included",
+            f"1000 records, BDeu 1, or 200, BGe; {REPEATS} seeds; first {WARMUP:.0%} discarded; mean and largest error of "
+            "the edge probabilities; scores and tables included",
             flush=True,
         )
         for name, cap, seconds, k in CASES:
@@ -279,12 +289,17 @@ def peers() -> None:
 
 
 def compare(pythons: dict[str, str], name: str, cap: int | None, seconds: float, k: int) -> None:
-    table = load_network(name).sample(1000, seed=1)
-    data, limits = table.codes[table.row_index].astype(np.int32), caps(table, cap)
-    assert (table.n_states == table.codes.max(axis=0) + 1).all()  # they know only the states that they see
-    for prior in ("in_degree", "uniform"):
+    if name.endswith("numbers"):
+        table, kind = linear(int(name.split()[0]), 200, seed=1), BGe()
+        data = np.ascontiguousarray(scaled(table).values.T[table.row_index])
+    else:
+        table, kind = load_network(name).sample(1000, seed=1), BDeu(1.0)
+        data = table.codes[table.row_index].astype(np.int32)
+        assert (table.n_states == table.codes.max(axis=0) + 1).all()  # they know only the states that they see
+    limits = caps(table, cap)
+    for prior in ("in_degree", "uniform") if isinstance(kind, BDeu) else ("in_degree",):
         begin = time.process_time()
-        scores = FamilyScores(table, BDeu(1.0), make_prior(table.names, prior))
+        scores = FamilyScores(table, kind, make_prior(table.names, prior))
         exact = exact_posterior(scores, limits).edge_probabilities
         took = time.process_time() - begin
         print(f"{name}, {seconds:.0f} CPU s, {prior} prior: exact sum by doxa {took:.2f} CPU s", flush=True)
@@ -298,14 +313,24 @@ def compare(pythons: dict[str, str], name: str, cap: int | None, seconds: float,
             for how, chains in (("published", 1), *(("repaired", chains) for chains in CHAINS)):
                 who = f"sumu {how}, {chains} chain{'s' * (chains > 1)}"
                 theirs(pythons.get(how), who, sumu_gadget, data, exact, seconds, k, chains)
-        ours(table, prior, limits, exact, seconds)
+        ours(table, kind, prior, limits, exact, seconds)
+
+
+def linear(n: int, n_rows: int, seed: int) -> Table:
+    """Rows of a random linear Gaussian network, two parents at most."""
+    rng, values = np.random.default_rng(seed), np.zeros((n_rows, n))
+    for j in range(n):
+        parents = rng.choice(j, size=min(j, int(rng.integers(0, 3))), replace=False)
+        values[:, j] = values[:, parents] @ rng.uniform(0.3, 1.0, len(parents)) + rng.normal(size=n_rows)
+    names = [f"x{j}" for j in range(n)]
+    return Table.from_codes(names, [()] * n, np.zeros(values.shape, dtype=int), numbers=values)
 
 
 def theirs(
     python: str | None,
     who: str,
     runner: Callable[..., tuple[Any, float, int]],
-    data: NDArray[np.int32],
+    data: NDArray[Any],
     exact: NDArray[np.float64],
     seconds: float,
     *settings: int,
@@ -324,11 +349,13 @@ def theirs(
         print(f"  {who:38s} {len(failed)} of {len(answers)} runs fail: {failed[0]}", flush=True)
 
 
-def ours(table: Table, prior: str, limits: Limits, exact: NDArray[np.float64], seconds: float) -> None:
+def ours(
+    table: Table, kind: FamilyKind, prior: str, limits: Limits, exact: NDArray[np.float64], seconds: float
+) -> None:
     chains = []
     for seed in range(1, REPEATS + 1):
         begin = time.process_time()
-        scores = FamilyScores(table, BDeu(1.0), make_prior(table.names, prior))
+        scores = FamilyScores(table, kind, make_prior(table.names, prior))
         sampler = StructureSampler(Auto(), scores, limits, thin=20)
         rng = np.random.default_rng(seed)
         chains.append(run_for(sampler, sampler.init(rng), rng, seconds, begin))
