@@ -279,8 +279,8 @@ def peers() -> None:
         small = load_network("asia").sample(100, seed=1)
         exact_posterior(FamilyScores(small), caps(small))  # compiled, too
         print(
-            f"1000 records, BDeu 1, or 200, BGe; {REPEATS} seeds; first {WARMUP:.0%} discarded; mean and largest error of "
-            "the edge probabilities; scores and tables included",
+            f"1000 records, BDeu 1, or 200, BGe; {REPEATS} seeds; first {WARMUP:.0%} discarded; mean and largest error "
+            "of the edge probabilities; scores and tables included",
             flush=True,
         )
         for name, cap, seconds, k in CASES:
