@@ -52,7 +52,7 @@ _LINE = re.compile(
 )
 _ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
 _HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
-_OTHERS = frozenset({".parquet", ".json"})
+_OTHERS = frozenset({".parquet"})
 _DOT = frozenset({".dot", ".gv"})
 _DOT_FORM = "a DOT file is of the form 'digraph { a -> b; \"node c\"; }'"
 _DOT_TOKEN = re.compile(
