@@ -28,7 +28,7 @@ _ITEM = re.compile(rf"{_BLANK}({_STRING}){_BLANK}([,\]])")
 _EMPTY = re.compile(rf"{_BLANK}\]")
 _NUMBERS = re.compile(rf"{_BLANK}([\[\]0-9eE+\-., \t\r\n]*+)")
 _ONE = re.compile(_NUMBER)
-_ROW = re.compile(rf"{_BLANK}(?:{_NUMBER}{_BLANK}(?:,{_BLANK}{_NUMBER}{_BLANK})*+)?+")
+_ROW = re.compile(rf"{_BLANK}({_NUMBER}{_BLANK}(?:,{_BLANK}{_NUMBER}{_BLANK})*+)?+")
 _NESTED = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _LONG = 2**14
 
@@ -161,8 +161,11 @@ class Json:
         start, end = found.span(1)
         while end > start and text[end - 1] in " \t\r\n,":
             end -= 1
-        if end == start or text.count("[", start, end) != text.count("]", start, end):
-            self.position = found.end() if end > start else start
+        odd = text[found.end() : found.end() + 1] not in ("", "}", '"')
+        if end == start or odd or text.count("[", start, end) != text.count("]", start, end):
+            self.position = found.end()
+            while self.position > start and text[self.position - 1] not in "[], \t\r\n":
+                self.position -= 1  # to where the word begins
             self._refuse_word(self.take(), "a number")
         self.place, self.position = start, end
         return start, end
@@ -196,9 +199,9 @@ class Json:
         assert found is not None  # blanks match
         stop = found.end()
         if text[stop : stop + 1] != "]" or stop >= end:
-            self.position = stop
+            self.position = stop + (found[1] is not None and text[stop : stop + 1] == ",")
             word = self.take()
-            if word in ("[", "]"):
+            if word == "[" or self.place >= end:
                 self._refuse_shape(self.place, shape, what)
             self._refuse_word(word, "a number")
         if stop - start > _LONG:
@@ -216,11 +219,12 @@ class Json:
 
     def _refuse_shape(self, place: int, shape: Sequence[int], what: str) -> NoReturn:
         wanted = "one number, without brackets"
-        if shape:
-            lengths = " of ".join(map(str, shape if len(shape) <= 8 else (*shape[:7], "...")))
-            lists = "a list" if len(shape) == 1 else f"lists in lists, {len(shape)} deep"
-            wanted = f"{lists}, of the length{'s' if len(shape) > 1 else ''} {lengths}"
-        self.refuse(f"{what} is not of its shape here; it is {wanted}: see the states of the parents", place)
+        if len(shape) == 1:
+            wanted = f"a list of length {shape[0]}"
+        elif shape:
+            lengths = ", ".join(map(str, shape if len(shape) <= 8 else (*shape[:7], "...")))
+            wanted = f"lists in lists, {len(shape)} deep, of lengths {lengths}: one for each parent that is a category"
+        self.refuse(f"{what} should be {wanted}", place)
 
     def _check_text(self, start: int, end: int, what: str) -> None:
         if end - start == 2:
