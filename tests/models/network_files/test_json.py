@@ -47,9 +47,8 @@ def random_network(n, seed):
     states = {name: [f"s {k}" for k in range(2 + i % 3)] for i, name in enumerate(names) if kinds[i]}
     edges, order = [], rng.permutation(n).tolist()
     for at, i in enumerate(order):
-        for p in rng.permutation(order[:at])[:3].tolist():
-            if kinds[i] != 1 or kinds[p]:
-                edges.append((names[p], names[i]))
+        parents = rng.permutation(order[:at])[:3].tolist()
+        edges += [(names[p], names[i]) for p in parents if kinds[i] != 1 or kinds[p]]
     dag = Dag.from_edges(edges, names)
     regressions, tables, log_odds = {}, {}, {}
     for i, name in enumerate(names):
@@ -210,9 +209,9 @@ REFUSED = [
     (of_nodes([X]).replace('"parents"', '"name"'), "...the node has the key 'name' more than once; take one of ..."),
     (of_nodes([{"name": "x", "regression": line()}]), "1:72: 'x' has no parents; write \"parents\": [] where it ..."),
     (of_nodes([{"name": "x", "parents": []}]), "1:72: 'x' has neither a table nor a regression nor log_odds; ..."),
-    (of_nodes([{**A, "regression": line()}]), "...the node has both regression and table; take one of the two away"),
+    (of_nodes([{**A, "regression": line()}]), "...the node has both 'regression' and 'table'; take one of the two away"),
     (of_nodes([{**X, "states": ["a"]}]), "...: 'x' has states and a regression; a number has no states, a ..."),
-    (of_nodes([X], "categorical"), "...'x' has regression, and the network is \"categorical\"; let its kind be ..."),
+    (of_nodes([X], "categorical"), "...'x' has 'regression', and the network is of the kind ..."),
     (of_nodes([{k: v for k, v in A.items() if k != "states"}]), "1:72: 'a' is a category and has no states; name them"),
     (of_nodes([{**A, "states": []}]), "...: 'a' is a category and has no states; name them"),
     (of_nodes([{**A, "states": ["x", "x"]}]), "1:102: 'a' has the state 'x' more than once; states must differ"),

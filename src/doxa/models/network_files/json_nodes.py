@@ -131,7 +131,7 @@ class _Nodes:
         draft.check()
         rows = Rows(draft)
         for family in range(len(self._places)):
-            self._take_numbers(rows, family)
+            self._take_numbers(draft, rows, family)
         network = draft.network(rows.numbers.array())
         return network if kind == "Gaussian" else as_categorical(network)
 
@@ -151,7 +151,7 @@ class _Nodes:
                 n_states = text.strings(self._labels, "a state")
             elif dependence != _MISSING:
                 other = _CALLED[dependence]
-                text.refuse(f"the node has both {key} and {other}; take one of the two away", text.key_place)
+                text.refuse(f"the node has both {key!r} and {other!r}; take one of the two away", text.key_place)
             else:
                 dependence = _DEPENDENCE[key]
                 self._take_parts(dependence, spans)
@@ -166,8 +166,9 @@ class _Nodes:
             cause = f"{called} has states and a regression; a number has no states, a category has a table or log_odds"
             text.refuse(cause, seen["states"])
         if dependence != TABLE and kind == "categorical":
-            cause = f'{called} has {_CALLED[dependence]}, and the network is "categorical"; let its kind be "Gaussian"'
-            text.refuse(cause, seen[_CALLED[dependence]])
+            key = _CALLED[dependence]
+            cause = f'{called} has {key!r}, and the network is of the kind "categorical"; let that be "Gaussian"'
+            text.refuse(cause, seen[key])
         if dependence != REGRESSION:
             self._check_states(called, n_labels, n_states, dependence, seen.get("states", begin))
         self._kinds.append(dependence)
@@ -214,8 +215,7 @@ class _Nodes:
                     self._text.refuse(f"{cause}; add it to the nodes, or leave it out", self._parents.place(k))
             draft.add_family(node, parents, place)
 
-    def _take_numbers(self, rows: Rows, family: int) -> None:
-        draft: Any = rows.draft
+    def _take_numbers(self, draft: MixedDraft, rows: Rows, family: int) -> None:
         called, kind = shown(draft.name(family)), self._kinds[family]
         n_numbers = draft.sizes(family)[1]
         for k, (part, shape) in enumerate(zip(PARTS[kind], shapes_of(draft, family), strict=True)):
