@@ -24,7 +24,7 @@ from doxa.models.dag import Dag
 from doxa.models.factors import Factor
 from doxa.models.markov import check_rows, read_array, read_states, sum_factors
 
-__all__ = ["CategoricalNetwork", "blank", "check_share", "draw_records"]
+__all__ = ["CategoricalNetwork", "blank", "check_share", "draw_records", "parent_positions"]
 
 
 def draw_records(
@@ -123,7 +123,7 @@ class CategoricalNetwork:
         labels = dict(zip(*read_states(states), strict=True))
         _check_keys("states", labels, dag, "the labels of its states")
         _check_keys("tables", tables, dag, "an array of P(node | parents)")
-        parents = _parent_positions(dag)
+        parents = parent_positions(dag)
         ordered = {name: labels[name] for name in dag.names}
         read = {
             name: _read_table(name, tables[name], {dag.names[p]: ordered[dag.names[p]] for p in group}, ordered[name])
@@ -287,7 +287,8 @@ def _restore(*parts: Any) -> CategoricalNetwork:
     return network
 
 
-def _parent_positions(dag: Dag) -> tuple[tuple[int, ...], ...]:
+def parent_positions(dag: Dag) -> tuple[tuple[int, ...], ...]:
+    """Positions of each node's parents, increasing: all of them from one adjacency matrix."""
     parents: list[list[int]] = [[] for _ in dag.names]
     for parent, child in np.argwhere(dag.adjacency).tolist():  # by parent: increasing
         parents[child].append(parent)

@@ -31,7 +31,7 @@ from scipy.special import softmax
 from doxa.checks import check_generator, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.categorical import CategoricalNetwork, check_share, draw_records
+from doxa.models.categorical import CategoricalNetwork, check_share, draw_records, parent_positions
 from doxa.models.dag import Dag
 
 __all__ = ["GaussianNetwork", "LogOdds", "Regression", "check_number", "odds_probabilities"]
@@ -125,10 +125,10 @@ class GaussianNetwork:
                 if name not in known or (argument == "states" and name in regressions):
                     raise ArgumentError(f"{argument} names {name!r}, which is no such node of dag; leave it out")
         names = dag.names
-        place = {name: i for i, name in enumerate(names)}
-        parents = tuple(tuple(place[p] for p in dag.parents(name)) for name in names)
+        parents = parent_positions(dag)
+        above = {name: [names[p] for p in group] for name, group in zip(names, parents, strict=True)}
         for name in tables:
-            for parent in dag.parents(name):
+            for parent in above[name]:
                 if parent in regressions:
                     raise ArgumentError(
                         f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which has a table; "
@@ -144,19 +144,19 @@ class GaussianNetwork:
         labels: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
         read_tables: dict[str, Floats] = {}
         if categories:
-            part = Dag.from_edges([(p, name) for name in tables for p in dag.parents(name)], categories)
+            part = Dag.from_edges([(p, name) for name in tables for p in above[name]], categories)
             # parents of a node stand in the graph's order in both; those with log odds stand as roots
             roots = {name: np.full(len(states[name]), 1.0 / len(states[name])) for name in log_odds}
             discrete = CategoricalNetwork(part, tables | roots, states)
             read_tables = {name: table for name, table in discrete.tables.items() if name in tables}
             labels.update(zip(discrete.names, discrete.states, strict=True))
         read = {
-            name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in dag.parents(name)])
+            name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in above[name]])
             for name in names
             if name in regressions
         }
         read_odds = {
-            name: _read_log_odds(name, own, [(p, len(labels[p])) for p in dag.parents(name)], len(labels[name]))
+            name: _read_log_odds(name, own, [(p, len(labels[p])) for p in above[name]], len(labels[name]))
             for name, own in log_odds.items()
         }
         self._set(dag, tuple(labels.values()), read_tables, read, parents, read_odds)

@@ -188,10 +188,10 @@ def _to_linear_gaussian(network: GaussianNetwork, made: Any, continuous: Any) ->
             )
     made.add_nodes_from(network.names)
     made.add_edges_from(network.dag.edges)
-    for name, (intercept, coefficients, sd) in network.regressions.items():
-        parents = list(network.dag.parents(name))
-        beta = [float(intercept), *coefficients.tolist()]
-        made.add_cpds(continuous.LinearGaussianCPD(name, beta, float(sd), parents))
+    for name, parents in zip(network.names, network.parents, strict=True):
+        intercept, coefficients, sd = network.regressions[name]
+        beta, evidence = [float(intercept), *coefficients.tolist()], [network.names[p] for p in parents]
+        made.add_cpds(continuous.LinearGaussianCPD(name, beta, float(sd), evidence))
     return made
 
 

@@ -209,7 +209,7 @@ REFUSED = [
     (of_nodes([X]).replace('"parents"', '"name"'), "...the node has the key 'name' more than once; take one of ..."),
     (of_nodes([{"name": "x", "regression": line()}]), "1:72: 'x' has no parents; write \"parents\": [] where it ..."),
     (of_nodes([{"name": "x", "parents": []}]), "1:72: 'x' has neither a table nor a regression nor log_odds; ..."),
-    (of_nodes([{**A, "regression": line()}]), "...the node has both 'regression' and 'table'; take one of the two away"),
+    (of_nodes([{**A, "regression": line()}]), "...the node has both 'regression' and 'table'; take one ..."),
     (of_nodes([{**X, "states": ["a"]}]), "...: 'x' has states and a regression; a number has no states, a ..."),
     (of_nodes([X], "categorical"), "...'x' has 'regression', and the network is of the kind ..."),
     (of_nodes([{k: v for k, v in A.items() if k != "states"}]), "1:72: 'a' is a category and has no states; name them"),
