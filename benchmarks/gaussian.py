@@ -11,7 +11,6 @@ a network   one of the Gaussian networks that pgmpy ships (the extra ``interop``
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -38,17 +37,7 @@ def records(name: str, n_rows: int, seed: int) -> Table:
     import pgmpy
 
     folder = Path(pgmpy.__file__).parent / "utils" / "example_models"
-    network = json.loads((folder / f"{name}.json").read_text())
-    rng, values, left = np.random.default_rng(seed), {}, list(network["nodes"])
-    while left:
-        node = next(node for node in left if all(p in values for p in network["cpds"][node]["parents"]))
-        family = network["cpds"][node]
-        mean = np.full(n_rows, family["coefficients"]["(Intercept)"][0])
-        for parent in family["parents"]:
-            mean += family["coefficients"][parent][0] * values[parent]
-        values[node] = mean + rng.normal(size=n_rows) * np.sqrt(family["variance"][0])
-        left.remove(node)
-    return numbers_of(network["nodes"], np.column_stack([values[node] for node in network["nodes"]]))
+    return doxa.read_network(folder / f"{name}.json").simulate(n_rows, seed=seed)
 
 
 def mixed_records(n: int, n_rows: int, missing: float, seed: int) -> Table:

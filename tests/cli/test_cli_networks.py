@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from cli_cases import files_in
 
 import doxa
 from doxa.inference import ChosenBy
+from doxa.models import GaussianNetwork
 from support.networks import network_file
 
 
@@ -93,7 +96,7 @@ def test_a_graph_is_written_for_graphviz(run, rain):
     assert '"rain" -> "wet";' in (rain.parent / "rain.dot").read_text()
 
 
-@pytest.mark.parametrize("end", ["net", "dsc", "xdsl"])
+@pytest.mark.parametrize("end", ["net", "dsc", "xdsl", "json"])
 def test_every_format_is_taken_by_its_name(run, rain, end):
     assert run("convert", rain, f"rain.{end}")[0] == 0
     assert run("infer", f"rain.{end}", "--query", "rain") == run("infer", rain, "--query", "rain")
@@ -140,6 +143,44 @@ def test_sample_draws_records_that_learn_reads(run, rain):
     first = (rain.parent / "records.csv").read_bytes()
     run("sample", rain, "-n", "2000", "--missing", "0.25", "--seed", "3", "--output", "records.csv")
     assert (rain.parent / "records.csv").read_bytes() == first
+
+
+@pytest.fixture
+def pressure(tmp_path):
+    """Blood pressure goes with smoking and age."""
+    dag = doxa.Dag.from_edges([("smokes", "pressure"), ("age", "pressure")])
+    lines = {"age": (50.0, [], 10.0), "pressure": ([80.0, 88.0], [[0.7], [0.7]], [8.0, 8.0])}
+    network = GaussianNetwork(dag, lines, {"smokes": [0.6, 0.4]}, {"smokes": ["no", "yes"]})
+    network.write(tmp_path / "pressure.json")
+    return network
+
+
+def test_a_network_with_numbers_is_sampled_converted_and_drawn(run, pressure):
+    words = ("-n", "2000", "--missing", "0.25", "--seed", "3", "--output", "records.csv")
+    code, out, err = run("sample", "pressure.json", *words)
+    assert (code, out, err) == (0, "2000 records of 3 variables are in records.csv.\n", "")
+    frame = pd.read_csv("records.csv")
+    assert list(frame.columns) == ["smokes", "pressure", "age"]
+    assert set(frame["smokes"].dropna()) == {"no", "yes"}
+    assert abs(frame["age"].mean() - 50) < 1.5
+    assert abs(frame.isna().to_numpy().mean() - 0.25) < 0.03
+    table = pressure.simulate(2000, seed=3, missing=0.25)
+    assert frame["age"].isna().sum() == np.isnan(table.numbers[table.row_index, 2]).sum()
+    code, out, _ = run("convert", "pressure.json", "again.json.gz")
+    assert (code, out) == (0, "3 variables are in again.json.gz.\n")
+    assert doxa.read_network("again.json.gz") == pressure
+    assert run("convert", "pressure.json", "pressure.dot")[0] == 0
+    assert '"age" -> "pressure";' in Path("pressure.dot").read_text()
+    code, _, err = run("convert", "pressure.json", "pressure.bif")
+    assert code
+    assert "network is a GaussianNetwork, which the format 'bif' cannot hold; write JSON (.json)" in err
+
+
+def test_infer_says_that_it_does_not_ask_networks_with_numbers(run, pressure):
+    code, out, err = run("infer", "pressure.json", "--query", "smokes")
+    assert (code, out) == (2, "")
+    assert "network is 'pressure.json', a network with numbers, and doxa infer asks networks of categories alone" in err
+    assert "doxa.inference.exact.conditional_distribution" in err
 
 
 def test_a_reference_network_from_the_shell(run):

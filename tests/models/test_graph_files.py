@@ -296,7 +296,7 @@ def test_files_that_cannot_be_opened_are_refused(tmp_path):
         read_parents(3)
 
 
-@pytest.mark.parametrize("end", [".json", ".parquet", ".json.gz"])
+@pytest.mark.parametrize("end", [".parquet", ".parquet.gz"])
 def test_other_formats_are_refused_by_their_names(tmp_path, end):
     with pytest.raises(FileError) as refused:
         read_parents(tmp_path / f"graph{end}")
@@ -440,7 +440,7 @@ def test_a_graph_is_written_as_people_write_it(tmp_path):
         write_graph(doxa.Dag.from_edges([("a\\", "b")]), tmp_path / "g.dot")
 
 
-@pytest.mark.parametrize("end", [".xml", ".net", ".dsc", ".xdsl", ".uai"])
+@pytest.mark.parametrize("end", [".xml", ".net", ".dsc", ".xdsl", ".uai", ".json.gz"])
 def test_the_graph_of_a_network_is_read_from_every_format(tmp_path, end):
     network = doxa.read_network(ASIA)
     doxa.write_network(network, tmp_path / f"asia{end}")

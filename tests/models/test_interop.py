@@ -14,6 +14,7 @@ import pytest
 from doxa.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
+from doxa.models.gaussian import GaussianNetwork, Regression
 from doxa.models.interop import from_networkx, from_pgmpy, from_pyagrum, to_networkx, to_pgmpy, to_pyagrum
 from doxa.models.markov import MarkovNetwork
 
@@ -140,6 +141,7 @@ def pgmpy():
     """Its models and tables; requirements/networks.txt has what their import needs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        import pgmpy.factors.continuous
         import pgmpy.factors.discrete
         import pgmpy.models
     return pgmpy
@@ -180,10 +182,12 @@ def test_pgmpys_own_networks_are_taken_in_any_order_of_states_and_parents(pgmpy)
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_no_network_of_pgmpy_is_refused(pgmpy):
     table, make = pgmpy.factors.discrete.TabularCPD, pgmpy.models.DiscreteBayesianNetwork
-    with pytest.raises(ArgumentTypeError, match=r"^network is of type MarkovNetwork; give a CategoricalNetwork$"):
+    with pytest.raises(
+        ArgumentTypeError, match=r"^network is of type MarkovNetwork; give a CategoricalNetwork or a GaussianNetwork$"
+    ):
         to_pgmpy(FIELD)
     with pytest.raises(
-        ArgumentTypeError, match=r"^network is of type int; give a pgmpy.models.DiscreteBayesianNetwork$"
+        ArgumentTypeError, match=r"^network is of type int; give a pgmpy.models.DiscreteBayesianNetwork or a pgmpy"
     ):
         from_pgmpy(3)
     other = make([("a", "b")])
@@ -197,6 +201,83 @@ def test_what_is_no_network_of_pgmpy_is_refused(pgmpy):
         from_pgmpy(other)
     with pytest.raises(ArgumentTypeError, match=r"^network has the node 1; names are text"):
         from_pgmpy(make([(1, 2)]))
+
+
+LINEAR = GaussianNetwork(
+    Dag.from_edges([("z", "x"), ("y z", "x"), ("z", "w")], ["x", "y z", "z", "w"]),
+    {
+        "x": Regression(1 / 3, {"y z": -0.1, "z": 1e-17}, 0.7),
+        "y z": Regression(2.5, [], 0.0),
+        "z": Regression(-1.0, [], 10.0),
+        "w": Regression(0.0, [3.0], 1 / 7),
+    },
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_linear_gaussian_networks_come_back_from_pgmpy(pgmpy):
+    other = to_pgmpy(LINEAR)
+    assert type(other).__name__ == "LinearGaussianBayesianNetwork"
+    assert other.check_model()
+    assert from_pgmpy(other) == LINEAR
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpy_computes_the_moments_of_the_lines(pgmpy):
+    mean, covariance = to_pgmpy(LINEAR).to_joint_gaussian()  # rounded to eight decimals, parents before children
+    at = {name: k for k, name in enumerate(nx_order(to_pgmpy(LINEAR)))}
+    for name, expected, variance in (
+        ("x", 1 / 3 - 0.25 - 1e-17, 0.7**2),
+        ("y z", 2.5, 0.0),
+        ("z", -1.0, 100.0),
+        ("w", -3.0, 900.0 + 1 / 49),
+    ):
+        assert mean[at[name]] == pytest.approx(expected, abs=1e-8)
+        assert covariance[at[name], at[name]] == pytest.approx(variance, abs=1e-8)
+    assert covariance[at["w"], at["z"]] == pytest.approx(300.0)
+
+
+def nx_order(graph):
+    import networkx
+
+    return list(networkx.topological_sort(graph))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pgmpys_own_lines_are_taken_in_any_order_of_parents(pgmpy):
+    line = pgmpy.factors.continuous.LinearGaussianCPD
+    other = pgmpy.models.LinearGaussianBayesianNetwork([("a", "c"), ("b", "c")])
+    other.add_cpds(line("c", [1.0, 2.0, 3.0], 0.5, ["b", "a"]), line("b", [4.0], 1.5), line("a", [5.0], 2.5))
+    network = from_pgmpy(other)
+    assert network.names == ("a", "c", "b")
+    assert network.regressions["c"].coefficients.tolist() == [3.0, 2.0]  # a, b
+    assert (network.regressions["c"].intercept, network.regressions["c"].sd) == (1.0, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lines_that_pgmpy_or_doxa_cannot_hold_are_refused(pgmpy):
+    mixed = GaussianNetwork(
+        Dag.from_edges([("s", "x")]), {"x": ([0.0, 1.0], [[], []], [1.0, 1.0])}, {"s": [0.5, 0.5]}, {"s": ["a", "b"]}
+    )
+    with pytest.raises(
+        ArgumentError, match=r"^network has the category 's'; pgmpy holds networks of numbers alone, or"
+    ):
+        to_pgmpy(mixed)
+    line = pgmpy.factors.continuous.LinearGaussianCPD
+    other = pgmpy.models.LinearGaussianBayesianNetwork([("a", "b")])
+    with pytest.raises(ArgumentError, match=r"^network has no LinearGaussianCPD for the node 'a'; give it one by add_"):
+        from_pgmpy(other)
+    other.add_cpds(line("a", [0.0], 1.0), line("b", [0.0], 1.0))
+    with pytest.raises(ArgumentError, match=r"^the LinearGaussianCPD of 'b' depends on \[\], but by its edges it depe"):
+        from_pgmpy(other)
+    other.cpds[1] = line("b", [0.0], 1.0, ["a"])
+    with pytest.raises(
+        ArgumentError, match=r"^the LinearGaussianCPD of 'b' has 1 numbers in beta; it must have 2, the"
+    ):
+        from_pgmpy(other)
+    other.cpds[1] = line("b", [0.0, 1.0], -1.0, ["a"])
+    with pytest.raises(ArgumentError, match=r"^the sd of regressions\['b'\] is -1.0; it must be finite and not negati"):
+        from_pgmpy(other)
 
 
 # --- NetworkX ---------------------------------------------------------------------------------------------------------

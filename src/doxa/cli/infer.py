@@ -17,6 +17,7 @@ from doxa.cli.app import interruptible
 from doxa.cli.options import Words, check_end, refuse, said, typed
 from doxa.cli.report import check_page, tell
 from doxa.cli.words import parse_given, parse_names, parse_soft
+from doxa.errors import ArgumentError
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ def infer(
         seed=seed,
     )
     model = doxa.read_network(network)
+    if not isinstance(model, (doxa.CategoricalNetwork, doxa.MarkovNetwork)):
+        raise ArgumentError(
+            f"network is '{network}', a network with numbers, and doxa infer asks networks of categories alone; ask it "
+            "in Python: doxa.inference.exact.conditional_distribution(doxa.read_network(...), ...)"
+        )
     if most_probable:
         for name in sorted(chosen - _OF_STATES):
             refuse("--most-probable", f"it has no --{name.replace('_', '-')}; leave that out")

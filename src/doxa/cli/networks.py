@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,7 @@ ToHandOn = Annotated[
     Path | None,
     options.said(
         "Write one network to hand on to this file, with the posterior means of its tables: .bif, .net, .xdsl, .dsc, "
-        ".xml or .uai."
+        ".xml, .uai or .json."
     ),
 ]
 
@@ -66,7 +66,7 @@ def convert(
     if network.exists() and target.exists() and network.samefile(target):
         raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
     model = doxa.read_network(network)
-    if is_dot(target) and isinstance(model, doxa.CategoricalNetwork):
+    if is_dot(target) and not isinstance(model, doxa.MarkovNetwork):
         write_graph(model.dag, target)
     else:
         doxa.write_network(model, target)
@@ -90,11 +90,15 @@ def sample(
 
     check_output(output, network)
     model = doxa.read_network(network)
-    if not isinstance(model, doxa.CategoricalNetwork):
+    if isinstance(model, doxa.MarkovNetwork):
         raise ArgumentError(f"network is '{network}', which has no directions; records are drawn from directed ones")
     table = model.simulate(n, np.random.default_rng(seed), missing=missing)
-    codes = table.codes[table.row_index]
-    labels = [np.array([*states, None], dtype=object) for states in table.states]  # the last for -1
-    columns = {name: labels[j][codes[:, j]] for j, name in enumerate(table.names)}
+    codes, numbers = table.codes[table.row_index], table.numbers
+    columns: dict[str, Any] = {}
+    for j, (name, states) in enumerate(zip(table.names, table.states, strict=True)):
+        if numbers is not None and not states:
+            columns[name] = numbers[table.row_index, j]
+        else:
+            columns[name] = np.array([*states, None], dtype=object)[codes[:, j]]  # the last for -1
     write_frame(pd.DataFrame(columns), output)
     print(f"{n} records of {len(table.names)} variables are in {printable(str(output))}.")

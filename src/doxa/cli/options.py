@@ -91,7 +91,7 @@ def written_too(what: str) -> Any:
 Network = Annotated[
     Path,
     typer.Argument(
-        help="A network file: .bif, .xml, .xmlbif, .net, .dsc, .xdsl or .uai, also with .gz.", metavar="NETWORK"
+        help="A network file: .bif, .xml, .xmlbif, .net, .dsc, .xdsl, .uai or .json, also with .gz.", metavar="NETWORK"
     ),
 ]
 Warmup = Annotated[int | None, said("Draws discarded first.", "half of --draws, or until the chains agree")]

@@ -24,7 +24,7 @@ from doxa.models.dag import Dag
 from doxa.models.factors import Factor
 from doxa.models.markov import check_rows, read_array, read_states, sum_factors
 
-__all__ = ["CategoricalNetwork", "blank", "draw_records"]
+__all__ = ["CategoricalNetwork", "blank", "check_share", "draw_records", "parent_positions"]
 
 
 def draw_records(
@@ -49,6 +49,15 @@ def draw_records(
         for k in range(n_states - 1):
             codes[:, node] += u >= thresholds[row, k]
     return codes
+
+
+def check_share(missing: object) -> float:
+    """The share of cells to blank, or an error."""
+    if isinstance(missing, bool) or not isinstance(missing, (int, float, np.integer, np.floating)):
+        raise ArgumentTypeError(f"missing is {missing!r}; it must be a number from 0 to 1")
+    if not 0 <= missing <= 1:
+        raise ArgumentError(f"missing is {missing!r}; it must be from 0 to 1, the share of cells to blank")
+    return float(missing)
 
 
 def blank(codes: NDArray[np.int16], share: float, rng: np.random.Generator) -> None:
@@ -114,7 +123,7 @@ class CategoricalNetwork:
         labels = dict(zip(*read_states(states), strict=True))
         _check_keys("states", labels, dag, "the labels of its states")
         _check_keys("tables", tables, dag, "an array of P(node | parents)")
-        parents = _parent_positions(dag)
+        parents = parent_positions(dag)
         ordered = {name: labels[name] for name in dag.names}
         read = {
             name: _read_table(name, tables[name], {dag.names[p]: ordered[dag.names[p]] for p in group}, ordered[name])
@@ -206,14 +215,11 @@ class CategoricalNetwork:
         """
         n_rows = check_whole("n", n, 0)
         rng = check_generator(rng, seed)
-        if isinstance(missing, bool) or not isinstance(missing, (int, float, np.integer, np.floating)):
-            raise ArgumentTypeError(f"missing is {missing!r}; it must be a number from 0 to 1")
-        if not 0 <= missing <= 1:
-            raise ArgumentError(f"missing is {missing!r}; it must be from 0 to 1, the share of cells to blank")
+        share = check_share(missing)
         order = [self._position[name] for name in self._dag.topological_order()]
         codes = draw_records(n_rows, order, self._parents, tuple(self._tables.values()), rng)
-        if missing:
-            blank(codes, float(missing), rng)
+        if share:
+            blank(codes, share, rng)
         return Table.from_codes(self.names, self._states, codes)
 
     def log_probability(self, rows: ArrayLike) -> NDArray[np.float64]:
@@ -238,7 +244,7 @@ class CategoricalNetwork:
         ----------
         path : str or path-like
             Such as ``"network.bif"``; packed if it ends in ``.gz``.
-        format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
+        format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json"}, optional
             By the end of the name if left out.
 
         Raises
@@ -281,7 +287,8 @@ def _restore(*parts: Any) -> CategoricalNetwork:
     return network
 
 
-def _parent_positions(dag: Dag) -> tuple[tuple[int, ...], ...]:
+def parent_positions(dag: Dag) -> tuple[tuple[int, ...], ...]:
+    """Positions of each node's parents, increasing: all of them from one adjacency matrix."""
     parents: list[list[int]] = [[] for _ in dag.names]
     for parent, child in np.argwhere(dag.adjacency).tolist():  # by parent: increasing
         parents[child].append(parent)

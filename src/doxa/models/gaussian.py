@@ -18,6 +18,7 @@ Inference from evidence is in `doxa.inference.exact.gaussian`, where no category
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -30,7 +31,7 @@ from scipy.special import softmax
 from doxa.checks import check_generator, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.categorical import CategoricalNetwork, draw_records
+from doxa.models.categorical import CategoricalNetwork, check_share, draw_records, parent_positions
 from doxa.models.dag import Dag
 
 __all__ = ["GaussianNetwork", "LogOdds", "Regression", "check_number", "odds_probabilities"]
@@ -117,15 +118,17 @@ class GaussianNetwork:
                 if name in log_odds:
                     many = "log odds and a regression or a table"
                 raise ArgumentError(f"the node {name!r} has {many}; a number has the one, a category the other")
+        known = set(dag.names)
         given = {"regressions": regressions, "tables": tables, "states": states, "log_odds": log_odds}
         for argument, mapping in given.items():
             for name in mapping:
-                if name not in dag.names or (argument == "states" and name in regressions):
+                if name not in known or (argument == "states" and name in regressions):
                     raise ArgumentError(f"{argument} names {name!r}, which is no such node of dag; leave it out")
         names = dag.names
-        parents = tuple(tuple(names.index(p) for p in dag.parents(name)) for name in names)
+        parents = parent_positions(dag)
+        above = {name: [names[p] for p in group] for name, group in zip(names, parents, strict=True)}
         for name in tables:
-            for parent in dag.parents(name):
+            for parent in above[name]:
                 if parent in regressions:
                     raise ArgumentError(
                         f"dag has the edge {parent!r} -> {name!r}, from a number to a category, which has a table; "
@@ -141,19 +144,19 @@ class GaussianNetwork:
         labels: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
         read_tables: dict[str, Floats] = {}
         if categories:
-            part = Dag.from_edges([(p, name) for name in tables for p in dag.parents(name)], categories)
+            part = Dag.from_edges([(p, name) for name in tables for p in above[name]], categories)
             # parents of a node stand in the graph's order in both; those with log odds stand as roots
             roots = {name: np.full(len(states[name]), 1.0 / len(states[name])) for name in log_odds}
             discrete = CategoricalNetwork(part, tables | roots, states)
             read_tables = {name: table for name, table in discrete.tables.items() if name in tables}
             labels.update(zip(discrete.names, discrete.states, strict=True))
         read = {
-            name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in dag.parents(name)])
+            name: _read_regression(name, regressions[name], [(p, len(labels[p])) for p in above[name]])
             for name in names
             if name in regressions
         }
         read_odds = {
-            name: _read_log_odds(name, own, [(p, len(labels[p])) for p in dag.parents(name)], len(labels[name]))
+            name: _read_log_odds(name, own, [(p, len(labels[p])) for p in above[name]], len(labels[name]))
             for name, own in log_odds.items()
         }
         self._set(dag, tuple(labels.values()), read_tables, read, parents, read_odds)
@@ -235,7 +238,9 @@ class GaussianNetwork:
         place = {name: i for i, name in enumerate(self.names)}
         return tuple(place[name] for name in self._dag.topological_order())
 
-    def simulate(self, n: int, rng: np.random.Generator | None = None, *, seed: int | None = None) -> Table:
+    def simulate(
+        self, n: int, rng: np.random.Generator | None = None, *, missing: float = 0.0, seed: int | None = None
+    ) -> Table:
         """Draw records, parents before children.
 
         Parameters
@@ -244,6 +249,8 @@ class GaussianNetwork:
             Number of records.
         rng : numpy.random.Generator, optional
             Advanced.
+        missing : float, default=0.0
+            Probability with which each cell is blanked, from 0 to 1.  The other cells are those of 0.0.
         seed : int, optional
             In the place of ``rng``: the same seed gives the same records.
 
@@ -259,7 +266,7 @@ class GaussianNetwork:
         Table(1000 rows (1000 distinct) x 1 column, no missing cells)
         """
         n_rows = check_whole("n", n, 0)
-        rng = check_generator(rng, seed)
+        rng, share = check_generator(rng, seed), check_share(missing)
         codes, numbers = np.zeros((n_rows, len(self.names)), dtype=np.int16), np.full((n_rows, len(self.names)), np.nan)
         for node in self.order:
             name = self.names[node]
@@ -271,6 +278,9 @@ class GaussianNetwork:
             else:
                 mean, sd = self._line(node, codes, numbers)
                 numbers[:, node] = mean + sd * rng.standard_normal(n_rows)
+        if share:
+            gone = rng.random(codes.shape) < share
+            codes[gone], numbers[gone] = -1, np.nan
         return Table.from_codes(self.names, self._states, codes, numbers=numbers)
 
     def log_density(self, codes: ArrayLike, numbers: ArrayLike) -> Floats:
@@ -342,6 +352,25 @@ class GaussianNetwork:
         known = {name: labels for name, labels in zip(self.names, self._states, strict=True) if labels}
         return GaussianNetwork(Dag.from_edges(edges, self.names), regressions, tables, known, log_odds)
 
+    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write the network to a file: see `doxa.write_network`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Such as ``"network.json"``; packed if it ends in ``.gz``.
+        format : {"json"}, optional
+            By the end of the name if left out.
+
+        Raises
+        ------
+        ArgumentError, FileError
+            As `doxa.write_network`.
+        """
+        from doxa.models.network_files import write_network
+
+        write_network(self, path, format=format)
+
     def _state_probabilities(self, node: int, codes: NDArray[Any], numbers: Floats) -> Floats:
         """Of a category with log odds in each row, given its parents; shape (n, n_states)."""
         at = tuple(codes[:, p] for p in self._parents[node] if self._states[p])
@@ -363,13 +392,13 @@ class GaussianNetwork:
         return (
             self._dag == other._dag
             and self._states == other._states
+            and set(self._log_odds) == set(other._log_odds)
             and all(np.array_equal(self._tables[name], other._tables[name]) for name in self._tables)
             and all(
                 np.array_equal(own, its)
                 for name in self._regressions
                 for own, its in zip(self._regressions[name], other._regressions[name], strict=True)
             )
-            and set(self._log_odds) == set(other._log_odds)
             and all(
                 np.array_equal(own, its)
                 for name in self._log_odds

@@ -8,7 +8,7 @@ Forms are told apart by the end of the name (each also with ``.gz``):
   ``probability``, as in what ``doxa learn --output`` writes, edges above 0.5 are taken; every name is a node.
 - ``.dot`` and ``.gv``: a ``digraph`` of Graphviz, in which an edge may go through several nodes, ``a -> b -> c``, and
   to or from a group, ``{a b} -> c``; attributes are passed over.
-- ``.xml``, ``.xmlbif``, ``.net``, ``.dsc``, ``.xdsl``, ``.uai``: the graph of a directed network.
+- ``.xml``, ``.xmlbif``, ``.net``, ``.dsc``, ``.xdsl``, ``.uai``, ``.json``: the graph of a directed network.
 - any other end: lines ``child: parent parent``.  A node alone has no parents; commas may stand between parents; a word
   that begins with ``#`` begins a comment; names with blanks, colons or commas stand in double quotes, and a quote in
   them is written twice.
@@ -52,7 +52,7 @@ _LINE = re.compile(
 )
 _ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
 _HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
-_OTHERS = frozenset({".parquet", ".json"})
+_OTHERS = frozenset({".parquet"})
 _DOT = frozenset({".dot", ".gv"})
 _DOT_FORM = "a DOT file is of the form 'digraph { a -> b; \"node c\"; }'"
 _DOT_TOKEN = re.compile(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
+from doxa.models.gaussian import GaussianNetwork, Regression
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.uai import linear_potential
 
@@ -97,19 +98,25 @@ def from_pyagrum(network: Any) -> CategoricalNetwork | MarkovNetwork:
     return CategoricalNetwork(dag, tables, states)
 
 
-def to_pgmpy(network: CategoricalNetwork) -> Any:
-    """Make a ``pgmpy.models.DiscreteBayesianNetwork``.
+def to_pgmpy(network: CategoricalNetwork | GaussianNetwork) -> Any:
+    """Make a ``pgmpy.models.DiscreteBayesianNetwork``, or a ``LinearGaussianBayesianNetwork`` of a GaussianNetwork.
 
     Raises
     ------
+    ArgumentError
+        If a GaussianNetwork has categories, for which pgmpy has no place beside numbers.
     ArgumentTypeError
-        If the network is no CategoricalNetwork.
+        If the network is neither of the two.
     MissingExtraError
         If pgmpy is not installed.
     """
-    models, factors = _package("pgmpy.models", "to_pgmpy"), _package("pgmpy.factors.discrete", "to_pgmpy")
+    models, factors = _package("pgmpy.models", "to_pgmpy"), _package("pgmpy.factors", "to_pgmpy")
+    if isinstance(network, GaussianNetwork):
+        return _to_linear_gaussian(network, models.LinearGaussianBayesianNetwork(), factors.continuous)
     if not isinstance(network, CategoricalNetwork):
-        raise ArgumentTypeError(f"network is of type {type(network).__name__}; give a CategoricalNetwork")
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; give a CategoricalNetwork or a GaussianNetwork"
+        )
     made = models.DiscreteBayesianNetwork()
     made.add_nodes_from(network.names)
     made.add_edges_from(network.dag.edges)
@@ -118,34 +125,40 @@ def to_pgmpy(network: CategoricalNetwork) -> Any:
         _, *given = family
         values = network.tables[name].reshape(-1, network.n_states[node]).T
         sizes = [network.n_states[p] for p in parents]
-        made.add_cpds(factors.TabularCPD(name, len(values), values, given, sizes, state_names=family))
+        made.add_cpds(factors.discrete.TabularCPD(name, len(values), values, given, sizes, state_names=family))
     return made
 
 
-def from_pgmpy(network: Any) -> CategoricalNetwork:
-    """Make a network of a ``pgmpy.models.DiscreteBayesianNetwork``.
+def from_pgmpy(network: Any) -> CategoricalNetwork | GaussianNetwork:
+    """Make a network of a ``pgmpy.models.DiscreteBayesianNetwork`` or a ``LinearGaussianBayesianNetwork``.
 
     States that are no text become text, as 0, 1, ... do, which pgmpy calls states that have no names.
 
     Raises
     ------
     ArgumentError
-        If a node has no table, its tables do not name the same states, or they are no probabilities.
+        If a node has no table, or no line, the tables do not name the same states, or are no probabilities, or what a
+        line depends on is not what the edges say.
     ArgumentTypeError
         If it is of another type, or has nodes that are not text.
     MissingExtraError
         If pgmpy is not installed.
     """
     models = _package("pgmpy.models", "from_pgmpy")
-    if not isinstance(network, models.DiscreteBayesianNetwork):
+    linear = isinstance(network, models.LinearGaussianBayesianNetwork)
+    if not linear and not isinstance(network, models.DiscreteBayesianNetwork):
         raise ArgumentTypeError(
-            f"network is of type {type(network).__name__}; give a pgmpy.models.DiscreteBayesianNetwork"
+            f"network is of type {type(network).__name__}; give a pgmpy.models.DiscreteBayesianNetwork or a "
+            "pgmpy.models.LinearGaussianBayesianNetwork"
         )
     for node in network.nodes():
         if not isinstance(node, str):
             raise ArgumentTypeError(f"network has the node {node!r}; names are text: rename it by relabel_nodes")
         if network.get_cpds(node) is None:
-            raise ArgumentError(f"network has no table for the node {node!r}; give it one by add_cpds")
+            what = "LinearGaussianCPD" if linear else "table"
+            raise ArgumentError(f"network has no {what} for the node {node!r}; give it one by add_cpds")
+    if linear:
+        return _from_linear_gaussian(network)
     own = {node: network.get_cpds(node).state_names[node] for node in network.nodes()}
     dag = Dag.from_edges(list(network.edges()), list(own))
     tables = {}
@@ -164,6 +177,41 @@ def from_pgmpy(network: Any) -> CategoricalNetwork:
             table = table.take([cpd.state_names[name].index(state) for state in own[name]], axis=axis)
         tables[node] = table
     return CategoricalNetwork(dag, tables, {node: list(map(str, states)) for node, states in own.items()})
+
+
+def _to_linear_gaussian(network: GaussianNetwork, made: Any, continuous: Any) -> Any:
+    for name, labels in zip(network.names, network.states, strict=True):
+        if labels:
+            raise ArgumentError(
+                f"network has the category {name!r}; pgmpy holds networks of numbers alone, or of categories alone: "
+                "write JSON by doxa.write_network"
+            )
+    made.add_nodes_from(network.names)
+    made.add_edges_from(network.dag.edges)
+    for name, parents in zip(network.names, network.parents, strict=True):
+        intercept, coefficients, sd = network.regressions[name]
+        beta, evidence = [float(intercept), *coefficients.tolist()], [network.names[p] for p in parents]
+        made.add_cpds(continuous.LinearGaussianCPD(name, beta, float(sd), evidence))
+    return made
+
+
+def _from_linear_gaussian(network: Any) -> GaussianNetwork:
+    dag = Dag.from_edges(list(network.edges()), list(network.nodes()))
+    regressions = {}
+    for node in dag.names:
+        cpd, parents = network.get_cpds(node), dag.parents(node)
+        if sorted(map(str, cpd.evidence)) != sorted(parents):
+            raise ArgumentError(
+                f"the LinearGaussianCPD of {node!r} depends on {list(cpd.evidence)}, but by its edges it depends on "
+                f"{list(parents)}; let both say the same"
+            )
+        if len(cpd.beta) != len(parents) + 1:
+            raise ArgumentError(
+                f"the LinearGaussianCPD of {node!r} has {len(cpd.beta)} numbers in beta; it must have "
+                f"{len(parents) + 1}, the intercept first"
+            )
+        regressions[node] = Regression(cpd.beta[0], dict(zip(cpd.evidence, cpd.beta[1:], strict=True)), cpd.std)
+    return GaussianNetwork(dag, regressions)
 
 
 def to_networkx(network: CategoricalNetwork | MarkovNetwork | Dag) -> Any:

@@ -204,6 +204,35 @@ MARKOV
 1 2.5
 """
 
+JSON = """\
+{
+"format": "doxa network",
+"version": 1,
+"kind": "Gaussian",
+"nodes": [
+{"name": "pressure", "parents": ["age", "sex", "smokes"],
+ "regression": {"intercept": [[80, 88.0], [81, 89], [8.2e1, 90]],
+                "coefficients": [[[0.7], [0.8]], [[0.75], [0.85]], [[-0.0], [0.9]]],
+                "sd": [[8, 8], [8, 9], [0, 1e1]]}},
+{"name": "smokes", "states": ["no", "yes"], "parents": ["sex"], "table": [[0.6, 0.4], [0.5, 0.5], [0.25, 0.75]]},
+{"name": "ill", "states": ["not", "a bit", "very"], "parents": ["age", "smokes", "pressure"],
+ "log_odds": {"coefficients": [[[0.1, 0.01], [0.2, 0.02]], [[0.3, 0.03], [0.4, 0.04]]],
+              "intercept": [[-1, -2], [-3, -4.5]]}},
+{"name": "age", "parents": [], "regression": {"intercept": 50.0, "coefficients": [], "sd": 10.0}},
+{"name": "sex", "states": ["f", "m", "\\u00e9 \\"d\\""], "parents": [], "table": [0.5, 0.25, 0.25]},
+{"name": "weight", "parents": ["age", "pressure"], "regression": {"sd": 3, "intercept": 1, "coefficients": [5, 7]}}
+]
+}
+"""
+
+CPDS = """\
+{"cpds": {"b": {"variance": [2.25], "parents": ["c", "a"],
+                "coefficients": {"c": [3], "(Intercept)": [-1.5], "a": [2e0]}},
+          "a": {"coefficients": {"(Intercept)": [1]}, "variance": [0], "parents": []},
+          "c": {"coefficients": {"(Intercept)": [0], "a": [0.1]}, "variance": [4], "parents": ["a"]}},
+ "nodes": ["a", "b", "c"], "arcs": [["a", "b"], ["c", "b"], ["a", "c"]]}
+"""
+
 LAWN = CategoricalNetwork(
     Dag.from_edges(
         [("rain", "sprinkler"), ("rain", "wet grass"), ("sprinkler", "wet grass")], ["rain", "wet grass", "sprinkler"]

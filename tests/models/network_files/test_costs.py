@@ -266,6 +266,99 @@ XDSL = {
     "empty parents": lambda n: smile(f"<cpt id='a'>{'<parents/>' * (n // 10)}</cpt>"),
 }
 
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def nodes(inside, kind="Gaussian"):
+    return f'{{"format":"doxa network","version":1,"kind":"{kind}","nodes":[{inside}]}}'
+
+
+def texts(k, behind=""):
+    return ",".join(f'"{short(i)}{behind}"' for i in range(k))
+
+
+def category(i, table):
+    return f'{{"name":"{short(i)}","states":["a"],"parents":[],"table":[{table}]}}'
+
+
+def json_roots(n, last, tail=""):
+    k = some(n, 56)
+    return nodes(",".join(category(i, last if i == k - 1 else 1) for i in range(k))) + tail
+
+
+def lines(n, last):
+    """Numbers, each with the one before it as a parent."""
+    k = some(n, 85)
+    return nodes(
+        ",".join(
+            f'{{"name":"{short(i)}","parents":[{f"{chr(34)}{short(i - 1)}{chr(34)}" if i else ""}],"regression":'
+            f'{{"intercept":0,"coefficients":[{1 if i else ""}],"sd":{last if i == k - 1 else 1}}}}}'
+            for i in range(k)
+        )
+    )
+
+
+def json_wide(n, rows):
+    """A child of one state or a number, with a row for each of a parent's states."""
+    k = some(n, 9, 2**18)
+    parent = f'{{"name":"b","states":[{texts(k)}],"parents":[],"table":[1{",0" * (k - 1)}]}}'
+    return nodes(f'{parent},{{"name":"a","parents":["b"],{rows(k)}}}')
+
+
+def states_and_numbers(k, behind):
+    return f'"regression":{{"intercept":[0{",0" * (k - 1)}],"coefficients":[[]{",[]" * (k - 1)}],"sd":[1{behind}]}}'
+
+
+def cpd(parents, intercept="0"):
+    named = "".join(f',"{name}":[1]' for name in parents)
+    listed = ",".join(f'"{name}"' for name in parents)
+    return f'{{"coefficients":{{"(Intercept)":[{intercept}]{named}}},"variance":[1],"parents":[{listed}]}}'
+
+
+def cpds(n, last="-1e999", parents=lambda k: []):
+    k = some(n, 80)
+    own = ",".join(f'"{short(i)}":{cpd(parents(i), last if i == k - 1 else 0)}' for i in range(k))
+    return f'{{"nodes":[{texts(k)}],"arcs":[],"cpds":{{{own}}}}}'
+
+
+JSON = {
+    "roots": lambda n: json_roots(n, 2),
+    "a last byte": lambda n: json_roots(n, 1)[:-1],
+    "something behind": lambda n: json_roots(n, 1, "x"),
+    "in wide characters": lambda n: json_roots(n, 2, " ").replace('"doxa', ' "doxa').replace('"a"', '"\U0001f600"', 1),
+    "lines": lambda n: lines(n, -1),
+    "states": lambda n: nodes(f'{{"name":"x","states":[{texts(some(n, 5, 2**18))}],"parents":[],"table":[1]}}'),
+    "a state twice": lambda n: nodes(
+        f'{{"name":"x","states":[{texts(some(n, 5, 2**18))},"0"],"parents":[],"table":[]}}'
+    ),
+    "one state": lambda n: nodes(f'{{"name":"x","states":[{",".join(["*a*"] * (n // 4))}]}}'.replace("*", '"')),
+    "escaped states": lambda n: nodes(
+        f'{{"name":"x","states":[{texts(some(n, 11, 2**18), "@u0041")}]}}'.replace("@", chr(92))
+    ),
+    "parents": lambda n: nodes(
+        f'{{"name":"x","parents":[{texts(some(n, 5, 10**6))}],"regression":{{"intercept":0,"sd":1}}}}'
+    ),
+    "empty rows": lambda n: json_wide(n, lambda k: states_and_numbers(k, ",1" * (k - 2) + ",-1")),
+    "too few rows": lambda n: json_wide(n, lambda k: states_and_numbers(k, ",1" * (k - 2))),
+    "rows": lambda n: json_wide(n, lambda k: f'"states":["x"],"table":[[1]{",[1]" * (k - 2)},[2]]'),
+    "a row too many": lambda n: json_wide(n, lambda k: f'"states":["x"],"table":[[1]{",[1]" * k}]'),
+    "a flat table": lambda n: json_wide(n, lambda k: f'"states":["x"],"table":[1{",1" * (k - 1)}]'),
+    "a wide row": lambda n: nodes(
+        f'{{"name":"x","states":[{texts(some(n, 7, 2**18))}],"parents":[],"table":[2{",0" * (some(n, 7, 2**18) - 1)}]}}'
+    ),
+    "a cut row": lambda n: nodes(f'{{"name":"x","states":["a"],"parents":[],"table":[{"1," * (n // 2)}nan]}}'),
+    "names": lambda n: f'{{"nodes":[{texts(some(n, 5, 10**6))}],"arcs":[],"cpds":{{}}}}',
+    "one name": lambda n: f'{{"nodes":[{",".join(["@"] * (n // 4))}],"arcs":[],"cpds":{{}}}}'.replace("@", '"a"'),
+    "distributions": cpds,
+    "arcs": lambda n: (
+        cpds(n // 2, "0").replace('"arcs":[]', f'"arcs":[{",".join(["@"] * (n // 20))}]').replace("@", '["0","1"]')
+    ),
+    "parents of one": lambda n: (
+        f'{{"nodes":[{texts(some(n, 20))}],"arcs":[],"cpds":{{"0":{cpd(list(map(short, range(1, some(n, 20)))))}}}}}'
+    ),
+    "a parent twice": lambda n: f'{{"nodes":["a","b"],"arcs":[],"cpds":{{"b":{cpd(["a"] * (n // 12))}}}}}',
+}
+
 EVIDENCE = {
     "pairs": lambda n: f"{some(n, 7)} {many(some(n, 7) - 1, lambda i: f'{i} 0 ')}0 0",
     "ones": lambda n: "1 " * (n // 2),
@@ -273,7 +366,7 @@ EVIDENCE = {
     "ones in wide characters": lambda n: "#\U0001f600\n" + "1 " * (n // 2),
 }
 
-TEXTS = {"bif": BIF, "xml": XMLBIF, "net": NET, "dsc": DSC, "xdsl": XDSL, "uai": UAI, "evid": EVIDENCE}
+TEXTS = {"bif": BIF, "xml": XMLBIF, "net": NET, "dsc": DSC, "xdsl": XDSL, "uai": UAI, "json": JSON, "evid": EVIDENCE}
 FAMILIES = [(end, name) for end, texts in TEXTS.items() for name in texts]
 OBSERVABLE = MarkovNetwork({f"X{i}": ["0"] for i in range(MOST)}, [])
 
@@ -321,6 +414,23 @@ def test_larger_refusals_cost_little(tmp_path, end, name):
         ("uai", "one child", "the probability of 'X0' = '0' given "),
         ("uai", "one name", "comments give two variables one name"),
         ("uai", "constants", "factor 1665 is 0 everywhere"),
+        ("json", "roots", "the probability of '"),
+        ("json", "lines", "the sd of '"),
+        ("json", "states", "the table of 'x' should be a list of length "),
+        ("json", "a state twice", "'x' has the state '0' more than once"),
+        ("json", "parents", "'x' has the parent '0', which is no node; add it to the nodes"),
+        ("json", "empty rows", "the sd of 'a' is -1; it must be 0 or more"),
+        ("json", "too few rows", "the sd of 'a' should be a list of length "),
+        ("json", "rows", "the probability of 'a' = 'x' given 'b' = '"),
+        ("json", "a row too many", "the table of 'a' should be lists in lists, 2 deep, of lengths "),
+        ("json", "a flat table", "the table of 'a' should be lists in lists, 2 deep, of lengths "),
+        ("json", "a wide row", "the probability of 'x' = '0' is 2"),
+        ("json", "a cut row", "'nan' stands where a number should; JSON has"),
+        ("json", "names", "the variable '0' has no table"),
+        ("json", "one name", "the variable 'a' is declared twice"),
+        ("json", "distributions", "a coefficient of '"),
+        ("json", "arcs", "the arc '0' -> '1' does not stand once in arcs and once in cpds"),
+        ("json", "a parent twice", "'b' has the parent 'a' more than once"),
         ("evid", "pairs", "variable 0, 'X0', is observed twice"),
     ],
 )

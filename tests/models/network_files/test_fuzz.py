@@ -7,10 +7,11 @@ import contextlib
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from network_texts import BIF, DSC, LAWN, MARKOV, NET, UAI, XDSL, XMLBIF, assert_same
+from network_texts import BIF, CPDS, DSC, JSON, LAWN, MARKOV, NET, UAI, XDSL, XMLBIF, assert_same
 
 from doxa.errors import DoxaError
 from doxa.models.categorical import CategoricalNetwork
+from doxa.models.gaussian import GaussianNetwork
 from doxa.models.network_files import (
     Limits,
     NetworkFileError,
@@ -71,6 +72,14 @@ CORPUS = {
         [UAI, MARKOV, 'MARKOV 1 2 0\n# variable 0: ["a", "b", "c"]'],
         ["BAYES", "MARKOV", "#", "c ", "# variable 0:", '["a", "b", "c"]', "[", '"'],
     ),
+    "json": (
+        [JSON, CPDS, '{"format": "doxa network", "version": 1, "kind": "categorical", "nodes": [{"name": "a", '
+         '"states": ["x"], "parents": [], "table": [1]}]}'],
+        ["{", "}", "[", "]", "[[", "]]", ":", ",", '"', "\\", '"\\u0041"', '"\\ud800"', '""', '"format"', '"nodes"',
+         '"name"', '"states"', '"parents"', '"table"', '"regression"', '"log_odds"', '"intercept"', '"coefficients"',
+         '"sd"', '"cpds"', '"arcs"', '"variance"', '"(Intercept)"', '"Gaussian"', '"categorical"', "NaN", "Infinity",
+         "null", "true", "1e999", '"age"', '"smokes"', "[]", "{}", "[1, 2]"],
+    ),
     "evidence": (["2 0 1 1 2", "1\n1 0 1"], ["#", "c "]),
 }  # fmt: skip
 
@@ -107,7 +116,13 @@ def examine(folder, data, kind):
         assert all(state in LAWN.states[LAWN.names.index(name)] for name, state in given.items())
         return
     network = read_network(path, format=kind, limits=LIMITS)
-    for end in ("bif", "xmlbif", "net", "dsc", "xdsl", "uai") if isinstance(network, CategoricalNetwork) else ("uai",):
+    if isinstance(network, GaussianNetwork):
+        write_network(network, path, format="json")
+        assert read_network(path, format="json") == network
+        return
+    for end in (
+        ("bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json") if isinstance(network, CategoricalNetwork) else ("uai",)
+    ):
         try:
             write_network(network, path, format=end)
         except DoxaError as error:

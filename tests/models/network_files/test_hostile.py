@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import pickle
 import time
@@ -38,6 +39,25 @@ MANY_PARENTS = (
 ZEROS = gzip.compress(bytes(2**26), 1)
 UAI_PARENTS = " ".join(map(str, range(36)))
 DEFAULT = variables(20) + roots(f"x{i}" for i in range(1, 19))
+
+
+def gaussian(nodes):
+    return f'{{"format": "doxa network", "version": 1, "kind": "Gaussian", "nodes": [{nodes}]}}'
+
+
+def json_roots(n, states=("a", "b"), table=(0.5, 0.5)):
+    made = [{"name": f"x{i}", "states": states, "parents": [], "table": table} for i in range(n)]
+    return ", ".join(map(json.dumps, made))
+
+
+def json_child(n, key, value):
+    return json.dumps({"name": "y", "states": ["a", "b"], "parents": [f"x{i}" for i in range(n)], key: value})
+
+
+def json_next(i, n):
+    """A number that depends on the next of n."""
+    line = {"intercept": 0, "coefficients": [1], "sd": 1}
+    return json.dumps({"name": str(i), "parents": [str((i + 1) % n)], "regression": line})
 
 
 def hostile(n):
@@ -99,6 +119,28 @@ def hostile(n):
     "constants.uai": f"MARKOV 1 1 {n // 6} {'0 ' * (n // 6)} {'1 1 ' * (n // 6 - 1)} 1 -1",
     "roots.uai": uai_roots(n // 36 - 1, 1, "1 1.5"),
     "comments.uai": "#\n" * (n // 2) + "MARKOV",
+    "brackets.json": "[" * n,
+    "objects.json": '{"a":' * (n // 5),
+    "nested values.json": '{"nodes": ' + "[" * n + "]" * n + "}",
+    "nested numbers.json": gaussian('{"name": "a", "parents": [], "regression": {"sd": ' + "[" * n + "]" * n + "}}"),
+    "opened numbers.json": gaussian('{"name": "a", "parents": [], "regression": {"sd": ' + "[1]," * (n // 4) + "}}"),
+    "empty lists.json": '{"nodes": [' + "[]," * (n // 3) + "[]]}",
+    "empty objects.json": gaussian("{}," * (n // 3) + "{}"),
+    "empty keys.json": "{" + '"":0,' * (n // 5) + "}",
+    "escapes.json": '{"' + "\\u0041" * (n // 6) + '": 1}',
+    "an open text.json": '{"' + "a" * n,
+    "backslashes.json": '{"' + "\\" * n,
+    "blanks.json": "{" + " " * n,
+    "blanks in numbers.json": gaussian('{"name": "a", "parents": [], "table": [' + " " * n + "x]}"),
+    "minus.json": gaussian('{"name": "a", "parents": [], "states": ["x"], "table": ' + "-" * n + "}"),
+    "digits.json": gaussian('{"name": "a", "parents": [], "states": ["x"], "table": [' + "9" * n + "]}"),
+    "a version of digits.json": gaussian("").replace("1", "1" * n),
+    "35 parents.json": gaussian(f"{json_roots(35)}, {json_child(35, 'table', [0.5, 0.5])}"),
+    "100 parents of one state.json": gaussian(f"{json_roots(100, ['a'], [1])}, {json_child(100, 'table', [0.5, 0.5])}"),
+    "10,000 variables.json": gaussian(json_roots(10_001, ["a"], [1])),
+    "a long cycle.json": gaussian(", ".join(json_next(i, n // 90) for i in range(n // 90))),
+    "arcs.json": '{"nodes": ["a", "b"], "arcs": [' + '["a","b"],' * (n // 10) + '["a","b"]], "cpds": {}}',
+    "cpds.json": '{"nodes": ["a"], "arcs": [], "cpds": {' + '"a":{},' * (n // 7) + '"a":{}}}',
     "json.uai": "MARKOV 1 2 0\n# variable 0: " + "[" * n,
 }  # fmt: skip
 

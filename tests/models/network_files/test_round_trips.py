@@ -18,7 +18,7 @@ from doxa.models.dag import Dag
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files import read_network, write_network
 
-ENDS = (".bif", ".xml", ".net", ".dsc", ".xdsl", ".uai")
+ENDS = (".bif", ".xml", ".net", ".dsc", ".xdsl", ".uai", ".json")
 ISING = MarkovNetwork({"a b": ["-", "+"], "c": ["-", "+"]}, [(["c", "a b"], [[1, -np.inf], [0, 2]]), ([], 0.5)])
 
 
@@ -57,7 +57,14 @@ def test_markov_networks_survive_uai_alone(tmp_path):
     for ours, theirs in zip(network.factors, ISING.factors, strict=True):
         assert ours.variables == theirs.variables
         np.testing.assert_allclose(ours.log_values, theirs.log_values, rtol=1e-15)
-    for end, kind in ((".bif", "bif"), (".xml", "xmlbif"), (".net", "net"), (".dsc", "dsc"), (".xdsl", "xdsl")):
+    for end, kind in (
+        (".bif", "bif"),
+        (".xml", "xmlbif"),
+        (".net", "net"),
+        (".dsc", "dsc"),
+        (".xdsl", "xdsl"),
+        (".json", "json"),
+    ):
         with pytest.raises(ArgumentError, match=rf"which the format '{kind}' cannot hold; write UAI \(.uai\)$"):
             write_network(ISING, tmp_path / f"i{end}")
 
@@ -174,8 +181,8 @@ def test_files_that_cannot_be_written_are_refused(tmp_path):
 
 
 def test_arguments_are_checked(tmp_path):
-    ends = r"its end must be one of .bif, .xml, .xmlbif, .bifxml, .net, .dsc, .xdsl, .uai, also with .gz, or format "
-    ends += "must be given$"
+    ends = r"its end must be one of .bif, .xml, .xmlbif, .bifxml, .net, .dsc, .xdsl, .uai, .json, also with .gz, "
+    ends += "or format must be given$"
     for name in ("a.txt", "a", "a.gz", ".bif/a"):
         with pytest.raises(ArgumentError, match=ends):
             read_network(name)
@@ -195,7 +202,7 @@ def test_arguments_are_checked(tmp_path):
         read_network("")
     with pytest.raises(ArgumentTypeError, match=r"^limits is 3; give a Limits, such as Limits\(max_numbers=2\*\*28\)$"):
         read_network(MODELS / "asia.bif.gz", limits=3)
-    with pytest.raises(ArgumentTypeError, match=r"^network is of type Dag; give a CategoricalNetwork or a Markov"):
+    with pytest.raises(ArgumentTypeError, match=r"^network is of type Dag; give a CategoricalNetwork, a Gaussian"):
         write_network(LAWN.dag, tmp_path / "a.bif")
 
 

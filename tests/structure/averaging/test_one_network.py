@@ -164,7 +164,7 @@ def test_others_read_what_is_written(tmp_path):
     table.write_text("smoke,age\n" + "".join(f"{row['smoke']},{row['age']}\n" for row in rows))
     doxa.learn(table, draws=50, seed=1, store=tmp_path / "run.doxa")
     network = doxa.load(tmp_path / "run.doxa").network()
-    for end in ("bif", "net", "xdsl", "xml"):
+    for end in ("bif", "net", "xdsl", "xml", "json"):
         network.write(tmp_path / f"x.{end}")
         again = doxa.read_network(tmp_path / f"x.{end}")
         assert again == network

@@ -1,11 +1,11 @@
 """Networks from files and into files, by linear-time scanners that trust nothing.
 
 Formats are told apart by the end of the name, each also with ``.gz``: BIF (``.bif``), XMLBIF (``.xml``, ``.xmlbif``,
-``.bifxml``), Hugin's NET (``.net``), Microsoft's DSC (``.dsc``), GeNIe's XDSL (``.xdsl``), and UAI (``.uai``, with
-evidence in ``.uai.evid``).  Whatever a file holds, reading it ends in a network or
-in a `NetworkFileError` that says where and why, in time linear in the file, and what a file declares is compared with
-`Limits` before memory is taken for it.  A refusal takes less memory than 20 times the file, unpacked, and 64 KiB; those
-of files below half a megabyte take less than a second.
+``.bifxml``), Hugin's NET (``.net``), Microsoft's DSC (``.dsc``), GeNIe's XDSL (``.xdsl``), UAI (``.uai``, with
+evidence in ``.uai.evid``), and JSON of our own (``.json``), which alone holds networks with numbers.  Whatever a file
+holds, reading it ends in a network or in a `NetworkFileError` that says where and why, in time linear in the file, and
+what a file declares is compared with `Limits` before memory is taken for it.  A refusal takes less memory than 20 times
+the file, unpacked, and 64 KiB; those of files below half a megabyte take less than a second.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork
+from doxa.models.gaussian import GaussianNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.models.network_files.bif import bif_pieces, dsc_pieces, read_bif, read_dsc
+from doxa.models.network_files.json_nodes import json_pieces, read_json
 from doxa.models.network_files.net import net_pieces, read_net
 from doxa.models.network_files.source import Limits, NetworkFileError, Source, check_path, open_source, write_text
 from doxa.models.network_files.uai import read_evidence_file, read_uai, uai_pieces, write_evidence_file
@@ -34,7 +36,7 @@ __all__ = [
     "write_network",
 ]
 
-Network = CategoricalNetwork | MarkovNetwork
+Network = CategoricalNetwork | GaussianNetwork | MarkovNetwork
 
 
 class _Format(NamedTuple):
@@ -50,6 +52,7 @@ _FORMATS = {
     "dsc": _Format((".dsc",), read_dsc, dsc_pieces),
     "xdsl": _Format((".xdsl",), read_xdsl, xdsl_pieces),
     "uai": _Format((".uai",), read_uai, uai_pieces),
+    "json": _Format((".json",), read_json, json_pieces),
 }
 ENDS = {end: kind for kind, form in _FORMATS.items() for end in form.ends}  # of names of network files
 
@@ -66,15 +69,16 @@ def read_network(
     ----------
     path : str or path-like
         A file of one of the formats; unpacked if its name ends in ``.gz``.
-    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
+    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json"}, optional
         By the end of the name if left out.
     limits : Limits, optional
         The most that the file may hold or ask for.
 
     Returns
     -------
-    CategoricalNetwork or MarkovNetwork
-        The latter of a UAI file of the kind MARKOV alone.  Variables stand in the order of the file.
+    CategoricalNetwork, GaussianNetwork or MarkovNetwork
+        The second of JSON alone, the last of a UAI file of the kind MARKOV alone.  Variables stand in the order of the
+        file.
 
     Raises
     ------
@@ -86,7 +90,8 @@ def read_network(
     Notes
     -----
     Rows of a table that miss 1 by rounding to three decimals are divided by their sum; those that miss it by more are
-    refused.  Names are kept as they are; UAI has none and knows X0, X1, ... unless doxa wrote the file.
+    refused.  Names are kept as they are; UAI has none and knows X0, X1, ... unless doxa wrote the file.  JSON is also
+    read in the form in which pgmpy keeps linear Gaussian networks.
 
     Examples
     --------
@@ -114,11 +119,11 @@ def write_network(
 
     Parameters
     ----------
-    network : CategoricalNetwork or MarkovNetwork
-        The latter in UAI only.
+    network : CategoricalNetwork, GaussianNetwork or MarkovNetwork
+        The second in JSON only, the last in UAI only.
     path : str or path-like
         Packed if its name ends in ``.gz``.
-    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai"}, optional
+    format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json"}, optional
         By the end of the name if left out.
 
     Raises
@@ -138,9 +143,16 @@ def write_network(
     kind = _format(name, format)
     if not isinstance(network, Network):
         raise ArgumentTypeError(
-            f"network is of type {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork"
+            f"network is of type {type(network).__name__}; give a CategoricalNetwork, a GaussianNetwork or a "
+            "MarkovNetwork"
         )
-    if kind == "uai":
+    if isinstance(network, GaussianNetwork):
+        if kind != "json":
+            raise ArgumentError(
+                f"network is a GaussianNetwork, which the format {kind!r} cannot hold; write JSON (.json)"
+            )
+        pieces = json_pieces(network)
+    elif kind == "uai":
         pieces = uai_pieces(network)
     elif isinstance(network, MarkovNetwork):
         raise ArgumentError(f"network is a MarkovNetwork, which the format {kind!r} cannot hold; write UAI (.uai)")
