@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import roots_genlaguerre
+from scipy.special import logsumexp, roots_genlaguerre
 from scipy.stats import t as student
 
 import doxa
 from doxa.data.scaled import scaled
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import unpack_rows
-from doxa.structure import BGe
-from doxa.structure.exact.enumeration import enumerate_posterior
+from doxa.structure import BGe, ConditionalGaussian
+from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.gaussian.parameters import GaussianFamily
 from doxa.structure.priors import make_prior
@@ -135,6 +135,73 @@ def test_one_new_case_has_the_density_of_a_sum_over_graphs_of_student_t(learned)
     assert (
         np.abs((found["log_probability"] - np.log(twin)) / found["mcse"]).max() > LIMIT
     )  # parameters held at their means
+
+
+@pytest.fixture(scope="module")
+def mixed_and_new():
+    """Two categories and two numbers; the log probability of the table with one of four new rows, by graph.
+
+    Shape (n_graphs, 1 + 4): the table alone first.  A score of the table and one case more, by the score of the table,
+    is the predictive probability of that case, with all parameters integrated out.
+    """
+    rng = np.random.default_rng(11)
+    g = rng.integers(0, 2, 30)
+    h = np.where(rng.random(30) < 0.7, g, rng.integers(0, 3, 30))
+    x = rng.normal(size=30) + 0.8 * g
+    y = 0.6 * x - 0.5 * (h == 2) + rng.normal(size=30)
+    frame = pd.DataFrame({"g": np.array(["n", "y"])[g], "h": np.array(list("uvw"))[h], "x": 3 + 2 * x, "y": 50 - 9 * y})
+    table = doxa.read_table(frame)
+    new = pd.DataFrame([{"g": state, "h": "w", "x": x, "y": 48.0} for state in "ny" for x in (1.0, 6.0)])
+    kind = ConditionalGaussian()
+    scale = scaled(table)
+    codes = np.where(table.is_number[:, None], scale.values, table.codes.T)[:, table.row_index]
+    added = [[["n", "y"].index(row.g), 2, *(row[["x", "y"]].astype(float) - scale.centre[2:]) / scale.scale[2:]]
+             for _, row in new.iterrows()]  # fmt: skip
+    sizes = np.where(table.is_number, 0, table.n_states)
+    graphs = unpack_rows(all_dags(4), 4)
+    known: dict[tuple[int, ...], np.ndarray] = {}
+    logs = np.full((len(graphs), 5), -np.inf)
+    for k, graph in enumerate(graphs):
+        families = [(child, *np.flatnonzero(graph[:, child]).tolist()) for child in range(4)]
+        if any(family[0] < 2 and max(family[1:], default=0) > 1 for family in families):
+            continue  # a category has no parents that are numbers
+        for family in families:
+            if family not in known:
+                rows = [codes[list(family)].T]
+                rows += [np.vstack([rows[0], np.array(one)[list(family)]]) for one in added]
+                known[family] = np.array([
+                    kind.log_marginal_likelihood(each, np.ones(len(each), dtype=np.int64), sizes[list(family)])
+                    for each in rows
+                ])  # fmt: skip
+        logs[k] = sum(known[family] for family in families)
+    return table, new, logs, np.log(scale.scale[2:]).sum()
+
+
+def test_new_cases_of_both_have_the_density_of_a_sum_over_543_graphs(mixed_and_new):
+    table, new, logs, units = mixed_and_new
+    assert np.isfinite(logs[:, 0]).sum() < 543 == len(logs)
+    posterior = doxa.learn(table, prior="uniform", exact=True, seed=1)
+    found = posterior.log_predictive(new, networks=4000).rows
+    right = logsumexp(logs[:, 1:], axis=0) - logsumexp(logs[:, 0]) - units
+    z = (found["log_probability"] - right) / found["mcse"]
+    assert np.abs(z).max() < LIMIT
+    best = logs[:, 0].argmax()  # the twin: one graph, the best
+    assert np.abs((found["log_probability"] - (logs[best, 1:] - logs[best, 0] - units)) / found["mcse"]).max() > LIMIT
+
+
+def test_categories_are_predicted_by_a_sum_over_543_graphs(mixed_and_new):
+    table, _, logs, _ = mixed_and_new
+    posterior = doxa.learn(table, prior="uniform", exact=True, seed=1)
+    alone = posterior.predictive("g", given={"h": "w"}, networks=4000)["y"]  # the twin: numbers that say nothing
+    off = []
+    for at, x in enumerate((1.0, 6.0)):
+        found = posterior.predictive("g", given={"h": "w", "x": x, "y": 48.0}, networks=4000)["y"]
+        of_states = logsumexp(logs[:, [1 + at, 3 + at]], axis=0)
+        right = np.exp(of_states[1] - logsumexp(of_states))
+        assert abs(found.value - right) < LIMIT * found.mcse
+        assert found.mcse < 0.02
+        off.append(abs(alone.value - right) / found.mcse)
+    assert max(off) > LIMIT
 
 
 def test_draws_of_regressions_have_the_moments_of_the_textbook():
