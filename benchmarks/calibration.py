@@ -1,12 +1,15 @@
 """Simulation-based calibration: is the true network one more draw from the posterior that `doxa.learn` returns?
 
-    python benchmarks/calibration.py ["30% blank" ...]
+    python benchmarks/calibration.py ["30% blank" ... | numbers]
 
 Worlds are drawn from the prior, tables of 20 rows from worlds; the place of each true quantity among the draws of a run
 is uniform if all is right.  A row of the table is a quantity, a column a setting (`SETTINGS` in
 tests/structure/averaging/calibration_cases.py); a cell is the largest distance of the places' distribution from the
 uniform one, and the p-value (least binomial tail over 19 shares, by its exact law).  Below are the limits that the
 tests hold p to: one in a million for all cells together.
+
+``numbers`` are tables of numbers and a category with 20% missing cells (tests/structure/cases/incomplete/
+test_missing_numbers.py): z of every edge, and of the mean and the spread of the places of hidden numbers.
 
 ``BENCH_REPLICATIONS`` (1000) is the number of worlds of each setting; 1000 take some six CPU minutes in all.
 """
@@ -22,6 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "structure" / "averaging"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "structure" / "cases" / "incomplete"))
 
 from calibration_cases import SETTINGS, p_values, study
 
@@ -54,7 +58,21 @@ def print_table(found):
     print(f"\n{compared} p-values, the least {least:.2g}; limit {FALSE_ALARM / compared:.1g}")
 
 
+def numbers():
+    """The study of the tests, longer."""
+    import pytest
+    from test_missing_numbers import calibration
+
+    begin = time.process_time()
+    with pytest.MonkeyPatch.context() as patch:
+        z = calibration(patch, replications=REPLICATIONS)
+    print(f"{REPLICATIONS} worlds, {time.process_time() - begin:.0f} CPU s; z: {', '.join(f'{one:.2f}' for one in z)}")
+
+
 def main():
+    if sys.argv[1:] == ["numbers"]:
+        numbers()
+        return
     found = {}
     for name in sys.argv[1:] or SETTINGS:
         begin = time.process_time()
