@@ -23,7 +23,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact.gaussian import Conditioned
-from doxa.inference.exact.mixture import NormalMixture, threshold_pair
+from doxa.inference.exact.mixture import NormalMixture, density_picture, threshold_pair
 from doxa.inference.importance.numbers import Weighted, condition
 from doxa.models.gaussian import check_number
 from doxa.notebook import card
@@ -117,6 +117,14 @@ def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[
         own = table.states[j]
         found[j] = state_of(label, value, own, table.cuts.get(name)) if own else check_number(label, value)
     return found
+
+
+class _Line(NamedTuple):
+    """Of an answer as it is shown."""
+
+    head: str
+    sign: str  # between the two, where both are text
+    value: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,12 +246,17 @@ class NumberAnswer:
 
     def __str__(self) -> str:
         """Mean, spread and what the data leave open."""
+        return "\n".join([*(f"{line.head}{line.sign} {line.value}" for line in self._lines), *self.notes])
+
+    @property
+    def _lines(self) -> list[_Line]:
         low, high = self.interval()
-        lines = [f"mean {self.mean}", f"standard deviation {self.sd}", f"95% of cases: {low:.4g} to {high:.4g}"]
+        lines = [_Line("mean", "", str(self.mean)), _Line("standard deviation", "", str(self.sd))]
+        lines.append(_Line("95% of cases", ":", f"{low:.4g} to {high:.4g}"))
         if isinstance(self.mean, Averaged):
             low, high = self.mean.credible_interval()
-            lines.insert(1, f"credible interval (95%) of the mean: {low:.4g} to {high:.4g}")
-        return "\n".join([*lines, *self.notes])
+            lines.insert(1, _Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
+        return lines
 
     def __repr__(self) -> str:
         return f"{self._title}\n{self}"
@@ -256,11 +269,8 @@ class NumberAnswer:
         return printable(f"{self.target}{where}, averaged over {len(self.each)} networks")
 
     def _repr_html_(self) -> str:
-        rows = [
-            (line.partition(":")[0], line.partition(":")[2]) if ":" in line else (line, "")
-            for line in str(self).split("\n")
-        ]
-        return card(self._title, None, ("", ""), rows)
+        rows = [(line.head, line.value) for line in self._lines]
+        return card(self._title, None, ("", ""), rows, picture=density_picture(self.distribution), more=self.notes)
 
 
 def number_answer(
