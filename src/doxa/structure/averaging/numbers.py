@@ -34,7 +34,6 @@ from doxa.structure.averaging.answers import (
     mean_over_draws,
     weighted_mean,
 )
-from doxa.structure.averaging.coefficients import Coefficients
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.questions import column_of, state_of
 from doxa.text import printable
@@ -49,7 +48,6 @@ __all__ = [
     "number_answer",
     "predict_numbers",
     "read_number_question",
-    "slopes_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -456,36 +454,3 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
                 rng = draws.generator(t)
                 found[t, own] = condition(network, (), states, seen, values, {}, rng, whole=True).log_evidence
     return found
-
-
-def slopes_of(draws: GaussianDraws, node: str) -> Coefficients:
-    """Intercept and slopes of a number on all other numbers, in units of the columns; 0 where one is no parent.
-
-    Where parents are categories, the mean over their configurations by cases.
-    """
-    child = column_of("node", node, draws.names)
-    if not draws.is_number[child]:
-        raise ArgumentError(f"node is {node!r}, which is a category; slopes are those of columns of numbers")
-    others = [j for j in range(len(draws.names)) if draws.is_number[j] and j != child]
-    found, is_parent = np.zeros((len(draws), 1 + len(others))), np.zeros((len(draws), 1 + len(others)), dtype=np.bool_)
-    is_parent[:, 0] = True
-    table = draws.completed.table
-    for t, network in enumerate(draws.all):
-        parents, regression = draws.parents[t][child], network.regressions[node]
-        above = [j for j in parents if not draws.is_number[j]]
-        whole = (table.codes[:, above] >= 0).all(axis=1)
-        share = np.zeros(regression.intercept.shape)
-        if above:
-            np.add.at(share, tuple(table.codes[whole][:, above].T), table.counts[whole])
-        share = share / share.sum() if above else np.ones(())
-        found[t, 0] = (share * regression.intercept).sum()
-        on = [j for j in parents if draws.is_number[j]]
-        places = [1 + others.index(j) for j in on]
-        found[t, places] = (share[..., None] * regression.coefficients).sum(axis=tuple(range(share.ndim)))
-        is_parent[t, places] = True
-    shape = (*draws.shape, 1 + len(others))
-    ones = np.ones(draws.shape)
-    labels = ("intercept", *(draws.names[j] for j in others))
-    return Coefficients(
-        node, "", labels, found.reshape(shape), is_parent.reshape(shape), ones, False, 0.0, draws.reference_ess
-    )
