@@ -259,7 +259,11 @@ class GaussianNetwork:
         Table(1000 rows (1000 distinct) x 1 column, no missing cells)
         """
         n_rows = check_whole("n", n, 0)
-        rng = check_generator(rng, seed)
+        codes, numbers = self.draw_cells(n_rows, check_generator(rng, seed))
+        return Table.from_codes(self.names, self._states, codes, numbers=numbers)
+
+    def draw_cells(self, n_rows: int, rng: np.random.Generator) -> tuple[NDArray[np.int16], Floats]:
+        """`simulate`, as arrays: codes of states and numbers, each (n_rows, n_nodes); 0 and NaN where a node has none."""
         codes, numbers = np.zeros((n_rows, len(self.names)), dtype=np.int16), np.full((n_rows, len(self.names)), np.nan)
         for node in self.order:
             name = self.names[node]
@@ -271,7 +275,7 @@ class GaussianNetwork:
             else:
                 mean, sd = self._line(node, codes, numbers)
                 numbers[:, node] = mean + sd * rng.standard_normal(n_rows)
-        return Table.from_codes(self.names, self._states, codes, numbers=numbers)
+        return codes, numbers
 
     def log_density(self, codes: ArrayLike, numbers: ArrayLike) -> Floats:
         """Log density of complete rows.

@@ -48,6 +48,7 @@ __all__ = [
     "number_answer",
     "predict_numbers",
     "read_number_question",
+    "row_distributions",
 ]
 
 Floats = NDArray[np.float64]
@@ -441,6 +442,26 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
     made.sort(key=lambda cell: cell[:2])
     columns = ["row", "column", "state", "probability", "mean", "sd", "lower", "upper", "mcse"]
     return ReadFrame([cell for _, _, cell in made], columns=columns)
+
+
+def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[NormalMixture]:
+    """The predictive distribution of a number in every row from the row's other columns; as of `predict_numbers`."""
+    new = _read_rows(draws, rows)
+    asked = column_of("target", target, draws.names)
+    new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
+    made: dict[int, NormalMixture] = {}
+    for own, states, seen, _ in _patterns(draws, new):
+        values = new.numbers[own][:, seen]
+        found = [
+            condition(network, [asked], states, seen, values, {}, draws.generator(t), whole=True)
+            for t, network in enumerate(draws.all)
+        ]
+        log_weights = np.array([one.log_evidence for one in found])
+        for r, row in enumerate(own.tolist()):
+            each = [one.mixture(r, 0) for one in found]
+            answer = NumberAnswer(target, {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r])
+            made[row] = answer.distribution
+    return [made[row] for row in range(len(new.codes))]
 
 
 def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
