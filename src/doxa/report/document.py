@@ -103,6 +103,7 @@ LAYOUTS = {
             "figures.js",
             "evidence.js",
             "bars.js",
+            "densities.js",
             "inspector.js",
             "query.js",
             "start_graphs.js",

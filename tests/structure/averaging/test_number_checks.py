@@ -1,4 +1,4 @@
-"""Predictive checks and cross-validation of tables with numbers: plain formulas, a model that fits and ones that cannot."""
+"""Predictive checks and cross-validation of numbers: plain formulas, a model that fits and ones that cannot."""
 
 from __future__ import annotations
 

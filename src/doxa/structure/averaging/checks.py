@@ -163,11 +163,8 @@ def _number_statistics(values: Floats, codes: NDArray[np.integer], n_states: tup
         around = np.where(there, x - mean, 0.0)
         variance = (around**2).sum(axis=0) / n
         skewness = np.nan_to_num((around**3).sum(axis=0) / n / variance**1.5)
-        cases, sums, squares = (
-            seen.T @ seen,
-            around.T @ seen,
-            (around**2).T @ seen,
-        )  # [i, j]: of i where j is there, too
+        # [i, j]: of i where j is there, too
+        cases, sums, squares = seen.T @ seen, around.T @ seen, (around**2).T @ seen
         spread = squares - sums**2 / cases
         products = around.T @ around - sums * sums.T / cases
         correlation = np.nan_to_num(products / np.sqrt(spread * spread.T))

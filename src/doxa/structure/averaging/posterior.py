@@ -457,7 +457,8 @@ class Posterior(StructurePosterior):
     def predictive_checks(self, *, replicas: int | None = 400, prior: FamilyKind | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.
 
-        Of numbers means, standard deviations, skewnesses and correlations.  See `doxa.structure.averaging.checks.predictive_checks`.
+        Of numbers means, standard deviations, skewnesses and correlations.  See
+        `doxa.structure.averaging.checks.predictive_checks`.
         """
         from doxa.structure.averaging.checks import predictive_checks
 
