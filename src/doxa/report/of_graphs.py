@@ -139,7 +139,7 @@ def chosen_pairs(information: Floats, size: NDArray[np.integer], most: int = MOS
 
 
 def mutual_information(joint: Floats, y_starts: NDArray[np.intp], x_starts: NDArray[np.intp]) -> Floats:
-    """Of all pairs of columns, nats, from the shares of rows in their cells; that of a column with itself is nothing."""
+    """Of all pairs of columns, nats, from the shares of rows in their cells."""
     by_y = np.add.reduceat(joint, x_starts[:-1], axis=1)[:, :1]  # the same of every x
     by_x = np.add.reduceat(joint, y_starts[:-1], axis=0)[:1]
     with np.errstate(divide="ignore", invalid="ignore"):
