@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from browsing import axe_violations, choose, element, elements, script
@@ -104,7 +106,7 @@ def test_seeing_a_number_is_not_setting_it(numbers, nodes):
 def test_levels_are_fifths_of_what_was_observed(numbers, nodes):
     a = mixed_frame()["a"]
     ends = [f"{end:.4g}" for end in a.quantile([0.2, 0.4, 0.6, 0.8])]
-    names = [f"below {ends[0]}", *(f"{p} to {q}" for p, q in zip(ends, ends[1:], strict=False)), f"{ends[3]} or more"]
+    names = [f"below {ends[0]}", *(f"{p} to {q}" for p, q in pairwise(ends)), f"{ends[3]} or more"]
     assert nodes["states"][numbers.names.index("a")] == names
 
 

@@ -6,6 +6,7 @@ in which another column is seen in one of its fifths, or is set there.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def _cells(draws: Any, distributions: list[dict[str, Any]]) -> tuple[Cells, Cell
         ends = np.unique(np.quantile(values[~np.isnan(values)], np.arange(1, _LEVELS) / _LEVELS))
         levels.append(ends)
         texts = [f"{end:.4g}" for end in ends.tolist()]
-        middle = [f"{a} to {b}" for a, b in zip(texts, texts[1:], strict=False)]
+        middle = [f"{a} to {b}" for a, b in pairwise(texts)]
         names.append([f"below {texts[0]}", *middle, f"{texts[-1]} or more"])
     sizes = tuple(len(own) for own in names)
     of_bars = tuple(size if own is None else _BARS for size, own in zip(sizes, bars, strict=True))

@@ -87,7 +87,7 @@ class Cells(NamedTuple):
             codes[:, j] if edges is None else np.searchsorted(edges, numbers[:, j], side="right")
             for j, edges in enumerate(self.edges)
         ]
-        return np.stack(own, axis=1).astype(np.intp) + first[:-1]
+        return np.asarray(np.stack(own, axis=1) + first[:-1], dtype=np.intp)
 
 
 class NumberPairs(NamedTuple):
