@@ -113,7 +113,7 @@ def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
     seen = simulate_pairs(draws)
     done = simulate_pairs(draws, intervene=True)
     sizes = np.diff(seen.starts)
-    pairs = chosen_pairs(mutual_information(seen.joint, seen.starts, seen.starts), np.outer(sizes, sizes))
+    pairs = chosen_pairs(mutual_information(seen.joint, seen.starts, seen.starts), np.outer(sizes, sizes), MOST_ANSWERS)
     return {
         "why": "",
         "all": len(pairs) == len(draws.names) * (len(draws.names) - 1),
@@ -127,7 +127,7 @@ def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
     }
 
 
-def chosen_pairs(information: Floats, size: NDArray[np.integer], most: int = MOST_ANSWERS) -> list[tuple[int, int]]:
+def chosen_pairs(information: Floats, size: NDArray[np.integer], most: int) -> list[tuple[int, int]]:
     """Pairs (y, x), the most informative first as far as there is room for ``most`` answers; in the order of the
     columns.
     """
