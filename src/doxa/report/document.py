@@ -103,7 +103,6 @@ LAYOUTS = {
             "figures.js",
             "evidence.js",
             "bars.js",
-            "densities.js",
             "inspector.js",
             "query.js",
             "start_graphs.js",
@@ -147,6 +146,13 @@ _STYLE_MARKS = {
     # Cytoscape.js would add this rule by itself, which the policy forbids, unless it finds it under this name.
     "cytoscape.css": ' id="__________cytoscape_stylesheet"',
 }
+
+
+_GRAPHS = LAYOUTS["graphs"]
+LAYOUTS["numbers"] = _GRAPHS._replace(  # graphs of tables with numbers
+    modules=(*_GRAPHS.modules[:-1], "densities.js", _GRAPHS.modules[-1]),
+    styles=("page.css", "densities.css", "cytoscape.css"),
+)
 
 
 def document(data: dict[str, Any]) -> str:

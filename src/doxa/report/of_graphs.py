@@ -359,7 +359,7 @@ def _drawn(posterior: StructurePosterior) -> str:
 def of_graphs(posterior: StructurePosterior, written: datetime) -> dict[str, Any]:
     """As plain data."""
     return {
-        "kind": "graphs",
+        "kind": "numbers" if posterior.options.numbers else "graphs",
         "title": f"Belief network of {len(posterior.names)} columns, learned by doxa",
         "verdict": verdict(posterior),
         "facts": run_facts(posterior, written),

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 _POINTS = 100  # of a curve
 _BARS = 24  # of a number in answers
 _LEVELS = 5  # of a number that is seen or set
-_MOST_ANSWERS = 80_000  # of one kind: 240 kB
+_MOST_ANSWERS = 20_000  # of one kind: 60 kB
 _MOST_CELLS_OF_PAIRS = 4000  # of all columns together, whose pairs are counted
 _MOST_SLOPES = 12  # of a node
 

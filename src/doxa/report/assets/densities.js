@@ -51,8 +51,7 @@ function shortNumber(value, digits = 4) {
 
 /** What was observed of a column, and what the networks make of it on the average. */
 function distribution(node) {
-  const own = data.nodes.numbers?.[node];
-  if (!own) return [];
+  const own = data.nodes.numbers[node];
   const heading = make("h3", {}, "Distribution");
   if (own.p) {
     const states = data.nodes.states[node];
@@ -74,8 +73,8 @@ function ownCurve(own) {
 
 /** Edges from other numbers, with slopes. */
 function slopes(node) {
-  const own = data.nodes.slopes?.[node];
-  if (!own || !own.length) return [];
+  const own = data.nodes.slopes[node];
+  if (!own.length) return [];
   const ends = own.flatMap((row) => [row.low, row.high]);
   return [make("h3", {}, "Slopes"), make("p", { class: "note" },
     `How much ${visible(names[node])} changes with a unit of the other number, the other parents held fixed: posterior mean given that `

@@ -31,7 +31,7 @@ function inspect(node, go = false) {
   byId("inspected").replaceChildren(
     ...parentSets(node),
     ...(missing ? [make("p", { class: "note" }, missing, " So there are no tables, no imputed cells and no queries here.")]
-      : [...distribution(node), ...slopes(node), ...regressions(node), ...familyTables(node), ...query(node)]),
+      : [...(data.nodes.numbers ? [...distribution(node), ...slopes(node)] : []), ...regressions(node), ...familyTables(node), ...query(node)]),
     ...blanket(node),
     ...(missing ? [] : missingCells(node)));
   announce(`Inspector shows ${names[node]}`);
