@@ -157,6 +157,10 @@ def test_the_page_draws_them(page, numbers):
     after = elements(driver, "#inspected svg.density")[1].get_attribute("aria-label")
     assert before != after
     assert "mean about 7" in after
+    edges = element(driver, "#tables-box table")
+    assert "slope, 95% high" in edges.text
+    row = numbers.slopes().iloc[0]
+    assert f"{row['mean']:.3g}" in edges.text
     choose(driver, "node", numbers.names.index("k"))
     assert not elements(driver, "#inspected svg.density")
     assert len(elements(driver, "#inspected .bars .track")) == 4
@@ -171,3 +175,22 @@ def test_the_page_shows_missing_numbers_and_is_in_order(page, missing_numbers):
     assert "Posterior mean, and the interval that holds the number" in text
     for theme in ("light", "dark"):
         assert axe_violations(driver, theme) == []
+
+
+def test_numbers_far_from_zero_are_told_apart(page):
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=60)
+    table = doxa.data.Table.from_codes(
+        ["a", "b"], [()] * 2, np.zeros((60, 2), dtype=int), numbers=np.column_stack([1e9 + a, 2e-7 * a])
+    )
+    posterior = doxa.learn(table, seed=1)
+    nodes = page_data(posterior, written=WRITTEN)["nodes"]
+    assert len(set(nodes["states"][0])) == 5
+    low, high = nodes["numbers"][0]["range"]
+    assert 4 < high - low < 10
+    driver = page(posterior)
+    choose(driver, "node", 0)
+    picture = element(driver, "#inspected svg.density")
+    labels = [label.text for label in picture.find_elements("css selector", "text")]
+    assert len(set(labels)) == len(labels) >= 3
+    assert "95% of cases between 99999999" in picture.get_attribute("aria-label")

@@ -71,7 +71,7 @@ def _distribution(posterior: Any, draws: Any, j: int) -> dict[str, Any]:
     heights, edges = observed_bars(observed)
     top = max(float(density.max()), float(heights.max()))
     low, high = found.interval()
-    numbers = significant([x[0], x[-1], edges[0], edges[-1]], 8)
+    numbers = significant([x[0], x[-1], edges[0], edges[-1]], 15)
     return {
         "curve_range": numbers[:2],
         "bar_range": numbers[2:],
@@ -81,7 +81,7 @@ def _distribution(posterior: Any, draws: Any, j: int) -> dict[str, Any]:
         "n": int((~np.isnan(observed)).sum()),
         "mean": str(found.mean),
         "sd": str(found.sd),
-        "at": significant([found.mean.value, low, high], 6),
+        "at": significant([found.mean.value, low, high], 15),
     }
 
 
@@ -124,7 +124,7 @@ def _missing_cells(posterior: Any, draws: Any) -> dict[str, Any]:
             shown["mcse"] = significant([own["mcse"].max()], 2)[0]
         if draws.is_number[j]:
             shown |= {
-                key: significant(own[of], 5) for key, of in (("mean", "mean"), ("low", "lower"), ("high", "upper"))
+                key: significant(own[of], 8) for key, of in (("mean", "mean"), ("low", "lower"), ("high", "upper"))
             }
         else:
             size = len(draws.states[j])
@@ -152,12 +152,21 @@ def _cells(draws: Any, distributions: list[dict[str, Any]]) -> tuple[Cells, Cell
         values = np.repeat(table.numbers[:, j], table.counts)
         ends = np.unique(np.quantile(values[~np.isnan(values)], np.arange(1, _LEVELS) / _LEVELS))
         levels.append(ends)
-        texts = [f"{end:.4g}" for end in ends.tolist()]
+        texts = _told_apart(ends.tolist())
         middle = [f"{a} to {b}" for a, b in pairwise(texts)]
         names.append([f"below {texts[0]}", *middle, f"{texts[-1]} or more"])
     sizes = tuple(len(own) for own in names)
     of_bars = tuple(size if own is None else _BARS for size, own in zip(sizes, bars, strict=True))
     return Cells(of_bars, tuple(bars)), Cells(sizes, tuple(levels)), names
+
+
+def _told_apart(ends: list[float]) -> list[str]:
+    """Increasing numbers to as few digits, at least four, as tell them apart."""
+    for digits in range(4, 17):
+        texts = [f"{end:.{digits}g}" for end in ends]
+        if len(set(texts)) == len(ends):
+            break
+    return texts
 
 
 def _answers(draws: Any, bars: Cells, levels: Cells) -> dict[str, Any]:

@@ -150,3 +150,16 @@ def test_coefficients_of_logistic_families_given_that_they_are_there():
     some = frame["probability"] * 1000 >= 20
     assert np.allclose((frame["mean"] * frame["probability"])[some], whole["mean"][some])
     assert isinstance(frame, pd.DataFrame)
+
+
+def test_a_hidden_column_above_numbers_is_no_obstacle():
+    """Answers need the cells that were drawn; nobody observed any of them."""
+    rng = np.random.default_rng(1)
+    group = rng.integers(0, 2, 80)
+    frame = pd.DataFrame({"x": 4.0 * group + rng.normal(size=80), "z": 3.0 * group + rng.normal(size=80)})
+    posterior = doxa.learn(frame, hidden={"type": 2}, draws=100, seed=1)
+    assert posterior.query("x").mean.value == pytest.approx(frame["x"].mean(), abs=1.0)
+    assert sorted(posterior.slopes()["source"]) == ["x", "z"]
+    cells = posterior.impute()
+    assert len(cells) == 160
+    assert posterior.predictive_checks()["observed"].notna().all()

@@ -29,7 +29,7 @@ function densityPicture({ low, high, bars, curve, at = null, said }) {
     class: k === 0 ? "mean" : "end", d: `M${within(x(value), 0, WIDE).toFixed(1)} ${TOP}V${BASE}` })));
   picture.append(svgElement("path", { class: "axis", d: `M0 ${BASE}H${WIDE}` }));
   for (const value of roundNumbers(low, high)) {
-    const label = svgElement("text", { x: within(x(value), 18, WIDE - 18).toFixed(1), y: BASE + 16, "text-anchor": "middle" }, shortNumber(value));
+    const label = svgElement("text", { x: within(x(value), 18, WIDE - 18).toFixed(1), y: BASE + 16, "text-anchor": "middle" }, byWidth(value, high - low));
     picture.append(svgElement("path", { class: "axis", d: `M${x(value).toFixed(1)} ${BASE}v4` }), label);
   }
   return picture;
@@ -49,6 +49,11 @@ function shortNumber(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+/** A number to a thousandth of a width. */
+function byWidth(value, width) {
+  return shortNumber(value, Math.max(1, Math.min(15, Math.ceil(Math.log10(Math.max(Math.abs(value), width) / width)) + 3)));
+}
+
 /** What was observed of a column, and what the networks make of it on the average. */
 function distribution(node) {
   const own = data.nodes.numbers[node];
@@ -58,13 +63,13 @@ function distribution(node) {
     return [heading, make("div", { class: "bars", role: "group", "aria-label": `Probabilities of ${names[node]}` },
       ...probabilityBars(own.p.map((p, s) => ({ name: states[s], p, text: `${probabilityText(p)} \u00b1 ${own.mcse[s]}` }))))];
   }
-  const [mean, low, high] = own.at;
+  const [mean, low, high] = own.at.map((value) => byWidth(value, own.range[1] - own.range[0]));
   return [heading, densityPicture({
     low: own.range[0], high: own.range[1], at: own.at, curve: ownCurve(own),
     bars: { from: own.bar_range[0], to: own.bar_range[1], heights: unpack(own.observed, 0, own.top) },
-    said: `Density of ${names[node]}: mean ${shortNumber(mean)}, 95% of cases between ${shortNumber(low)} and ${shortNumber(high)}`,
+    said: `Density of ${names[node]}: mean ${mean}, 95% of cases between ${low} and ${high}`,
   }), make("p", { class: "note" }, `Columns: the ${count(own.n, "observed number")}. Line: the density, averaged over networks; mean `
-    + `${own.mean}, standard deviation ${own.sd}; 95% of cases between the dotted lines, ${shortNumber(low)} to ${shortNumber(high)}.`)];
+    + `${own.mean}, standard deviation ${own.sd}; 95% of cases between the dotted lines, ${low} to ${high}.`)];
 }
 
 function ownCurve(own) {
@@ -89,6 +94,16 @@ function slopes(node) {
   ], own, 12)];
 }
 
+/** Slopes beside the probabilities of edges, of those between numbers. */
+function slopeColumns(edges) {
+  const found = new Map(data.nodes.slopes.flatMap((own, target) => own.map((row) => [row.source * names.length + target, row])));
+  const of = (k) => found.get(edges.source[k] * names.length + edges.target[k]);
+  const column = (head, key) => ({
+    head, value: (k) => of(k)?.[key] ?? null, text: (k) => (of(k) ? shortNumber(of(k)[key], 3) : ""), number: true,
+  });
+  return [column("slope", "mean"), column("slope, 95% low", "low"), column("slope, 95% high", "high")];
+}
+
 /** The bars of an answer about a number, with mean and 95% read off them. */
 function answeredNumber(node, found) {
   const own = data.nodes.numbers[node];
@@ -106,7 +121,8 @@ function answeredNumber(node, found) {
     return high;
   };
   const at = [mean, end(0.025), end(0.975)];
-  const words = `mean about ${shortNumber(mean, 3)}, 95% of cases about ${shortNumber(at[1], 3)} to ${shortNumber(at[2], 3)}`;
+  const [middle, least, most] = at.map((value) => byWidth(value, 10 * (high - low)));
+  const words = `mean about ${middle}, 95% of cases about ${least} to ${most}`;
   return { words, picture: densityPicture({
     low, high, at, curve: ownCurve(own), bars: { from: low, to: high, heights: found.map(({ p }) => p / width) },
     said: `Density of ${names[node]}: ${words}` }) };

@@ -139,6 +139,12 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     )  # fmt: skip
 
 
+def missing_cells_of(table: Table) -> MissingCells:
+    """`find_missing_cells` of a table that was learned from: a column without any value was declared as hidden."""
+    empty = [name for name, count in table.missing_by_column.items() if count == table.n_rows]
+    return find_missing_cells(table, empty)
+
+
 def _check(table: Table, hidden: Sequence[str]) -> None:
     if len(table.names) < 2:
         raise TableError(f"table has only the column {table.names[0]!r}; a structure needs at least two columns")
