@@ -10,6 +10,7 @@ import html
 import math
 import os
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     from doxa.estimates.estimate import Estimate, Verdict
 
-__all__ = ["Arrow", "Markup", "arrows", "bar", "card", "interval", "remember_report", "report_link"]
+__all__ = ["Arrow", "Markup", "arrows", "bar", "card", "curve", "interval", "remember_report", "report_link"]
 
 _ACCENT = "#4a86c5"  # is read on white and on black
 _SIGNS = {True: ("✓", "#2e8b57"), False: ("✗", "#d1553b"), None: ("?", "#c98a1b")}
@@ -115,6 +116,35 @@ def interval(low: float, mean: float, high: float, least: float, most: float) ->
     )
 
 
+def curve(x: Sequence[float], height: Sequence[float], mean: float, ends: tuple[float, float]) -> Markup:
+    """A density through points ``x``, increasing, its mean and a central interval, over a scale with three numbers."""
+    width, top, base = 240.0, 4.0, 78.0
+    least, span, highest = x[0], (x[-1] - x[0]) or 1.0, max(height) or 1.0
+    at = [(width * (a - least) / span, base - (base - top) * h / highest) for a, h in zip(x, height, strict=True)]
+    line = "L".join(f"{a:.1f} {h:.1f}" for a, h in at)
+    left, middle, right = (width * min(1.0, max(0.0, (value - least) / span)) for value in (ends[0], mean, ends[1]))
+    within = [(a, h) for a, h in at if left < a < right]
+    inside = "".join(
+        f"L{a:.1f} {h:.1f}" for a, h in [(left, _between(at, left)), *within, (right, _between(at, right))]
+    )
+    drawn = (
+        f'<path d="M{left:.1f} {base:g}{inside}L{right:.1f} {base:g}Z" fill="{_ACCENT}" opacity=".3"/>'
+        f'<path d="M{line}" fill="none" stroke="{_ACCENT}" stroke-width="1.8"/>'
+        f'<path d="M{middle:.1f} {base:g}V{_between(at, middle):.1f}" stroke="{_ACCENT}" stroke-width="1.8"/>'
+        f'<path d="M0 {base:g}H{width:g}" stroke="currentColor" opacity=".5"/>'
+    )
+    texts = [_rounded(value, ends[1] - ends[0]) for value in (ends[0], mean, ends[1])]
+    for k, (place, text) in enumerate(zip(_apart([left, middle, right], texts, width), texts, strict=True)):
+        mark = (left, middle, right)[k]
+        drawn += (
+            f'<path d="M{mark:.1f} {base:g}v4" stroke="currentColor" opacity=".7"/>'
+            f'<text x="{place:.1f}" y="{base + 16:g}" text-anchor="middle" font-size="11" fill="currentColor">'
+            f"{text}</text>"
+        )
+    said = f"density with mean {mean:.4g}, from {ends[0]:.4g} to {ends[1]:.4g} with 95%"
+    return _svg(width, base + 22, drawn, said, shrinks=True)
+
+
 def arrows(names: Sequence[str], edges: Iterable[Arrow]) -> Markup:
     """Nodes on a circle and edges between them, the more probable the darker."""
     radius = max(60.0, 9.0 * len(names))
@@ -146,6 +176,33 @@ def report_link(result: object) -> Markup:
     shown = str(path.relative_to(Path.cwd()) if inside else path)
     address = quote(shown.replace(os.sep, "/")) if inside else path.as_uri()
     return Markup(f'The whole report: <a href="{html.escape(address)}" target="_blank">{_escaped(shown)}</a>')
+
+
+def _between(at: Sequence[tuple[float, float]], x: float) -> float:
+    """Height of a line through points at a place between them."""
+    for (a, low), (b, high) in pairwise(at):
+        if a <= x <= b:
+            return low + (high - low) * ((x - a) / (b - a) if b > a else 0.0)
+    return at[0][1] if x < at[0][0] else at[-1][1]
+
+
+def _rounded(value: float, length: float) -> str:
+    """A number to about a fiftieth of the length of an interval."""
+    step = (length or abs(value) or 1.0) / 50.0
+    places = -math.floor(math.log10(step))
+    if places > 6 or abs(value) >= 1e6:
+        return f"{value:.4g}"
+    text = f"{round(value, max(0, places)) + 0.0:.{max(0, places)}f}"  # no negative zero
+    return text if len(text) <= 9 else f"{value:.6g}"
+
+
+def _apart(places: list[float], texts: Sequence[str], width: float) -> list[float]:
+    """Middles of three texts, moved so that they neither touch nor leave the picture, the one in the middle first."""
+    half = [3.4 * len(text) + 3.0 for text in texts]
+    middle = min(max(places[1], half[1]), width - half[1])
+    left = max(half[0], min(places[0], middle - half[1] - half[0]))
+    right = min(width - half[2], max(places[2], middle + half[1] + half[2]))
+    return [left, middle, right]
 
 
 def _escaped(text: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -31,6 +34,20 @@ def test_learn_sets_by_intervention(run, votes):
     assert code == 0
     assert "where crime = y was set:" in out
     assert "party = r " in out
+
+
+def test_learn_prints_slopes_of_numbers(run, votes, tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "k": rng.choice(["n", "y"], 60)})
+    frame["y"] = 2 * frame["x"] + rng.normal(0, 0.1, 60)
+    frame.to_csv(tmp_path / "numbers.csv", index=False)
+    code, out, _ = run("learn", tmp_path / "numbers.csv", "--seed", "1", "--slopes")
+    assert code == 0
+    assert re.search(r"x +y +0\.\d+ +(1\.9|2\.0)\d+ \+/- 0\.\d+", out)
+    assert "In units of the target a unit of the source" in out
+    code, out, _ = run("learn", votes, *QUICK, "--slopes")
+    assert code == 0
+    assert "No column holds numbers, so there are no slopes." in out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browsing import NO_NETWORK, chromium, go_without
-from page_cases import HOSTILE, WRITTEN
+from page_cases import HOSTILE, WRITTEN, mixed_frame
 
 import doxa
 from doxa.data import Table
@@ -70,6 +70,19 @@ def hostile() -> Posterior:
     codes = np.where(rng.random((60, 6)) < 0.8, base, rng.integers(0, 2, size=(60, 6)))
     codes[0, 0] = -1
     return doxa.learn(Table.from_codes(names, states, codes), draws=100, seed=1, exact=False)
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Posterior:
+    """Of a table of numbers and categories, with a hostile name."""
+    return doxa.learn(doxa.read_table(mixed_frame()), seed=1)
+
+
+@pytest.fixture(scope="session")
+def missing_numbers() -> Posterior:
+    """The same with missing cells."""
+    frame = mixed_frame()
+    return doxa.learn(frame.mask(np.random.default_rng(2).random(frame.shape) < 0.03), draws=100, seed=1)
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def _votes() -> None:
     import numpy as np
 
     from doxa import datasets
-    from doxa.structure.averaging import cross_validate
+    from doxa.structure.averaging import CrossValidation, cross_validate
 
     print(datasets.describe("house_votes"))
     print()
@@ -62,6 +62,7 @@ def _votes() -> None:
         print(_first_missing_cells(posterior, 5))
         print()
         found = cross_validate(votes, "party", folds=_FOLDS, seed=1, draws=10, warmup=10)
+    assert isinstance(found, CrossValidation)  # for the party is a category
     counts = np.bincount(found.codes)
     share = counts / counts.sum()
     guess = -(share * np.log(share)).sum()

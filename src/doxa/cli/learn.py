@@ -13,7 +13,7 @@ from doxa.cli.app import check_kind, interruptible
 from doxa.cli.networks import ToHandOn, check_network, write_network
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
 from doxa.cli.report import check_page, tell, watching
-from doxa.cli.show import show_graphs, write_edges
+from doxa.cli.show import show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
 
@@ -77,6 +77,9 @@ Query = Annotated[
 ]
 Given = Annotated[Words, said("Among cases where crime=y or age=50 was seen (repeat for more).")]
 Do = Annotated[Words, said("Where crime=y or age=50 was set by intervention (repeat for more).")]
+Slopes = Annotated[
+    bool, typer.Option("--slopes", help="Also print the slopes of edges between numbers, with intervals.")
+]
 Exact = Annotated[
     bool | None,
     typer.Option(
@@ -126,6 +129,7 @@ def learn(
     query: Query = None,
     given: Given = None,
     do: Do = None,
+    slopes: Slopes = False,
     exact: Exact = None,
     columns: options.Columns = None,
     bins: options.Bins = None,
@@ -185,6 +189,8 @@ def learn(
             )
             posterior = _begin(data, read, asked, store, workers)
     show_graphs(posterior)
+    if slopes:
+        show_slopes(posterior)
     questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)

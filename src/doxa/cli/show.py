@@ -17,9 +17,19 @@ if TYPE_CHECKING:
     from doxa.parameters.report import PartReport
     from doxa.structure import StructurePosterior
     from doxa.structure.averaging import TablePosterior
+    from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.posterior.summary import RankedEdge
 
-__all__ = ["show", "show_fit", "show_graphs", "show_parameters", "show_tables", "write_edges", "write_summary"]
+__all__ = [
+    "show",
+    "show_fit",
+    "show_graphs",
+    "show_parameters",
+    "show_slopes",
+    "show_tables",
+    "write_edges",
+    "write_summary",
+]
 
 _ROWS_SHOWN = 100
 _PARTS_SHOWN = 8
@@ -282,6 +292,29 @@ def _of_draws(edge: RankedEdge) -> tuple[str, str, str]:
     """What only a sampled probability has: its interval, effective draws and R-hat."""
     low, high = edge.estimate.interval()
     return f"{low:.3f} - {high:.3f}", f"{edge.estimate.ess:.0f}", "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
+
+
+def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
+    """Print the slopes of the probable edges between numbers."""
+    from doxa.estimates.estimate import Estimate
+
+    print()
+    if not posterior.table.is_number.any():
+        print("No column holds numbers, so there are no slopes.")
+        return
+    slopes = posterior.slopes()
+    slopes = slopes[~slopes["mean"].isna()]
+    rows = [("source", "target", "probability", "slope", "sd", "credible interval (95%)")]
+    shown: list[list[Any]] = slopes.head(most).to_numpy().tolist()
+    for source, target, probability, _, mean, sd, lower, upper, mcse in shown:
+        wide = _decimals(sd / 10)
+        found = (str(Estimate(mean, mcse, math.nan)), f"{sd:.2g}", f"{lower:.{wide}f} to {upper:.{wide}f}")
+        rows.append((printable(source), printable(target), f"{probability:.4g}", *found))
+    print("Slopes between numbers, given that there is the edge, averaged over networks:")
+    print(aligned(rows, n_left=2))
+    if len(slopes) > most:
+        print(f"... and {len(slopes) - most} of less probable edges")
+    print("In units of the target a unit of the source; edges that fewer than 20 networks have are left out.")
 
 
 def write_edges(posterior: StructurePosterior, path: Path) -> None:

@@ -267,6 +267,24 @@ class GaussianNetwork:
         """
         n_rows = check_whole("n", n, 0)
         rng, share = check_generator(rng, seed), check_share(missing)
+        codes, numbers = self.draw_cells(n_rows, rng)
+        if share:
+            gone = rng.random(codes.shape) < share
+            codes[gone], numbers[gone] = -1, np.nan
+        return Table.from_codes(self.names, self._states, codes, numbers=numbers)
+
+    def draw_cells(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        made: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]] | None = None,
+    ) -> tuple[NDArray[np.int16], Floats]:
+        """`simulate`, as arrays: codes of states and numbers, each (n_rows, n_nodes); 0 and NaN where a node has none.
+
+        ``made`` has nodes that are set by intervention, by position: the rows in which they are, and the states or
+        numbers that they are set to there.
+        """
+        fixed = made or {}
         codes, numbers = np.zeros((n_rows, len(self.names)), dtype=np.int16), np.full((n_rows, len(self.names)), np.nan)
         for node in self.order:
             name = self.names[node]
@@ -278,10 +296,10 @@ class GaussianNetwork:
             else:
                 mean, sd = self._line(node, codes, numbers)
                 numbers[:, node] = mean + sd * rng.standard_normal(n_rows)
-        if share:
-            gone = rng.random(codes.shape) < share
-            codes[gone], numbers[gone] = -1, np.nan
-        return Table.from_codes(self.names, self._states, codes, numbers=numbers)
+            if node in fixed:
+                rows, values = fixed[node]
+                (numbers if name in self._regressions else codes)[rows, node] = values
+        return codes, numbers
 
     def log_density(self, codes: ArrayLike, numbers: ArrayLike) -> Floats:
         """Log density of complete rows.

@@ -5,6 +5,7 @@ from doxa.plots.curves import Band as Band
 from doxa.plots.curves import plot_curves as plot_curves
 from doxa.plots.curves import plot_marginal_bars as plot_marginal_bars
 from doxa.plots.curves import plot_repeats as plot_repeats
+from doxa.plots.densities import plot_densities as plot_densities
 from doxa.plots.latent_map import plot_latent_map as plot_latent_map
 from doxa.plots.laws import DensityGrid as DensityGrid
 from doxa.plots.plots import plot_consensus as plot_consensus

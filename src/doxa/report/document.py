@@ -148,6 +148,13 @@ _STYLE_MARKS = {
 }
 
 
+_GRAPHS = LAYOUTS["graphs"]
+LAYOUTS["numbers"] = _GRAPHS._replace(  # graphs of tables with numbers
+    modules=(*_GRAPHS.modules[:-1], "densities.js", _GRAPHS.modules[-1]),
+    styles=("page.css", "densities.css", "cytoscape.css"),
+)
+
+
 def document(data: dict[str, Any]) -> str:
     """The whole page of ``data`` (see `doxa.report.writing`), whose ``kind`` is a key of `LAYOUTS`."""
     layout = LAYOUTS[data["kind"]]

@@ -29,7 +29,7 @@ from doxa.errors import DoxaError
 from doxa.estimates.gelman_rubin import rank_shares
 from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
 from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
-from doxa.report.simulation import PairAnswers, simulate_pairs
+from doxa.report.simulation import simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.posterior.summary import cap_text, prior_text
@@ -112,7 +112,8 @@ def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
         return {"why": f"The columns have {n_states} states, too many for simulated answers: ask posterior.query."}
     seen = simulate_pairs(draws)
     done = simulate_pairs(draws, intervene=True)
-    pairs = _chosen_pairs(seen)
+    sizes = np.diff(seen.starts)
+    pairs = chosen_pairs(mutual_information(seen.joint, seen.starts, seen.starts), np.outer(sizes, sizes), MOST_ANSWERS)
     return {
         "why": "",
         "all": len(pairs) == len(draws.names) * (len(draws.names) - 1),
@@ -121,40 +122,47 @@ def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
         "networks": seen.n_networks,
         "rows": seen.n_rows,
         "marginal": decimals(np.diagonal(seen.joint), 4),
-        "seen": _packed(seen, pairs),
-        "done": _packed(done, pairs),
+        "seen": packed_answers(seen.probability, seen.mcse, seen.starts, seen.starts, pairs),
+        "done": packed_answers(done.probability, done.mcse, done.starts, done.starts, pairs),
     }
 
 
-def _chosen_pairs(seen: PairAnswers) -> list[tuple[int, int]]:
-    """Pairs (y, x), the most informative first as far as there is room; in the order of the columns."""
-    information = _mutual_information(seen)
-    sizes = np.diff(seen.starts)
-    size = np.outer(sizes, sizes)
-    y, x = np.triu_indices(len(sizes), 1)
+def chosen_pairs(information: Floats, size: NDArray[np.integer], most: int) -> list[tuple[int, int]]:
+    """Pairs (y, x), the most informative first as far as there is room for ``most`` answers; in the order of the
+    columns.
+    """
+    y, x = np.triu_indices(len(size), 1)
     order = np.argsort(-np.round(information[y, x], 12), kind="stable")
-    room = np.cumsum(2 * size[y[order], x[order]]) <= MOST_ANSWERS
+    room = np.cumsum((size + size.T)[y[order], x[order]]) <= most
     kept = [(int(y[k]), int(x[k])) for k in order[room]]
     return sorted(kept + [(b, a) for a, b in kept])
 
 
-def _mutual_information(seen: PairAnswers) -> Floats:
-    """Of all pairs of columns, nats."""
-    share = np.diagonal(seen.joint)
+def mutual_information(joint: Floats, y_starts: NDArray[np.intp], x_starts: NDArray[np.intp]) -> Floats:
+    """Of all pairs of columns, nats, from the shares of rows in their cells."""
+    by_y = np.add.reduceat(joint, x_starts[:-1], axis=1)[:, :1]  # the same of every x
+    by_x = np.add.reduceat(joint, y_starts[:-1], axis=0)[:1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(seen.joint > 0, seen.joint * np.log(seen.joint / np.outer(share, share)), 0.0)
-    summed = np.add.reduceat(np.add.reduceat(terms, seen.starts[:-1], axis=0), seen.starts[:-1], axis=1)
+        terms = np.where(joint > 0, joint * np.log(joint / (by_y * by_x)), 0.0)
+    summed = np.add.reduceat(np.add.reduceat(terms, y_starts[:-1], axis=0), x_starts[:-1], axis=1)
     return np.asarray(summed)
 
 
-def _packed(answers: PairAnswers, pairs: list[tuple[int, int]]) -> str:
-    unknown = np.isnan(answers.probability)
-    p = np.where(unknown, _NONE, np.round(np.nan_to_num(answers.probability) * 4000)).astype(np.int64)
-    step = np.searchsorted(ERROR_STEPS, np.nan_to_num(answers.mcse)).clip(0, len(DIGITS) - 1)
+def packed_answers(
+    probability: Floats,
+    mcse: Floats,
+    y_starts: NDArray[np.intp],
+    x_starts: NDArray[np.intp],
+    pairs: list[tuple[int, int]],
+) -> str:
+    """Three characters for each probability and its error: see `pair_answers`."""
+    unknown = np.isnan(probability)
+    p = np.where(unknown, _NONE, np.round(np.nan_to_num(probability) * 4000)).astype(np.int64)
+    step = np.searchsorted(ERROR_STEPS, np.nan_to_num(mcse)).clip(0, len(DIGITS) - 1)
     digits = np.array(list(DIGITS))
     cells = np.char.add(np.char.add(digits[p // 64], digits[p % 64]), digits[step])
-    begin = answers.starts
-    return "".join("".join(cells[begin[y] : begin[y + 1], begin[x] : begin[x + 1]].ravel()) for y, x in pairs)
+    own = (cells[y_starts[y] : y_starts[y + 1], x_starts[x] : x_starts[x + 1]] for y, x in pairs)
+    return "".join("".join(block.ravel()) for block in own)
 
 
 MOST_CELLS = 1000  # of all columns together
@@ -206,6 +214,10 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     draws, why = _networks(posterior)
     if draws is None:
         return found | {"missing": why}
+    if posterior.options.numbers:
+        from doxa.report.of_numbers import inspection_of_numbers
+
+        return found | inspection_of_numbers(posterior, draws)
     return found | {
         "states": [list(states) for states in draws.states],
         "tables": family_tables(draws, sets),
@@ -221,8 +233,6 @@ def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:
 
     if not isinstance(posterior, Posterior):
         return None, "This posterior is over graphs alone and knows no table."
-    if posterior.options.numbers:
-        return None, "Tables, cells and answers are shown of tables of categories: ask this one with query and predict."
     try:
         return posterior.network_draws(), ""
     except (DoxaError, OSError) as error:
@@ -349,7 +359,7 @@ def _drawn(posterior: StructurePosterior) -> str:
 def of_graphs(posterior: StructurePosterior, written: datetime) -> dict[str, Any]:
     """As plain data."""
     return {
-        "kind": "graphs",
+        "kind": "numbers" if posterior.options.numbers else "graphs",
         "title": f"Belief network of {len(posterior.names)} columns, learned by doxa",
         "verdict": verdict(posterior),
         "facts": run_facts(posterior, written),

@@ -13,15 +13,16 @@ both the error of the simulation and that of the chains.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
+    from doxa.structure.averaging.number_draws import GaussianDraws
 
-__all__ = ["PairAnswers", "simulate_pairs"]
+__all__ = ["Cells", "NumberPairs", "PairAnswers", "simulate_number_pairs", "simulate_pairs"]
 
 _ROWS = 250_000  # simulated, at most
 _OPERATIONS = 30_000_000_000  # of counting pairs of states: rows times states squared
@@ -67,14 +68,81 @@ def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = 
                 at = starts[set_column] + codes[np.arange(each), set_column]
                 given[np.arange(each), at] = 1
             both[batch] += one_hot.T @ given
-    probability, mcse = _ratios(both)
+    # x is itself in every row that has it
+    probability, mcse = _ratios(both, np.stack([np.diagonal(batch) for batch in both]))
     joint = both.sum(axis=0, dtype=np.float64) / (each * len(chosen))
     return PairAnswers(starts, probability, mcse, joint, len(chosen), each * len(chosen))
 
 
-def _ratios(both: NDArray[np.float32]) -> tuple[Floats, Floats]:
-    """Shares and their errors, of counts [batch, y, x]."""
-    with_x = np.stack([np.diagonal(batch) for batch in both])  # (batch, x): x is itself in every row that has it
+class Cells(NamedTuple):
+    """What a column is told by: a state of a category, an interval of a number."""
+
+    sizes: tuple[int, ...]  # of each column
+    edges: tuple[Floats | None, ...]  # inner ends of the intervals of each number; None of a category
+
+    def of(self, codes: NDArray[np.integer], numbers: Floats) -> NDArray[np.intp]:
+        """The cell of every column in rows, counted over all columns: shape (n, n_columns)."""
+        first = np.cumsum((0, *self.sizes))
+        own = [
+            codes[:, j] if edges is None else np.searchsorted(edges, numbers[:, j], side="right")
+            for j, edges in enumerate(self.edges)
+        ]
+        return np.asarray(np.stack(own, axis=1) + first[:-1], dtype=np.intp)
+
+
+class NumberPairs(NamedTuple):
+    """Answers for all pairs of cells of tables with numbers: those of y have bars, those of x levels."""
+
+    probability: Floats  # [bar of y, level of x]: P(y | x); nan where too few rows have x
+    mcse: Floats
+    joint: Floats  # [bar of y, level of x]: share of the rows
+    n_networks: int
+    n_rows: int
+
+
+def simulate_number_pairs(
+    draws: GaussianDraws, bars: Cells, levels: Cells, *, intervene: bool = False, rows: int = _ROWS
+) -> NumberPairs:
+    """`simulate_pairs` of a table with numbers; a number is set to one that was observed, any as often as it was."""
+    n, n_y, n_x = len(draws.names), sum(bars.sizes), sum(levels.sizes)
+    chosen = _chosen(draws)
+    each = max(1, min(rows, _OPERATIONS // (n_y * n_x)) // len(chosen))
+    rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM, int(intervene))))
+    table = draws.completed.table
+    assert table.numbers is not None  # such draws are of such a table
+    seen = [table.numbers[~np.isnan(table.numbers[:, j]), j] for j in range(n)]
+    weight = [table.counts[~np.isnan(table.numbers[:, j])].cumsum() for j in range(n)]
+    both = np.zeros((_BATCHES, n_y, n_x), dtype=np.float32)  # exact up to 16 million
+    total = np.zeros((_BATCHES, n_x), dtype=np.float64)
+    for batch, members in enumerate(np.array_split(chosen, _BATCHES)):
+        for t in members.tolist():
+            made = {}
+            which = rng.integers(n, size=each)
+            for j in range(n if intervene else 0):
+                own = np.flatnonzero(which == j)
+                uniform = rng.random(len(own))
+                made[j] = (own, (uniform * draws.n_states[j]).astype(np.int16))
+                if draws.is_number[j]:
+                    at = np.searchsorted(weight[j], uniform * weight[j][-1], side="right").clip(0, len(seen[j]) - 1)
+                    made[j] = (own, seen[j][at])
+            codes, numbers = draws.all[t].draw_cells(each, rng, made)
+            y, x = np.zeros((each, n_y), dtype=np.float32), np.zeros((each, n_x), dtype=np.float32)
+            row = np.arange(each)
+            y[row[:, None], bars.of(codes, numbers)] = 1
+            level = levels.of(codes, numbers)
+            if intervene:
+                x[row, level[row, which]] = 1
+            else:
+                x[row[:, None], level] = 1
+            both[batch] += y.T @ x
+            total[batch] += x.sum(axis=0)
+    probability, mcse = _ratios(both, total)
+    joint = both.sum(axis=0, dtype=np.float64) / (each * len(chosen))
+    return NumberPairs(probability, mcse, joint, len(chosen), each * len(chosen))
+
+
+def _ratios(both: NDArray[np.float32], with_x: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Shares and their errors, of counts [batch, y, x] and of rows [batch, x] that have x."""
     total = with_x.sum(axis=0, dtype=np.float64)
     enough = total >= _LEAST_ROWS
     safe = np.where(enough, total, 1.0)

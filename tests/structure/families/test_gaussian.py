@@ -292,8 +292,3 @@ def test_a_run_over_numbers_is_stored_gone_on_with_and_loaded(tmp_path):
     loaded = doxa.load(tmp_path / "whole.doxa")
     assert loaded.options == whole.options
     assert loaded.options.numbers == tuple("abcd")
-
-
-def test_checks_of_counts_are_refused_for_numbers():
-    with pytest.raises(doxa.errors.TableError, match="a check of counts takes categories"):
-        doxa.learn(mixed(), seed=1).predictive_checks()

@@ -10,11 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
+from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.notebook import Markup, card, curve
 
-__all__ = ["NormalMixture", "check_threshold", "threshold_pair"]
+__all__ = ["NormalMixture", "check_threshold", "density_picture", "threshold_pair"]
 
 Floats = NDArray[np.float64]
+
+_AT_ONCE = 1_000_000  # components times points, or pairs of components
 
 
 def check_threshold(label: str, value: object) -> float:
@@ -157,6 +161,90 @@ class NormalMixture:
         """Density at points; any shape."""
         return np.asarray(np.exp(self.log_density(x)))
 
+    def curve(self, n: int = 200, prob: float = 0.998) -> tuple[Floats, Floats]:
+        """Points to draw the density through, over the central interval of this probability, and a quarter more.
+
+        Parameters
+        ----------
+        n : int, default=200
+            Points, at least 2, at even distances.
+        prob : float, default=0.998
+
+        Returns
+        -------
+        x, density : ndarray of float, shape (n,)
+            In the unit of the number, and in one over it.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If ``n`` or ``prob`` is out of its range, or a single value has a probability above 0, where no density is
+            finite.
+
+        Examples
+        --------
+        >>> x, density = NormalMixture([1.0], [0.0], [1.0]).curve(5)
+        >>> x.round(2).tolist(), density.round(3).tolist()
+        ([-3.48, -1.74, 0.0, 1.74, 3.48], [0.001, 0.088, 0.399, 0.088, 0.001])
+        """
+        n = check_whole("n", n, 2)
+        if not (self.sds > 0).all():
+            value = float(self.means[self.sds == 0][0])
+            raise ArgumentError(f"the number is {value:.6g} with a probability above 0, where it has no finite density")
+        low, high = self.interval(prob)
+        x = np.linspace(low - (high - low) / 16, high + (high - low) / 16, n)
+        at_once = max(1, _AT_ONCE // len(self.weights))
+        density = [self.density(x[first : first + at_once]) for first in range(0, n, at_once)]
+        return x, np.concatenate(density)
+
+    def crps(self, x: ArrayLike) -> Floats:
+        r"""Continuous ranked probability score against what was observed, in the unit of the number; least is best.
+
+        Parameters
+        ----------
+        x : array_like of float, any shape
+            What was observed.
+
+        Returns
+        -------
+        ndarray of float, shape of ``x``
+            0 or more; the absolute error, where the distribution is a point.
+
+        Notes
+        -----
+        :math:`\int (F(t) - 1\{t \ge x\})^2\,dt = \mathrm E|Y - x| - \tfrac12 \mathrm E|Y - Y'|` with Y and Y'
+        independent (Gneiting & Raftery, JASA 102, 2007, eq. 21), and of normal distributions
+        :math:`\mathrm E|N(\mu, \sigma^2)| = 2 \sigma \varphi(\mu/\sigma) + \mu (2 \Phi(\mu/\sigma) - 1)`, so of a
+        mixture it is a sum over pairs of components (Grimit et al., Quarterly Journal of the Royal Meteorological
+        Society 132, 2006).
+
+        Examples
+        --------
+        >>> NormalMixture([1.0], [0.0], [1.0]).crps([0.0, 2.0]).round(4).tolist()
+        [0.2337, 1.4528]
+        """
+        points = np.asarray(x, dtype=np.float64)
+        flat = points.ravel()
+        at_once = max(1, _AT_ONCE // len(self.weights))
+        apart = [
+            _absolute(flat[first : first + at_once, None] - self.means, self.sds) @ self.weights
+            for first in range(0, flat.size, at_once)
+        ]
+        found = np.concatenate(apart) if apart else np.empty(0)
+        return np.asarray((found - 0.5 * self._mean_difference).reshape(points.shape))
+
+    @cached_property
+    def _mean_difference(self) -> float:
+        """E of the distance between two independent draws."""
+        total, at_once = 0.0, max(1, _AT_ONCE // len(self.weights))
+        for first in range(0, len(self.weights), at_once):  # pairs of one component and itself or a later one
+            own, later = slice(first, first + at_once), slice(first, None)
+            means = self.means[own, None] - self.means[later]
+            pairs = _absolute(means, np.hypot(self.sds[own, None], self.sds[later])) * self.weights[later]
+            within = pairs[:, : len(self.weights[own])].sum(axis=1)
+            total += float(self.weights[own] @ (2.0 * pairs.sum(axis=1) - within))
+        return total
+
     def log_probability_above(self, x: float) -> float:
         """Log P(number > x), nats; finite where the probability itself underflows."""
         return float(logsumexp(log_ndtr(-self._z(check_threshold("x", x))), b=self.weights))
@@ -167,6 +255,27 @@ class NormalMixture:
             z = (x - self.means) / self.sds
         return np.where(self.sds > 0, z, np.where(x >= self.means, np.inf, -np.inf))
 
+    def _repr_html_(self) -> str:
+        low, high = self.interval()
+        rows = [("mean", f"{self.mean:.4g}"), ("standard deviation", f"{self.sd:.4g}")]
+        rows.append(("95% of cases", f"{low:.4g} to {high:.4g}"))
+        return card("Distribution of a number", None, ("", ""), rows, picture=density_picture(self))
+
     def __repr__(self) -> str:
         low, high = self.interval()
         return f"NormalMixture(mean {self.mean:.4g}, sd {self.sd:.4g}, 95% from {low:.4g} to {high:.4g})"
+
+
+def density_picture(mixture: NormalMixture) -> Markup | None:
+    """The density as a small curve with its mean and the central 95%; None where it is not finite."""
+    if not (mixture.sds > 0).all():
+        return None
+    x, density = mixture.curve(120)
+    return curve(x.tolist(), density.tolist(), mixture.mean, mixture.interval())
+
+
+def _absolute(means: Floats, sds: Floats) -> Floats:
+    """E |N(mean, sd^2)|; the absolute value of the mean where sd is 0."""
+    z = means / np.where(sds > 0, sds, 1.0)
+    inside = 2.0 * sds * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) + means * (2.0 * ndtr(z) - 1.0)
+    return np.asarray(np.where(sds > 0, inside, np.abs(means)))

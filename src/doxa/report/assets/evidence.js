@@ -75,6 +75,7 @@ function startTables() {
       ...(data.graphs.exact ? [] : [
         { head: "effective draws", value: (k) => edges.ess[k], number: true },
         { head: "R-hat", value: (k) => edges.r_hat[k], text: (k) => rHatText(edges.r_hat[k]), number: true }]),
+      ...(data.nodes.slopes ? slopeColumns(edges) : []),
     ], rows(edges)),
     make("h3", {}, "Undirected edges"), sortableTable("Pairs joined in either direction", columns(pairs, ["one", "other"]), rows(pairs), 10),
     make("h3", {}, "Equivalence classes"), sortableTable("Edges of equivalence classes", [

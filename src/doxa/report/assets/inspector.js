@@ -31,7 +31,7 @@ function inspect(node, go = false) {
   byId("inspected").replaceChildren(
     ...parentSets(node),
     ...(missing ? [make("p", { class: "note" }, missing, " So there are no tables, no imputed cells and no queries here.")]
-      : [...regressions(node), ...familyTables(node), ...query(node)]),
+      : [...(data.nodes.numbers ? [...distribution(node), ...slopes(node)] : []), ...regressions(node), ...familyTables(node), ...query(node)]),
     ...blanket(node),
     ...(missing ? [] : missingCells(node)));
   announce(`Inspector shows ${names[node]}`);
@@ -122,11 +122,14 @@ function missingCells(node) {
   const states = data.nodes.states[node];
   const left = own.n > own.rows.length ? ` The first ${own.rows.length} of ${own.n}.` : "";
   return [make("h3", {}, "Missing cells"),
-    make("p", { class: "note" }, `Probability of each state, with Monte Carlo errors of at most ${own.mcse}.${left}`),
+    make("p", { class: "note" }, `${own.mean ? "Posterior mean, and the interval that holds the number with 95% probability" : "Probability of each state"}`
+      + `, with Monte Carlo errors of at most ${own.mcse}.${left}`),
     sortableTable(`Missing cells of ${visible(names[node])}; rows are counted from 0`, [
       { head: "row", value: (k) => own.rows[k], number: true },
-      ...states.map((state, at) => ({
+      ...(own.mean ? [["mean", own.mean], ["95% low", own.low], ["95% high", own.high]].map(([head, values]) => ({
+        head, value: (k) => values[k], number: true,
+      })) : states.map((state, at) => ({
         head: nameElement(state), csv: state, value: (k) => own.p[k][at], text: (k) => probabilityText(own.p[k][at]), number: true,
-      })),
+      }))),
     ], Array.from(own.rows.keys()), 10)];
 }

@@ -9,9 +9,14 @@ function answerPlaces() {
   let start = 0;
   for (const pair of data.nodes.answers.pairs) {
     answerStarts.set(pair, start);
-    start += 3 * data.nodes.states[Math.floor(pair / names.length)].length * data.nodes.states[pair % names.length].length;
+    start += 3 * answerCells(Math.floor(pair / names.length)) * data.nodes.states[pair % names.length].length;
   }
   return answerStarts;
+}
+
+/** How many probabilities an answer about a column has: of states, or of the bars of a number. */
+function answerCells(node) {
+  return data.nodes.bars ? data.nodes.bars[node] : data.nodes.states[node].length;
 }
 
 /** P(y = s | x = t) for every s: [{p, error}], p null where too few simulated rows had x = t. */
@@ -19,7 +24,7 @@ function answer(y, x, t, how) {
   const start = answerPlaces().get(y * names.length + x);
   const text = data.nodes.answers[how];
   const width = data.nodes.states[x].length;
-  return data.nodes.states[y].map((_, s) => {
+  return Array.from({ length: answerCells(y) }, (_, s) => {
     const at = start + 3 * (s * width + t);
     const code = 64 * DIGITS.indexOf(text[at]) + DIGITS.indexOf(text[at + 1]);
     return code === 4095 ? { p: null, error: null } : { p: code / 4000, error: data.nodes.answers.steps[DIGITS.indexOf(text[at + 2])] };
@@ -61,17 +66,24 @@ function likelyQuestion(node, others) {
 function showAnswer(node, bars, note) {
   const { states, answers } = data.nodes;
   const found = answer(node, asked.column, asked.state, asked.how);
-  const first = states.slice(0, node).reduce((total, own) => total + own.length, 0);
+  const first = names.slice(0, node).reduce((total, _, k) => total + answerCells(k), 0);
   bars.setAttribute("aria-label", `Probabilities of ${names[node]}`);
   if (found[0].p === null) {
     bars.replaceChildren();
     note.textContent = "Too few simulated rows have this state for an answer: ask posterior.query.";
     return;
   }
-  bars.replaceChildren(...probabilityBars(found.map(({ p, error }, s) => ({
+  const number = data.nodes.numbers?.[node]?.curve ? answeredNumber(node, found) : null;
+  bars.classList.toggle("bars", !number);
+  bars.replaceChildren(...(number ? [number.picture] : probabilityBars(found.map(({ p, error }, s) => ({
     name: states[node][s], p, mark: answers.marginal[first + s], text: `${probabilityText(p)} \u00b1 ${error.toPrecision(1)}`,
-  }))));
-  note.textContent = `In one new case; the upright line is the probability when nothing is known. By simulation of ${answers.rows} rows `
+  })))));
+  const worst = Math.max(...found.map(({ error }) => error)).toPrecision(1);
+  const shown = number
+    ? `In one new case: ${number.words}. Columns are the density, with errors of at most ${worst} in the share of one; the line is the `
+      + "density when nothing is known."
+    : "In one new case; the upright line is the probability when nothing is known.";
+  note.textContent = `${shown} By simulation of ${answers.rows} rows `
     + `from ${answers.networks} networks${asked.how === "done" ? ", if the edges are causal" : ""}; the error is that of the simulation.`
     + (answers.all ? "" : " Only pairs of columns that tell most of each other are answered here.");
 }

@@ -5,6 +5,7 @@ from doxa.structure.averaging.checks import predictive_checks as predictive_chec
 from doxa.structure.averaging.coefficients import Coefficients as Coefficients
 from doxa.structure.averaging.coefficients import coefficients as coefficients
 from doxa.structure.averaging.cross_validation import CrossValidation as CrossValidation
+from doxa.structure.averaging.cross_validation import NumberCrossValidation as NumberCrossValidation
 from doxa.structure.averaging.cross_validation import cross_validate as cross_validate
 from doxa.structure.averaging.draws import NetworkDraws as NetworkDraws
 from doxa.structure.averaging.draws import draw_networks as draw_networks

@@ -8,16 +8,18 @@ pairs some will be extreme by chance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
-from doxa.data.table import check_categories
 from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.draws import SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ def predictive_checks(
 ) -> pd.DataFrame:
     """Marginal counts and pairwise mutual information of the table against those of tables that the posterior makes.
 
+    Of numbers means, standard deviations and skewnesses, their correlations, and how far categories tell them apart.
+
     Parameters
     ----------
     posterior : StructurePosterior
@@ -57,7 +61,9 @@ def predictive_checks(
     -------
     pandas.DataFrame
         Columns ``statistic`` ("count", of a state in a column, or "mutual_information", nats, of two columns in the
-        rows where neither is missing), ``column, other`` (the state, or the second column), ``observed, expected``
+        rows where neither is missing; of numbers "mean" and "sd" in the unit of the column, "skewness", "correlation",
+        and "correlation_ratio", of a category and a number: the share of the number's variance that is between the
+        states), ``column, other`` (the state, or the second column, or nothing), ``observed, expected``
         (mean over replicas), ``lower, upper`` (their central 95%), ``tail`` (share of replicas with a larger value,
         half of equal ones), ``mcse`` (Monte Carlo error of the tail).
 
@@ -71,9 +77,28 @@ def predictive_checks(
     """
     import pandas as pd
 
-    check_categories(table, "a check of counts")
     draws = draw_networks(posterior, table, replicas, prior=prior, seed=seed)
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM,)))
+    labels, observed, made = _with_numbers(draws, rng) if isinstance(draws, GaussianDraws) else _of_counts(draws, rng)
+    close = np.abs(made - observed) <= 1e-12 * np.maximum(1.0, np.abs(observed))
+    larger = np.where(close, 0.5, made > observed).reshape(*draws.shape, -1)
+    tails = mean_over_draws(larger, draws.reference_ess)
+    lower, upper = np.quantile(made, [0.025, 0.975], axis=0)
+    frame = pd.DataFrame(labels, columns=["statistic", "column", "other"])
+    numbers = {
+        "observed": observed,
+        "expected": made.mean(axis=0),
+        "lower": lower,
+        "upper": upper,
+        "tail": tails.value[:-1],
+        "mcse": tails.errors[:-1],
+    }
+    return frame.assign(**numbers)
+
+
+def _of_counts(draws: NetworkDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
+    """Names of the statistics, those of the table, and those of a replica by each network."""
+    table = draws.completed.table
     codes = table.codes[draws.completed.row_of]
     missing = codes < 0
     sizes = np.array(draws.n_states, dtype=np.intp)
@@ -86,23 +111,74 @@ def predictive_checks(
         replica = draw_records(table.n_rows, order, draws.parents[t], tables, rng)
         replica[missing] = -1
         made[t] = _statistics(replica, starts, draws.n_states)
-    close = np.abs(made - observed) <= 1e-12 * np.maximum(1.0, np.abs(observed))
-    larger = np.where(close, 0.5, made > observed).reshape(*draws.shape, -1)
-    tails = mean_over_draws(larger, draws.reference_ess)
-    lower, upper = np.quantile(made, [0.025, 0.975], axis=0)
-    names = table.names
-    counted = [("count", name, state) for name, states in zip(names, table.states, strict=True) for state in states]
-    pairs = [("mutual_information", names[i], names[j]) for i, j in zip(*np.triu_indices(len(names), 1), strict=True)]
-    frame = pd.DataFrame(counted + pairs, columns=["statistic", "column", "other"])
-    numbers = {
-        "observed": observed,
-        "expected": made.mean(axis=0),
-        "lower": lower,
-        "upper": upper,
-        "tail": tails.value[:-1],
-        "mcse": tails.errors[:-1],
-    }
-    return frame.assign(**numbers)
+    return _count_labels(table.names, table.states), observed, made
+
+
+def _count_labels(names: Sequence[str], states: Sequence[Sequence[str]]) -> list[tuple[str, str, str]]:
+    counted = [("count", name, state) for name, own in zip(names, states, strict=True) for state in own]
+    return counted + [("mutual_information", a, b) for a, b in combinations(names, 2)]
+
+
+def _with_numbers(draws: GaussianDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
+    """As `_of_counts`, of a table with numbers."""
+    table, row_of = draws.completed.table, draws.completed.row_of
+    assert table.numbers is not None  # such draws are of such a table
+    held, kept = np.flatnonzero(draws.is_number), np.flatnonzero(~draws.is_number)
+    sizes = tuple(draws.n_states[j] for j in kept.tolist())
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)[:-1]]) if sizes else np.empty(0, dtype=np.intp)
+    missing = table.codes[row_of] < 0
+    centre, scale = draws.scaling.centre[held], draws.scaling.scale[held]
+
+    def statistics(codes: NDArray[np.integer], numbers: Floats) -> Floats:
+        values = np.where(missing[:, held], np.nan, (numbers[:, held] - centre) / scale)
+        own = np.where(missing[:, kept], -1, codes[:, kept])
+        counted = _statistics(own, starts.astype(np.intp), sizes) if sizes else np.empty(0)
+        found = _number_statistics(values, own, sizes)
+        n = len(held)
+        found[:n], found[n : 2 * n] = centre + scale * found[:n], scale * found[n : 2 * n]
+        return np.concatenate([counted, found])
+
+    observed = statistics(table.codes[row_of], table.numbers[row_of])
+    made = np.stack([statistics(*network.draw_cells(table.n_rows, rng)) for network in draws.all])
+    categories = [table.names[j] for j in kept.tolist()]
+    numbers = [table.names[j] for j in held.tolist()]
+    labels = _count_labels(categories, [table.states[j] for j in kept.tolist()])
+    labels += [(statistic, name, "") for statistic in ("mean", "sd", "skewness") for name in numbers]
+    labels += [("correlation", a, b) for a, b in combinations(numbers, 2)]
+    labels += [("correlation_ratio", a, b) for a in categories for b in numbers]
+    return labels, observed, made
+
+
+def _number_statistics(values: Floats, codes: NDArray[np.integer], n_states: tuple[int, ...]) -> Floats:
+    """Means, standard deviations and skewnesses of columns of numbers, correlations of their pairs, then, category by
+    category, the share of each number's variance that is between the states; in rows where neither is missing.
+
+    ``values`` are nan, ``codes`` -1 where missing.  What has no spread has a skewness, correlation or share of 0.
+    """
+    there = ~np.isnan(values)
+    seen, x = there.astype(np.float64), np.where(there, values, 0.0)
+    n = seen.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = x.sum(axis=0) / n
+        around = np.where(there, x - mean, 0.0)
+        variance = (around**2).sum(axis=0) / n
+        skewness = np.nan_to_num((around**3).sum(axis=0) / n / variance**1.5)
+        # [i, j]: of i where j is there, too
+        cases, sums, squares = seen.T @ seen, around.T @ seen, (around**2).T @ seen
+        spread = squares - sums**2 / cases
+        products = around.T @ around - sums * sums.T / cases
+        correlation = np.nan_to_num(products / np.sqrt(spread * spread.T))
+        shares = []
+        for k, size in enumerate(n_states):
+            state = (codes[:, k, None] == np.arange(size)).astype(np.float64)
+            in_state, own = state.T @ seen, state.T @ around
+            level = own.sum(axis=0) ** 2 / in_state.sum(axis=0)
+            between = np.where(in_state > 0, own**2 / in_state, 0.0).sum(axis=0) - level
+            whole = state.sum(axis=1) @ around**2 - level
+            shares.append(np.nan_to_num(np.where(whole > 0, between / whole, 0.0)))
+        sd = np.sqrt(variance * n / (n - 1.0))
+    pairs = correlation[np.triu_indices(len(n), 1)]
+    return np.concatenate([mean, sd, skewness, pairs, *shares])
 
 
 def _statistics(codes: NDArray[np.integer], starts: NDArray[np.intp], n_states: tuple[int, ...]) -> Floats:

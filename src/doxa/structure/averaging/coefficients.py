@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Coefficients", "coefficients", "coefficients_of"]
 
 Floats = NDArray[np.float64]
+
+_FEWEST = 20  # networks that a mean and an interval given a parent are taken from
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,39 @@ class Coefficients:
             }
         )
 
+    def given_parent(self, prob: float = 0.95) -> pd.DataFrame:
+        """A row for each coefficient, of the networks in which its column is a parent and no others.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Of the credible intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns as of `summary`, but that ``mean, sd, lower, upper, mcse`` are given that the column is a parent:
+            how large the effect is if there is one.  nan where it is a parent in fewer than 20 networks, too few for
+            an interval: ``networks=`` asks for more.
+        """
+        from doxa.frames import ReadFrame
+
+        tail = (1 - check_prob(prob)) / 2
+        rows = []
+        for k, label in enumerate(self.labels):
+            has = self.is_parent[..., k] & self.is_logistic
+            own = self.draws[..., k][has]
+            probability = float(has.sum() / self.is_logistic.sum())
+            if own.size < _FEWEST:
+                rows.append([label, probability, *[np.nan] * 5])
+                continue
+            mean = float(own.mean())
+            series = mean + np.where(has, self.draws[..., k] - mean, 0.0) / has.mean()  # of a ratio of means
+            mcse = float(mean_over_draws(series[..., None], self.worth).mcse[0])
+            ends = np.quantile(own, [tail, 1 - tail]).tolist()
+            rows.append([label, probability, mean, float(own.std(ddof=1)), *ends, mcse])
+        return ReadFrame(rows, columns=["coefficient", "probability", "mean", "sd", "lower", "upper", "mcse"])
+
     def _errors(self, means: Floats) -> Floats:
         """Of means over the logistic networks, a ratio where there are others."""
         share = self.is_logistic[..., None] / self.is_logistic.mean()
@@ -154,12 +190,17 @@ def coefficients(
     return coefficients_of(draw_networks(posterior, table, networks, prior=prior), node)
 
 
-def coefficients_of(draws: NetworkDraws, node: str) -> Coefficients:
-    """`coefficients` in networks that are drawn already."""
+def coefficients_of(draws: NetworkDraws, node: str, where: Mapping[str, str] | None = None) -> Coefficients:
+    """`coefficients` in networks that are drawn already; ``where`` is for numbers, as of `slopes_of`."""
     if draws.completed.table.numbers is not None:
-        from doxa.structure.averaging.numbers import slopes_of
+        from doxa.structure.averaging.slopes import slopes_of
 
-        return slopes_of(draws, node)  # type: ignore[arg-type]  # such a table has such draws
+        return slopes_of(draws, node, where)  # type: ignore[arg-type]  # such a table has such draws
+    if where is not None:
+        raise ArgumentError(
+            "where is for slopes of numbers, which may differ between states of a category; coefficients of a logistic "
+            "regression are the same everywhere: leave it out"
+        )
     child = column_of("node", node, draws.names)
     if not draws.prior.has_coefficients:
         raise ArgumentError(

@@ -26,7 +26,7 @@ from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, columns_without_values, find_missing_cells
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, missing_cells_of
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.tables import cell_index
 
@@ -97,7 +97,7 @@ def _impute_from_draws(posterior: SampledGraphs, table: Table) -> pd.DataFrame:
 
 def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, Floats]:
     """The missing cells and their draws, shape (n_chains, n_draws, n_missing): codes, and numbers in their own unit."""
-    missing = find_missing_cells(table, columns_without_values(table))
+    missing = missing_cells_of(table)
     cells = np.zeros((*posterior.trace["n_edges"].shape, 0))
     if missing.n_missing:
         cells = posterior.trace["cells"].astype(np.float64)

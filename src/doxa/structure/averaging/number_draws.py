@@ -17,12 +17,7 @@ from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
-from doxa.structure.cases.incomplete.missing_cells import (
-    MissingCells,
-    columns_without_values,
-    completion_of,
-    find_missing_cells,
-)
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, missing_cells_of
 from doxa.structure.families.gaussian.kinds import GaussianKind
 
 __all__ = ["GaussianDraws"]
@@ -110,7 +105,7 @@ class GaussianDraws(NetworkDraws):
 
     @cached_property
     def _missing(self) -> MissingCells:
-        return find_missing_cells(self.completed.table, columns_without_values(self.completed.table))
+        return missing_cells_of(self.completed.table)
 
     @cached_property
     def _complete(self) -> tuple[NDArray[Any], Floats, NDArray[Any]]:

@@ -23,7 +23,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact.gaussian import Conditioned
-from doxa.inference.exact.mixture import NormalMixture, threshold_pair
+from doxa.inference.exact.mixture import NormalMixture, density_picture, threshold_pair
 from doxa.inference.importance.numbers import Weighted, condition
 from doxa.models.gaussian import check_number
 from doxa.notebook import card
@@ -34,7 +34,6 @@ from doxa.structure.averaging.answers import (
     mean_over_draws,
     weighted_mean,
 )
-from doxa.structure.averaging.coefficients import Coefficients
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.questions import column_of, state_of
 from doxa.text import printable
@@ -49,7 +48,7 @@ __all__ = [
     "number_answer",
     "predict_numbers",
     "read_number_question",
-    "slopes_of",
+    "row_distributions",
 ]
 
 Floats = NDArray[np.float64]
@@ -117,6 +116,14 @@ def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[
         own = table.states[j]
         found[j] = state_of(label, value, own, table.cuts.get(name)) if own else check_number(label, value)
     return found
+
+
+class _Line(NamedTuple):
+    """Of an answer as it is shown."""
+
+    head: str
+    sign: str  # between the two, where both are text
+    value: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,12 +245,17 @@ class NumberAnswer:
 
     def __str__(self) -> str:
         """Mean, spread and what the data leave open."""
+        return "\n".join([*(f"{line.head}{line.sign} {line.value}" for line in self._lines), *self.notes])
+
+    @property
+    def _lines(self) -> list[_Line]:
         low, high = self.interval()
-        lines = [f"mean {self.mean}", f"standard deviation {self.sd}", f"95% of cases: {low:.4g} to {high:.4g}"]
+        lines = [_Line("mean", "", str(self.mean)), _Line("standard deviation", "", str(self.sd))]
+        lines.append(_Line("95% of cases", ":", f"{low:.4g} to {high:.4g}"))
         if isinstance(self.mean, Averaged):
             low, high = self.mean.credible_interval()
-            lines.insert(1, f"credible interval (95%) of the mean: {low:.4g} to {high:.4g}")
-        return "\n".join([*lines, *self.notes])
+            lines.insert(1, _Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
+        return lines
 
     def __repr__(self) -> str:
         return f"{self._title}\n{self}"
@@ -256,11 +268,8 @@ class NumberAnswer:
         return printable(f"{self.target}{where}, averaged over {len(self.each)} networks")
 
     def _repr_html_(self) -> str:
-        rows = [
-            (line.partition(":")[0], line.partition(":")[2]) if ":" in line else (line, "")
-            for line in str(self).split("\n")
-        ]
-        return card(self._title, None, ("", ""), rows)
+        rows = [(line.head, line.value) for line in self._lines]
+        return card(self._title, None, ("", ""), rows, picture=density_picture(self.distribution), more=self.notes)
 
 
 def number_answer(
@@ -435,6 +444,26 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
     return ReadFrame([cell for _, _, cell in made], columns=columns)
 
 
+def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[NormalMixture]:
+    """The predictive distribution of a number in every row from the row's other columns; as of `predict_numbers`."""
+    new = _read_rows(draws, rows)
+    asked = column_of("target", target, draws.names)
+    new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
+    made: dict[int, NormalMixture] = {}
+    for own, states, seen, _ in _patterns(draws, new):
+        values = new.numbers[own][:, seen]
+        found = [
+            condition(network, [asked], states, seen, values, {}, draws.generator(t), whole=True)
+            for t, network in enumerate(draws.all)
+        ]
+        log_weights = np.array([one.log_evidence for one in found])
+        for r, row in enumerate(own.tolist()):
+            each = [one.mixture(r, 0) for one in found]
+            answer = NumberAnswer(target, {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r])
+            made[row] = answer.distribution
+    return [made[row] for row in range(len(new.codes))]
+
+
 def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
     """Log density of what was seen of new rows in every network, nats, shape (n_networks, n_rows)."""
     new = _read_rows(draws, rows)
@@ -446,36 +475,3 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
                 rng = draws.generator(t)
                 found[t, own] = condition(network, (), states, seen, values, {}, rng, whole=True).log_evidence
     return found
-
-
-def slopes_of(draws: GaussianDraws, node: str) -> Coefficients:
-    """Intercept and slopes of a number on all other numbers, in units of the columns; 0 where one is no parent.
-
-    Where parents are categories, the mean over their configurations by cases.
-    """
-    child = column_of("node", node, draws.names)
-    if not draws.is_number[child]:
-        raise ArgumentError(f"node is {node!r}, which is a category; slopes are those of columns of numbers")
-    others = [j for j in range(len(draws.names)) if draws.is_number[j] and j != child]
-    found, is_parent = np.zeros((len(draws), 1 + len(others))), np.zeros((len(draws), 1 + len(others)), dtype=np.bool_)
-    is_parent[:, 0] = True
-    table = draws.completed.table
-    for t, network in enumerate(draws.all):
-        parents, regression = draws.parents[t][child], network.regressions[node]
-        above = [j for j in parents if not draws.is_number[j]]
-        whole = (table.codes[:, above] >= 0).all(axis=1)
-        share = np.zeros(regression.intercept.shape)
-        if above:
-            np.add.at(share, tuple(table.codes[whole][:, above].T), table.counts[whole])
-        share = share / share.sum() if above else np.ones(())
-        found[t, 0] = (share * regression.intercept).sum()
-        on = [j for j in parents if draws.is_number[j]]
-        places = [1 + others.index(j) for j in on]
-        found[t, places] = (share[..., None] * regression.coefficients).sum(axis=tuple(range(share.ndim)))
-        is_parent[t, places] = True
-    shape = (*draws.shape, 1 + len(others))
-    ones = np.ones(draws.shape)
-    labels = ("intercept", *(draws.names[j] for j in others))
-    return Coefficients(
-        node, "", labels, found.reshape(shape), is_parent.reshape(shape), ones, False, 0.0, draws.reference_ess
-    )

@@ -368,7 +368,12 @@ class Posterior(StructurePosterior):
         return parent_tables(self, self.table, node, most, prob=prob, prior=prior)
 
     def coefficients(
-        self, node: str, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
+        self,
+        node: str,
+        *,
+        where: Mapping[str, str] | None = None,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
     ) -> Coefficients:
         """Coefficients of a node's logistic regression on its parents, or a number's slopes, averaged over graphs.
 
@@ -378,6 +383,9 @@ class Posterior(StructurePosterior):
         ----------
         node : str
             A column of two states, or of numbers: intercept and slopes on the other numbers, in their units.
+        where : mapping of str to str, optional
+            Of numbers: states of categories.  Slopes that differ between configurations of parents that are categories
+            are averaged over the cases in which these states were observed; over all cases when left out.
         networks : int, optional
             About how many networks to average over; None for one of each draw.
         prior : FamilyKind, optional
@@ -386,16 +394,71 @@ class Posterior(StructurePosterior):
         Returns
         -------
         Coefficients
-            ``.summary()``, a row for each; ``.draws``, (chain, draw, coefficient); ``.logistic_probability``.
+            ``.summary()``, a row for each, with 0 where a column is no parent; ``.given_parent()``, given that it is
+            one; ``.draws``, (chain, draw, coefficient); ``.logistic_probability``.
         """
         from doxa.structure.averaging.coefficients import coefficients_of
 
-        return coefficients_of(self.network_draws(networks, prior), node)
+        return coefficients_of(self.network_draws(networks, prior), node, where)
+
+    def slopes(
+        self,
+        *,
+        where: Mapping[str, str] | None = None,
+        prob: float = 0.95,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> pd.DataFrame:
+        """Every edge between two numbers with its slope, given that there is the edge, averaged over graphs.
+
+        Parameters
+        ----------
+        where : mapping of str to str, optional
+            States of categories, as for `coefficients`.
+        prob : float, default=0.95
+            Of the credible intervals.
+        networks, prior
+            As for `coefficients`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``source, target, probability, probability_mcse`` (of the edge, as in `edges`), and ``mean, sd,
+            lower, upper, mcse`` of the slope, in units of the target a unit of the source: posterior mean, standard
+            deviation and equal-tailed credible interval given that the edge exists, and the Monte Carlo error of the
+            mean; nan where fewer than 20 networks have the edge.  Most probable edges first.
+
+        Raises
+        ------
+        ArgumentError
+            If no column holds numbers, or ``where`` names a number or an unknown column or state.
+
+        Notes
+        -----
+        The target's other parents are held fixed, and differ between graphs: a slope is that of the regression in the
+        graph, and says what an intervention does only as far as arrows do.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> import numpy as np, pandas as pd
+        >>> rng = np.random.default_rng(1)
+        >>> frame = pd.DataFrame({"x": rng.normal(size=50)})
+        >>> frame["y"] = 2 * frame["x"] + rng.normal(size=50)
+        >>> doxa.learn(frame, seed=1).slopes().round(2)[["source", "target", "mean", "lower", "upper"]]
+          source target  mean  lower  upper
+        0      x      y  1.94   1.68   2.19
+        1      y      x  0.41   0.35   0.46
+        """
+        from doxa.structure.averaging.slopes import all_slopes
+
+        return all_slopes(self, self.network_draws(networks, prior), where, prob)
 
     def predictive_checks(self, *, replicas: int | None = 400, prior: FamilyKind | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.
 
-        See `doxa.structure.averaging.checks.predictive_checks`.
+        Of numbers means, standard deviations, skewnesses and correlations.  See
+        `doxa.structure.averaging.checks.predictive_checks`.
         """
         from doxa.structure.averaging.checks import predictive_checks
 

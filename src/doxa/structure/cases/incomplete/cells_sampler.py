@@ -174,11 +174,13 @@ class CellsSampler(GraphStarts):
 
 
 _STEPS_A_PAIR, _LEAST_STEPS = 2.5, 50
+_STEPS_A_PAIR_OF_FEW, _ENOUGH = 10, 640  # up to so many steps they are cheap beside a sweep of the cells
 
 
 def usual_steps(n_nodes: int) -> int:
     """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change."""
-    return max(_LEAST_STEPS, round(_STEPS_A_PAIR * n_nodes**2))
+    few = min(_STEPS_A_PAIR_OF_FEW * n_nodes**2, _ENOUGH)
+    return max(_LEAST_STEPS, few, round(_STEPS_A_PAIR * n_nodes**2))
 
 
 def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:

@@ -35,7 +35,6 @@ __all__ = [
     "Completion",
     "IncompleteData",
     "MissingCells",
-    "columns_without_values",
     "completed_table",
     "completion_of",
     "find_missing_cells",
@@ -140,6 +139,15 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     )  # fmt: skip
 
 
+def missing_cells_of(table: Table) -> MissingCells:
+    """`find_missing_cells` of a table that was learned from: a column without any value was declared as hidden."""
+    return find_missing_cells(table, _without_values(table))
+
+
+def _without_values(table: Table) -> list[str]:
+    return [name for name, count in table.missing_by_column.items() if count == table.n_rows]
+
+
 def _check(table: Table, hidden: Sequence[str]) -> None:
     if len(table.names) < 2:
         raise TableError(f"table has only the column {table.names[0]!r}; a structure needs at least two columns")
@@ -147,7 +155,7 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
         raise TableError("table has no rows; there is nothing to complete")
     if isinstance(hidden, str):
         raise ArgumentError(f"hidden is {hidden!r}; it is a list of names: hidden=[{hidden!r}]")
-    empty = columns_without_values(table)
+    empty = _without_values(table)
     for name in hidden:
         if name not in table.names:
             raise ArgumentError(f"hidden names {name!r}, which is not a column of the table")
@@ -162,11 +170,6 @@ def _check(table: Table, hidden: Sequence[str]) -> None:
                 f"column {name!r} has no value at all; leave it out, or declare it with hidden=[{name!r}] if it stands "
                 "for something that nobody observed"
             )
-
-
-def columns_without_values(table: Table) -> tuple[str, ...]:
-    """Names of the columns whose cells are all missing: of a table that was learned from, those that are hidden."""
-    return tuple(name for name, count in table.missing_by_column.items() if count == table.n_rows)
 
 
 def completion_of(missing_cells: MissingCells, cells: NDArray[Any]) -> Completion:
