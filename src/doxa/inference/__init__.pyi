@@ -1,5 +1,6 @@
 from doxa.inference.answers import Inference as Inference
 from doxa.inference.by_gibbs import ChosenBy as ChosenBy
+from doxa.inference.by_numbers import GaussianInference as GaussianInference
 from doxa.inference.exact import Budget as Budget
 from doxa.inference.exact import BudgetError as BudgetError
 from doxa.inference.exact_answers import Explanation as Explanation
@@ -9,4 +10,5 @@ from doxa.inference.exact_answers import most_probable as most_probable
 from doxa.inference.infer import infer as infer
 from doxa.inference.log_partition import LogPartition as LogPartition
 from doxa.inference.log_partition import log_partition as log_partition
+from doxa.inference.number_distribution import NetworkNumber as NetworkNumber
 from doxa.inference.propagation import ImpossibleEvidenceError as ImpossibleEvidenceError

@@ -17,7 +17,7 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Inference"]
+__all__ = ["SHOWN", "Inference"]
 
 
 class Answer(NamedTuple):
@@ -42,7 +42,7 @@ def certain_answer(
     return Answer(method, estimates, None, Verdict(True, "Exact", f"{why}."))
 
 
-_SHOWN = 24  # states, in shells and notebooks
+SHOWN = 24  # states, in shells and notebooks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,15 +142,15 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
     def __repr__(self) -> str:
         """The answer and the verdict, in a few lines."""
         lines = self._lines()
-        rest = [] if len(lines) <= _SHOWN else [_rest(len(lines))]
-        return "\n".join([self._title, *lines[:_SHOWN], *rest, printable(self.verdict)])
+        rest = [] if len(lines) <= SHOWN else [_rest(len(lines))]
+        return "\n".join([self._title, *lines[:SHOWN], *rest, printable(self.verdict)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict and a bar for each state."""
         rows = [(name, label, bar(e), str(e)) for name, table in self.items() for label, e in table.items()]
-        rest = [] if len(rows) <= _SHOWN else [_rest(len(rows))]
+        rest = [] if len(rows) <= SHOWN else [_rest(len(rows))]
         head = ("variable", "state", "", "probability")
-        return card(self._title, self.judgement, head, rows[:_SHOWN], n_left=2, more=[*rest, report_link(self)])
+        return card(self._title, self.judgement, head, rows[:SHOWN], n_left=2, more=[*rest, report_link(self)])
 
     @property
     def _title(self) -> str:
@@ -158,14 +158,16 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
         return printable(f"Inference ({self.method})" + (f", given {_shortened(given)}" if given else ""))
 
     def _lines(self) -> list[str]:
-        heads = [printable(f"{name} = {label}") for name, table in self.items() for label in table]
-        width = max(map(len, heads), default=0)
-        every = (estimate for table in self.values() for estimate in table.values())
-        return [f"{head:{width}}  {estimate}" for head, estimate in zip(heads, every, strict=True)]
+        shown = [(printable(head), text) for head, text in self._shown()]
+        width = max((len(head) for head, _ in shown), default=0)
+        return [f"{head:{width}}  {text}" for head, text in shown]
+
+    def _shown(self) -> list[tuple[str, str]]:
+        return [(f"{name} = {label}", str(e)) for name, table in self.items() for label, e in table.items()]
 
 
 def _rest(n_states: int) -> str:
-    return f"... {n_states - _SHOWN} more: see to_frame()"
+    return f"... {n_states - SHOWN} more: see to_frame()"
 
 
 def _shortened(text: str, most: int = 120) -> str:

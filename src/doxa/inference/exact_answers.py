@@ -24,6 +24,7 @@ from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
+from doxa.models.gaussian import GaussianNetwork
 from doxa.models.ising import PairNetwork
 from doxa.sampling.driver import fresh_entropy
 
@@ -208,7 +209,9 @@ def _searched(network: DiscreteNetwork, evidence: Evidence, sweeps: int, restart
     return Explanation(states, found.log_probability, math.nan, False, verdict)
 
 
-def positions(network: DiscreteNetwork, query: str | Sequence[str] | None, argument: str = "query") -> list[int]:
+def positions(
+    network: DiscreteNetwork | GaussianNetwork, query: str | Sequence[str] | None, argument: str = "query"
+) -> list[int]:
     """Positions of the variables asked for: one by name, several, or all."""
     names = network.names
     if query is None:

@@ -6,7 +6,7 @@ A method is imported when it is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from numpy.typing import ArrayLike
 
@@ -18,8 +18,9 @@ from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import answer_exactly, positions
 from doxa.inference.options import METHODS, InferOptions
 from doxa.models.categorical import CategoricalNetwork
-from doxa.models.evidence import Evidence, read_evidence
+from doxa.models.evidence import Evidence, read_evidence, read_values
 from doxa.models.factors import DiscreteNetwork
+from doxa.models.gaussian import GaussianNetwork
 from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.progress import following, tell
@@ -27,6 +28,7 @@ from doxa.sampling.driver import fresh_entropy
 
 if TYPE_CHECKING:
     from doxa.inference.by_gibbs import ChosenBy, Plan
+    from doxa.inference.by_numbers import GaussianInference
 
 __all__ = ["infer", "infer_from"]
 
@@ -42,11 +44,27 @@ class Question(NamedTuple):
     plan: Plan | None
 
 
+@overload
+def infer(
+    network: GaussianNetwork,
+    query: str | Sequence[str] | None = None,
+    *,
+    given: Mapping[str, str | float] | None = None,
+    **options: Any,
+) -> GaussianInference: ...
+@overload
 def infer(
     network: CategoricalNetwork | MarkovNetwork,
     query: str | Sequence[str] | None = None,
     *,
     given: Mapping[str, str | int] | None = None,
+    **options: Any,
+) -> Inference: ...
+def infer(  # type: ignore[misc]  # the overloads say which options go on
+    network: CategoricalNetwork | MarkovNetwork | GaussianNetwork,
+    query: str | Sequence[str] | None = None,
+    *,
+    given: Mapping[str, str | int] | Mapping[str, str | float] | None = None,
     soft: Mapping[str, ArrayLike | Mapping[str, float]] | None = None,
     method: str = "auto",
     exact_budget: Budget | int | None = None,
@@ -64,17 +82,20 @@ def infer(
 
     Parameters
     ----------
-    network : CategoricalNetwork or MarkovNetwork
+    network : CategoricalNetwork, MarkovNetwork or GaussianNetwork
+        Of `GaussianNetwork.do` where nodes were set.
     query : str or sequence of str, optional
         Variables asked for; all that were not observed when left out.  The fewer, the less of the network matters.
     given : mapping of str to str, optional
-        Hard evidence: the label of the state each variable was seen in.
+        Hard evidence: the label of the state each variable was seen in; of a number its value, in its unit.
     soft : mapping of str to array_like or mapping, optional
         Soft evidence: likelihoods by state, in the network's order or by label.
     method : str, default="auto"
         ``"exact"`` (contraction), ``"importance"`` (adaptive importance sampling; directed networks), ``"gibbs"``,
         ``"tempering"`` (parallel tempering), or ``"mean_field"``, an approximation without an error.  ``"auto"`` takes
-        the first of the first four that is feasible and whose answer can be relied on.
+        the first of the first four that is feasible and whose answer can be relied on.  Of a `GaussianNetwork`,
+        ``"exact"`` (linear algebra, categories summed out) or ``"importance"`` (likelihood weighting), which auto takes
+        where the answer depends on a category that depends on numbers.
     exact_budget : Budget or int, optional
         Most that an exact answer may cost; a number is one of operations.  20 thousand million, some ten seconds, and
         4 GB when left out.
@@ -93,7 +114,8 @@ def infer(
     warmup : int, optional
         Draws of each chain discarded first; half of ``draws``, or until the chains agree, when left out.
     until : Until, optional
-        ``mcse`` is the largest Monte Carlo error of a probability that is good enough; 0.01 when left out.
+        ``mcse`` is the largest Monte Carlo error of a probability that is good enough; 0.01 when left out.  That of a
+        number's mean is counted in its standard deviations.
     seed : int, optional
         The same seed gives the same answer.
     workers : int, optional
@@ -104,8 +126,9 @@ def infer(
 
     Returns
     -------
-    Inference
-        ``result["BP"]["LOW"]`` is an `Estimate`; exact ones say exact.
+    Inference or GaussianInference
+        ``result["BP"]["LOW"]`` is an `Estimate`; exact ones say exact.  The latter of a `GaussianNetwork`:
+        ``result["pressure"]`` is a distribution with ``mean``, ``sd``, ``quantile`` and ``probability``.
 
     Raises
     ------
@@ -123,6 +146,11 @@ def infer(
     >>> print(doxa.infer(grid, "X1_1", given={"X0_1": 1, "X1_0": 1}))
     X1_1 = -1  0.0788851 (exact)
     X1_1 = 1   0.921115 (exact)
+    >>> from doxa.models import GaussianNetwork, Regression
+    >>> lines = {"age": Regression(50.0, [], 10.0), "pressure": Regression(80.0, [0.7], 8.0)}
+    >>> network = GaussianNetwork(doxa.Dag.from_edges([("age", "pressure")]), lines)
+    >>> print(doxa.infer(network, "age", given={"pressure": 130.0})["age"].probability(above=60))
+    0.462526 (exact)
     """
     asked = InferOptions(
         method=method,
@@ -139,22 +167,24 @@ def infer(
 
 
 def infer_from(
-    network: CategoricalNetwork | MarkovNetwork,
+    network: CategoricalNetwork | MarkovNetwork | GaussianNetwork,
     query: str | Sequence[str] | None,
-    given: Mapping[str, str | int] | None,
+    given: Mapping[str, str | int] | Mapping[str, str | float] | None,
     soft: Mapping[str, ArrayLike | Mapping[str, float]] | None,
     asked: InferOptions,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Inference:
     """`infer`, its options as one value."""
+    if isinstance(network, GaussianNetwork):
+        return _about_numbers(network, query, given, soft, asked, progress)
     if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
         raise ArgumentTypeError(
             f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
-            "such as doxa.read_network makes"
+            "such as doxa.read_network makes, or a GaussianNetwork"
         )
     entropy = fresh_entropy() if asked.seed is None else asked.seed
-    evidence = read_evidence(network, given, soft)
+    evidence = read_evidence(network, given, soft)  # type: ignore[arg-type]  # it judges
     wanted = positions(network, query)
     if query is None:
         wanted = [v for v in wanted if v not in evidence.hard]
@@ -168,6 +198,30 @@ def infer_from(
     return Inference(
         tables, answer.method, why, answer.judgement, answer.log_evidence, answer.numbers, observed, entropy
     )
+
+
+def _about_numbers(
+    network: GaussianNetwork,
+    query: str | Sequence[str] | None,
+    given: Mapping[str, str | float] | None,
+    soft: object,
+    asked: InferOptions,
+    progress: bool | None,
+) -> GaussianInference:
+    from doxa.inference.by_numbers import answer_about_numbers
+
+    if soft is not None:
+        raise ArgumentError(
+            "soft is given, and the network has numbers, of which evidence is hard; add a node below what it is about, "
+            "with its likelihoods in a table, and give that"
+        )
+    seen = read_values(network, given)
+    wanted = positions(network, query)
+    if query is None:
+        wanted = [v for v in wanted if v not in seen]
+    entropy = fresh_entropy() if asked.seed is None else asked.seed
+    with following(progress):
+        return answer_about_numbers(network, wanted, seen, asked, Running(*asked.length, entropy))
 
 
 def _read_plan(network: DiscreteNetwork, asked: InferOptions) -> Plan | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,10 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.markov import read_array
 
-__all__ = ["Evidence", "read_evidence"]
+if TYPE_CHECKING:
+    from doxa.models.gaussian import GaussianNetwork
+
+__all__ = ["Evidence", "read_evidence", "read_values"]
 
 
 class Evidence(NamedTuple):
@@ -97,6 +100,37 @@ def read_evidence(
             )
         likelihoods[variable] = likelihood
     return Evidence(hard, likelihoods)
+
+
+def read_values(network: GaussianNetwork, given: Mapping[str, str | float] | None = None) -> dict[int, float]:
+    """What was seen of numbers and categories, by position: numbers, and positions of states.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+    given : mapping of str to str or float, optional
+        Numbers of numbers, in their units, and labels of states of categories.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a node or state is unknown, or the value of a number is no finite number.
+
+    Examples
+    --------
+    >>> from doxa.models import Dag, GaussianNetwork, Regression
+    >>> read_values(GaussianNetwork(Dag([[0]], ["height"]), {"height": Regression(170.0, [], 9.0)}), {"height": 181})
+    {0: 181.0}
+    """
+    from doxa.models.gaussian import check_number
+
+    position = {name: i for i, name in enumerate(network.names)}
+    found: dict[int, float] = {}
+    for name, value in _items("given", given):
+        v, label = _variable("given", name, position), f"given[{name!r}]"
+        labels = network.states[v]
+        found[v] = _state(label, value, labels) if labels else check_number(label, value)
+    return found
 
 
 def _items(argument: str, mapping: Any) -> Iterable[tuple[Any, Any]]:

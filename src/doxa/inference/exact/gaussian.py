@@ -27,7 +27,8 @@ from scipy.special import logsumexp
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.plan import ContractionPlan, plan_contraction
-from doxa.inference.exact.program import Budget
+from doxa.inference.exact.program import Budget, BudgetError, Cost
+from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.factors import Factor
 from doxa.models.gaussian import GaussianNetwork, check_number
 from doxa.models.separation import requisite_families
@@ -96,10 +97,11 @@ def condition(
     Raises
     ------
     ArgumentError
-        If the evidence is impossible, too many configurations of categories are left, or the answer depends on a
-        category that depends on numbers.
+        If a number was seen that others determine, or the answer depends on a category that depends on numbers.
+    ImpossibleEvidenceError
+        If the evidence is impossible.
     BudgetError
-        If the network of the categories is too wide.
+        If too many configurations of categories are left, or the network of the categories is too wide.
     """
     known = {**given, **{v: int(k) for v, k in do.items() if network.states[v]}}
     families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
@@ -107,7 +109,7 @@ def condition(
         if network.names[child] in network.log_odds:
             raise ArgumentError(
                 f"the answer depends on {network.names[child]!r}, a category that depends on numbers, and there is no "
-                "exact answer; doxa.inference.importance.numbers.condition has one by weighted draws"
+                "exact answer; doxa.infer has one by weighted draws"
             )
     is_number = [not labels for labels in network.states]
     asked = [v for v in targets if not is_number[v]]
@@ -278,10 +280,9 @@ def _categories(
             constant += float(log_table)
     sizes = [len(network.states[v]) for v in listed]
     if math.prod(sizes) > _MOST_CONFIGURATIONS:
-        raise ArgumentError(
-            f"{math.prod(sizes)} configurations of categories above numbers are left; at most {_MOST_CONFIGURATIONS} "
-            "are listed: give more of them as evidence"
-        )
+        n = math.prod(sizes)
+        what = f"a mixture over the {n} configurations of categories above numbers"
+        raise BudgetError(what, Cost(n, 8 * n), Budget(_MOST_CONFIGURATIONS, 8 * _MOST_CONFIGURATIONS))
     log_p, configurations = np.zeros(1), np.zeros((1, len(listed)), dtype=np.int64)
     if cut:
         free_nodes = sorted({v for scope, _ in cut for v in scope})
@@ -296,7 +297,7 @@ def _categories(
         if listed:
             configurations = np.stack(np.unravel_index(possible, sizes), axis=1)
     if constant == -math.inf:
-        raise ArgumentError("given has probability zero; leave out part of it")
+        raise ImpossibleEvidenceError("given has probability zero; leave out part of it")
     return log_p, configurations, constant
 
 

@@ -8,15 +8,15 @@ weighting; Fung & Chang 1989, Shachter & Peot 1989),
    p(x_t \mid x_E) \approx \sum_r w_r \, p(x_t \mid x_{\pi(t)}^{(r)}) \Big/ \sum_r w_r
 
 for a number or category t that the evidence does not depend on.  Of another its draws are taken, those of a number
-smoothed by a normal kernel that keeps their mean and variance (West 1993).  Draws are added until the weights are worth
-enough of them.  Where nothing but categories of a few configurations is left to draw, these are listed in their place,
-and the answer is exact.
+smoothed by a normal kernel that keeps their mean and variance (West 1993) where its distribution is wanted.  Draws are
+added until the weights are worth enough of them.  Where nothing but categories of a few configurations is left to draw,
+these are listed in their place, and the answer is exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,11 @@ from scipy.special import logsumexp
 from doxa.errors import ArgumentError
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
+from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.gaussian import GaussianNetwork, odds_probabilities
 from doxa.models.separation import requisite_families
 
-__all__ = ["Weighted", "condition"]
+__all__ = ["Weighted", "condition", "largest_log_weight", "weigh"]
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ class Weighted(NamedTuple):
     log_evidence: Floats  # (n_rows,): nats
     log_weights: Floats  # (n_rows, n_draws): nats; sum to 1
     means: Floats  # (n_rows, n_draws, n_targets)
-    sds: Floats  # (n_rows, n_draws, n_targets)
+    sds: Floats  # (n_rows, n_draws, n_targets); NaN of numbers of which nothing but draws is known
     listed: tuple[int, ...]  # the categories among the targets
     states: NDArray[np.int64]  # (n_rows, n_draws, n_listed)
     shares: Mapping[int, Floats]  # (n_rows, n_draws, n_states) of those that the evidence does not depend on
@@ -58,16 +59,25 @@ class Weighted(NamedTuple):
             return np.full(len(self.log_evidence), math.inf)
         return np.asarray(1.0 / np.exp(2.0 * self.log_weights).sum(axis=1))
 
-    def mixture(self, row: int = 0, target: int = 0) -> NormalMixture:
-        """The distribution of a number in a row, of at most 256 components: draws by systematic resampling."""
+    def mixture(self, row: int = 0, target: int = 0, most: int = _COMPONENTS) -> NormalMixture:
+        """The distribution of a number in a row, of at most so many components: draws by systematic resampling."""
         share = np.exp(self.log_weights[row])
-        means, sds = self.means[row, :, target], self.sds[row, :, target]
-        if len(share) <= _COMPONENTS:
+        means, sds = self._smoothed(row, target, share)
+        if len(share) <= most:
             return NormalMixture(share, means, sds)
-        at = (np.arange(_COMPONENTS) + 0.5) / _COMPONENTS
+        at = (np.arange(most) + 0.5) / most
         order = np.argsort(means)
         chosen = order[np.minimum(np.searchsorted(np.cumsum(share[order]), at), len(share) - 1)]
-        return NormalMixture(np.ones(_COMPONENTS), means[chosen], sds[chosen])
+        return NormalMixture(np.ones(most), means[chosen], sds[chosen])
+
+    def _smoothed(self, row: int, target: int, share: Floats) -> tuple[Floats, Floats]:
+        means, sds = self.means[row, :, target], self.sds[row, :, target]
+        if not np.isnan(sds).any():
+            return means, sds
+        mean = share @ means
+        wide = min(0.9, _BANDWIDTH * float(self.effective[row]) ** (-0.2))
+        spread = wide * math.sqrt(share @ (means - mean) ** 2)
+        return mean + math.sqrt(1.0 - wide**2) * (means - mean), np.full_like(means, spread)
 
     def state_probabilities(self, category: int, n_states: int) -> Floats:
         """Of a category among the listed, shape (n_rows, n_states)."""
@@ -98,6 +108,55 @@ def condition(
     if not any(network.names[child] in network.log_odds for child, _ in families):
         return gaussian.condition(network, targets, given, columns, values, do, whole=whole)
     first, most = (_FIRST, _MOST) if len(values) == 1 else (_FIRST // 4, _MOST // 4)
+    looks = [first << k for k in range((most // first).bit_length())]
+    return weigh(network, targets, given, columns, values, do, rng, looks, _are_enough, whole=whole)
+
+
+def _are_enough(found: Weighted) -> bool:
+    return float(found.effective.min()) >= _ENOUGH
+
+
+def weigh(
+    network: GaussianNetwork,
+    targets: Sequence[int],
+    given: Mapping[int, int],
+    columns: Sequence[int],
+    values: Floats,
+    do: Mapping[int, float],
+    rng: np.random.Generator,
+    looks: Iterable[int],
+    is_enough: Callable[[Weighted], bool],
+    *,
+    whole: bool = False,
+) -> Weighted:
+    """Weighted draws, also where there would be an exact answer.
+
+    Parameters
+    ----------
+    network, targets, given, columns, values, do, whole
+        As for `doxa.inference.exact.gaussian.condition`.
+    rng : numpy.random.Generator
+        Advanced.
+    looks : iterable of int
+        Rising numbers of draws for a row, after each of which ``is_enough`` is asked.
+    is_enough : callable
+        Whether to stop.  Where categories of a few configurations are all that is left, these are listed and it is not
+        asked.
+
+    Raises
+    ------
+    ImpossibleEvidenceError
+        If no draw agrees with the evidence.
+    ArgumentError
+        If a number was seen that its parents determine.
+    """
+    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
+    for child in {child for child, _ in families}.intersection(columns):
+        if not network.regressions[network.names[child]].sd.all():
+            raise ArgumentError(
+                f"given names {network.names[child]!r}, a number without scatter about its parents, which no weighted "
+                "draw meets; leave it out, or give its regression a small sd"
+            )
     free = {p for _, own in families for p in own}.difference(given, columns, do)
     categories = [v for v in targets if network.states[v]]
     if len(categories) > 1:  # their states are wanted together
@@ -107,15 +166,44 @@ def condition(
         n = math.prod(sizes)
         listed = dict(zip(sorted(free), np.indices(sizes).reshape(len(sizes), n), strict=True))
         summed = _draw(network, families, targets, given, columns, values, do, n, rng, listed)
-        return _joined(network, targets, families, [summed], is_sum=True)
-    drawn = [_draw(network, families, targets, given, columns, values, do, first, rng)]
-    n = first
-    while True:
-        found = _joined(network, targets, families, drawn)
-        if n >= most or found.effective.min() >= _ENOUGH:
-            return found
-        drawn.append(_draw(network, families, targets, given, columns, values, do, n, rng))
-        n *= 2
+        return _joined(network, targets, [summed], is_sum=True)
+    drawn: list[Drawn] = []
+    n, found, failed = 0, None, None
+    for look in looks:
+        drawn.append(_draw(network, families, targets, given, columns, values, do, look - n, rng))
+        n = look
+        try:
+            found = _joined(network, targets, drawn)
+        except ImpossibleEvidenceError as error:
+            failed = error
+            continue
+        if is_enough(found):
+            break
+    if found is None:
+        assert failed is not None  # there is one look at least
+        raise failed
+    return found
+
+
+def largest_log_weight(
+    network: GaussianNetwork,
+    targets: Sequence[int],
+    given: Mapping[int, int],
+    columns: Sequence[int],
+    do: Mapping[int, float],
+    *,
+    whole: bool = False,
+) -> float:
+    """The most that a draw of `weigh` can weigh, nats: the product of the greatest densities of what was seen."""
+    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
+    total = 0.0
+    for child, _ in families:
+        name = network.names[child]
+        if child in columns:
+            total -= math.log(network.regressions[name].sd.min()) + 0.5 * math.log(2 * math.pi)
+        elif child in given and name in network.tables:
+            total += float(np.log(network.tables[name][..., given[child]].max()))
+    return total
 
 
 Drawn = tuple[Floats, Floats, Floats, NDArray[np.int64], dict[int, Floats]]  # log weights, means, sds, states, shares
@@ -186,7 +274,6 @@ def _draw(
 def _joined(
     network: GaussianNetwork,
     targets: Sequence[int],
-    families: Sequence[tuple[int, tuple[int, ...]]],
     drawn: Sequence[Drawn],
     *,
     is_sum: bool = False,
@@ -196,20 +283,10 @@ def _joined(
     log_weights, means, sds, states = (np.concatenate(part, axis=1) for part in parts)
     total = logsumexp(log_weights, axis=1)
     if not np.isfinite(total).all():
-        raise ArgumentError("given has probability zero; leave out part of it")
+        number = "" if is_sum else f", or so little that none of {log_weights.shape[1]} weighted draws agrees with it"
+        raise ImpossibleEvidenceError(f"given has probability zero{number}; leave out part of it")
     normal = log_weights - total[:, None]
     listed = tuple(v for v in targets if network.states[v])
     joined = {v: np.concatenate([part[v] for part in shares], axis=1) for v in shares[0]}
     log_n = 0.0 if is_sum else math.log(log_weights.shape[1])
-    found = Weighted(total - log_n, normal, means, sds, listed, states, joined, is_sum)
-    is_parent = {p for _, own in families for p in own}
-    numbers = [v for v in targets if not network.states[v]]
-    share = np.exp(normal)[..., None]
-    for t in (t for t, v in enumerate(numbers) if v in is_parent):
-        own, part = means[..., t : t + 1], share
-        mean = (part * own).sum(axis=1, keepdims=True)
-        variance = (part * (own - mean) ** 2).sum(axis=1, keepdims=True)
-        wide = np.minimum(0.9, _BANDWIDTH * found.effective ** (-0.2))[:, None, None]
-        means[..., t : t + 1] = mean + np.sqrt(1.0 - wide**2) * (own - mean)
-        sds[..., t : t + 1] = wide * np.sqrt(variance)
-    return found
+    return Weighted(total - log_n, normal, means, sds, listed, states, joined, is_sum)

@@ -187,11 +187,9 @@ class QueryAnswer(Mapping[str, Estimate]):
 
     def probability(self, **thresholds: object) -> NoReturn:
         """Refuse a threshold: states have no order; ``answer[state]`` has the probability of one."""
-        asked = ", ".join(f"{name}={value!r}" for name, value in thresholds.items())
-        raise ArgumentError(
-            f"{self.target!r} is asked for {asked}, and it is a category, whose states have no order; take "
-            f"answer[state] of {', '.join(map(repr, self))}"
-        )
+        from doxa.inference.number_distribution import refuse_thresholds
+
+        refuse_thresholds(self.target, self, thresholds)
 
     def __iter__(self) -> Iterator[str]:
         """The states."""

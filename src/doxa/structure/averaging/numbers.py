@@ -16,17 +16,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact.gaussian import Conditioned
-from doxa.inference.exact.mixture import NormalMixture, density_picture, threshold_pair
+from doxa.inference.exact.mixture import NormalMixture, threshold_pair
 from doxa.inference.importance.numbers import Weighted, condition
+from doxa.inference.number_distribution import Line, NumberDistribution
 from doxa.models.gaussian import check_number
-from doxa.notebook import card
 from doxa.structure.averaging.answers import (
     Averaged,
     AveragedProbability,
@@ -36,7 +36,6 @@ from doxa.structure.averaging.answers import (
 )
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.questions import column_of, state_of
-from doxa.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,16 +117,8 @@ def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[
     return found
 
 
-class _Line(NamedTuple):
-    """Of an answer as it is shown."""
-
-    head: str
-    sign: str  # between the two, where both are text
-    value: str
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class NumberAnswer:
+class NumberAnswer(NumberDistribution):
     """The distribution of a number, averaged over networks; in the unit of its column.
 
     Attributes
@@ -146,14 +137,10 @@ class NumberAnswer:
         What to beware of, as evidence far from all data.
     """
 
-    target: str
-    given: Mapping[str, float | str]
-    do: Mapping[str, float | str]
     each: Sequence[NormalMixture]
     shape: tuple[int, int]
     worth: float = field(repr=False)  # effective draws of the slowest quantity of the run over graphs
     log_weights: Floats | None = None
-    notes: tuple[str, ...] = ()
 
     @cached_property
     def shares(self) -> Floats:
@@ -178,29 +165,16 @@ class NumberAnswer:
     @cached_property
     def mean(self) -> Estimate:
         """The expected number; of `query` an `Averaged`, whose ``credible_interval()`` is what the data leave open."""
-        return self._averaged(np.array([own.mean for own in self.each]))
-
-    @cached_property
-    def sd(self) -> Estimate:
-        """Standard deviation of `distribution`: scatter of cases, and what the data leave open of their mean."""
-        sd, mean = self.distribution.sd, self.distribution.mean
-        squares = np.array([own.sd**2 + (own.mean - mean) ** 2 for own in self.each])
-        return self._estimate(0.5 * (squares / sd + sd))
+        found, own = super().mean, self._moments()[0]
+        return found if self.log_weights is not None else Averaged.of(found, own.reshape(self.shape))
 
     def quantile(self, p: float) -> Estimate:
         """The number that a case does not exceed with probability ``p``; of `query` an `Averaged`."""
-        value = self.distribution.quantile(p)
-        below = np.array([own.probability(below=value) for own in self.each])
-        density = float(self.distribution.density(value))
-        found = self._estimate(value + (p - below) / density)
+        found = super().quantile(p)
         if self.log_weights is not None:
             return found
         own = np.array([own.quantile(p) for own in self.each])
         return Averaged.of(found, own.reshape(self.shape))
-
-    def interval(self, prob: float = 0.95) -> tuple[float, float]:
-        """Central interval that holds a case with this probability."""
-        return self.distribution.interval(prob)
 
     def probability(
         self,
@@ -216,60 +190,35 @@ class NumberAnswer:
         ArgumentError, ArgumentTypeError
             If not one of the three is given, a threshold is no number, or the ends are reversed.
         """
-        low, high = threshold_pair(above, below, between)
-        own = np.array([mixture.weights @ mixture.component_probabilities(low, high) for mixture in self.each])
-        if self.log_weights is not None:
-            return weighted_mean(own[:, None], self.log_weights, self.shape, self.worth).means.estimate(0)
-        draws = own.reshape(self.shape)
-        return AveragedProbability.of(mean_over_draws(draws[..., None], self.worth).estimate(0), draws)
+        own = self._probabilities(*threshold_pair(above, below, between))
+        found = self._estimate(own, unit=True)
+        return found if self.log_weights is not None else AveragedProbability.of(found, own.reshape(self.shape))
 
-    def density(self, x: ArrayLike) -> Floats:
-        """Density of `distribution` at points; any shape."""
-        return self.distribution.density(x)
+    def _moments(self) -> tuple[Floats, Floats]:
+        return np.array([own.mean for own in self.each]), np.array([own.sd for own in self.each])
 
-    def to_frame(self, prob: float = 0.95) -> pd.DataFrame:
-        """One row: ``target, mean, mcse, sd, lower, upper`` (central interval of a case)."""
-        from doxa.frames import ReadFrame
+    def _probabilities(self, low: float, high: float) -> Floats:
+        return np.array([mixture.weights @ mixture.component_probabilities(low, high) for mixture in self.each])
 
-        row = [self.target, self.mean.value, self.mean.mcse, self.sd.value, *self.interval(prob)]
-        return ReadFrame([row], columns=["target", "mean", "mcse", "sd", "lower", "upper"])
-
-    def _averaged(self, own: Floats) -> Estimate:
-        found = self._estimate(own)
-        return found if self.log_weights is not None else Averaged.of(found, own.reshape(self.shape))
-
-    def _estimate(self, own: Floats) -> Estimate:
+    def _estimate(self, own: Floats, *, unit: bool = False) -> Estimate:
         """Mean over networks, with its error; of a ratio, where they are weighted."""
+        if unit and self.log_weights is not None:
+            return weighted_mean(own[:, None], self.log_weights, self.shape, self.worth).means.estimate(0)
+        if unit:
+            return mean_over_draws(own.reshape(*self.shape, 1), self.worth).estimate(0)
         value = float(self.shares @ own / len(own))
         return diagnose_real((value + self.shares * (own - value)).reshape(self.shape)).estimate
 
-    def __str__(self) -> str:
-        """Mean, spread and what the data leave open."""
-        return "\n".join([*(f"{line.head}{line.sign} {line.value}" for line in self._lines), *self.notes])
-
-    @property
-    def _lines(self) -> list[_Line]:
-        low, high = self.interval()
-        lines = [_Line("mean", "", str(self.mean)), _Line("standard deviation", "", str(self.sd))]
-        lines.append(_Line("95% of cases", ":", f"{low:.4g} to {high:.4g}"))
+    def _lines(self) -> list[Line]:
+        lines = super()._lines()
         if isinstance(self.mean, Averaged):
             low, high = self.mean.credible_interval()
-            lines.insert(1, _Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
+            lines.insert(1, Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
         return lines
-
-    def __repr__(self) -> str:
-        return f"{self._title}\n{self}"
 
     @property
     def _title(self) -> str:
-        seen = [f"{name} = {value} seen" for name, value in self.given.items()]
-        seen += [f"{name} = {value} set" for name, value in self.do.items()]
-        where = f", where {', '.join(seen)}" if seen else ""
-        return printable(f"{self.target}{where}, averaged over {len(self.each)} networks")
-
-    def _repr_html_(self) -> str:
-        rows = [(line.head, line.value) for line in self._lines]
-        return card(self._title, None, ("", ""), rows, picture=density_picture(self.distribution), more=self.notes)
+        return f"{super()._title}, averaged over {len(self.each)} networks"
 
 
 def number_answer(
@@ -291,7 +240,7 @@ def number_answer(
     if draws.is_number[j]:
         each = [one.mixture() for one in found]
         notes = (*_notes(draws, question), *_worth(found))
-        return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes)
+        return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes=notes)
     if question.event is None:
         own = np.array([one.state_probabilities(j, draws.n_states[j])[0] for one in found])
     else:

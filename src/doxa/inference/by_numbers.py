@@ -1,0 +1,421 @@
+"""Answers in networks of numbers and categories: exact where there is an exact answer, else by weighted draws.
+
+Every node that is asked for is a question of its own, of which the evidence that says nothing about it is pruned, so
+that each is answered by the quickest method and with the best weights.  The answers of one call are therefore exact
+for some nodes and sampled for others, and the verdict is the worst of them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.errors import ArgumentError
+from doxa.estimates.estimate import Estimate, Verdict
+from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
+from doxa.inference.answers import SHOWN, Inference
+from doxa.inference.chains import Running
+from doxa.inference.exact import gaussian
+from doxa.inference.exact.mixture import NormalMixture
+from doxa.inference.exact.program import BudgetError
+from doxa.inference.importance import numbers
+from doxa.inference.importance.numbers import Weighted
+from doxa.inference.number_distribution import NetworkNumber, StateProbabilities
+from doxa.inference.options import InferOptions
+from doxa.inference.propagation import ImpossibleEvidenceError, minimal_conflict
+from doxa.models.gaussian import GaussianNetwork
+from doxa.models.separation import requisite_families
+from doxa.notebook import card
+from doxa.progress import tell
+from doxa.sampling.importance import ImportanceSample
+from doxa.sampling.importance_weights import LEAST_ESS, WeightVerdict, judge_weights
+
+__all__ = ["GaussianInference", "answer_about_numbers"]
+
+Floats = NDArray[np.float64]
+
+_FIRST, _MOST = 2**14, 2**18  # weighted draws for a node; some hundred bytes each
+_OF_EVIDENCE = 1e4  # effective draws: an error of 0.01 nats
+_METHODS = ("auto", "exact", "importance")
+_ADVICE = "Leave out what was seen far below the nodes asked for, or draw more: until=doxa.Until(max_draws=...)."
+_EXACT = Verdict(True, "Exact", "by linear algebra, categories summed out.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianInference(Inference):
+    """Distributions of numbers and of categories given evidence, made by `doxa.infer` of a `GaussianNetwork`.
+
+    ``result["pressure"]`` of a number is a `NetworkNumber`: ``.mean``, ``.sd``, ``.quantile(0.9)`` and
+    ``.probability(above=140)`` are estimates.  ``result["ill"]["yes"]`` of a category is one, as in `Inference`.
+
+    Examples
+    --------
+    >>> import doxa
+    >>> from doxa.models import GaussianNetwork, Regression
+    >>> dag = doxa.Dag.from_edges([("smokes", "pressure")])
+    >>> lines = {"pressure": Regression([120.0, 130.0], [[], []], [10.0, 10.0])}
+    >>> network = GaussianNetwork(dag, lines, {"smokes": [0.6, 0.4]}, {"smokes": ["no", "yes"]})
+    >>> result = doxa.infer(network, given={"pressure": 140.0})
+    >>> print(result["smokes"]["yes"])
+    0.749235 (exact)
+    >>> print(doxa.infer(network, "pressure"))
+    pressure  mean 124 (exact), standard deviation 11.1355 (exact)
+    """
+
+    distributions: Mapping[str, NetworkNumber | StateProbabilities] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """The distribution of one node: of a number a `NetworkNumber`, of a category its states' probabilities."""
+        if name not in self.distributions:
+            raise ArgumentError(f"{name!r} was not asked for; there are {', '.join(map(repr, self.distributions))}")
+        return self.distributions[name]
+
+    def __iter__(self) -> Any:
+        """Names of the nodes, in the order of the question."""
+        return iter(self.distributions)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a node was asked for."""
+        return name in self.distributions
+
+    def __len__(self) -> int:
+        """Number of nodes."""
+        return len(self.distributions)
+
+    def probabilities(self, name: str) -> Floats:
+        """Probabilities of a category's states, in their order, shape (n_states,)."""
+        if isinstance(self[name], NetworkNumber):
+            raise ArgumentError(f"name is {name!r}, a number, which has no states; take .probability(above=...) of it")
+        return super().probabilities(name)
+
+    def to_frame(self) -> Any:
+        """A row for each number, and for each state of each category.
+
+        Columns ``variable, state, probability``, of numbers ``mean, sd, case_lower, case_upper`` (the central 95% of
+        cases), and of both ``mcse, ess, lower, upper``: error, effective draws and 95% interval of the probability or
+        the mean.
+        """
+        from doxa.frames import ReadFrame
+
+        rows: list[dict[str, Any]] = []
+        for name, own in self.distributions.items():
+            if isinstance(own, NetworkNumber):
+                e, ends = own.mean, own.interval()
+                row = {"mean": e.value, "sd": own.sd.value, "case_lower": ends[0], "case_upper": ends[1]}
+                rows.append({"variable": name, **row, **_error(e)})
+                continue
+            for label, e in own.items():
+                rows.append({"variable": name, "state": label, "probability": e.value, **_error(e)})
+        columns = ["variable", "state", "probability", "mean", "sd", "case_lower", "case_upper"]
+        return ReadFrame(rows, columns=[*columns, "mcse", "ess", "lower", "upper"])
+
+    def _shown(self) -> list[tuple[str, str]]:
+        shown = []
+        for name, own in self.distributions.items():
+            if isinstance(own, NetworkNumber):
+                shown.append((name, f"mean {own.mean}, standard deviation {own.sd}"))
+            else:
+                shown += [(f"{name} = {label}", str(e)) for label, e in own.items()]
+        return shown
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, and a row for each number and each state."""
+        rows = self._shown()
+        rest = [] if len(rows) <= SHOWN else [f"... {len(rows) - SHOWN} more: see to_frame()"]
+        return card(self._title, self.judgement, ("variable", "distribution"), rows[:SHOWN], n_left=2, more=rest)
+
+
+def _error(e: Estimate) -> dict[str, float]:
+    low, high = e.interval()
+    return {"mcse": e.mcse, "ess": e.ess, "lower": low, "upper": high}
+
+
+class _Question(NamedTuple):
+    network: GaussianNetwork
+    states: Mapping[int, int]
+    columns: list[int]
+    values: Floats  # (1, n_columns)
+    method: str
+    running: Running
+    given: Mapping[str, float | str]
+    begin: float
+
+
+class _Found(NamedTuple):
+    answer: NetworkNumber | StateProbabilities
+    judgement: Verdict
+    sample: ImportanceSample | None  # None: exact
+
+
+def answer_about_numbers(
+    network: GaussianNetwork, wanted: list[int], seen: Mapping[int, float], asked: InferOptions, running: Running
+) -> GaussianInference:
+    """Distributions of nodes given what was seen.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+    wanted : list of int
+        Nodes asked for.
+    seen : mapping of int to float
+        Numbers, and positions of states of categories.
+    asked : InferOptions
+        Its method.
+    running : Running
+        How many weighted draws for a node, ``draws`` times ``chains``, or until which error: ``mcse`` of probabilities,
+        and of means in standard deviations of the number.
+
+    Raises
+    ------
+    ArgumentError
+        If the method is none of ``"auto"``, ``"exact"`` and ``"importance"``, there is no exact answer and one was
+        asked for, or a number was seen that others determine.
+    ImpossibleEvidenceError
+        If the evidence is impossible; of weighted draws, if none agrees with it.
+    BudgetError
+        If ``method="exact"`` would list too many configurations of categories.
+    """
+    if asked.method not in _METHODS:
+        raise ArgumentError(
+            f"method is {asked.method!r}, and the network has numbers, about which answers are exact or weighted "
+            "draws; take 'exact', 'importance' or 'auto'"
+        )
+    if asked.exact_budget is not None:
+        raise ArgumentError(
+            "exact_budget is given, and the network has numbers, whose exact answers have a budget of their own; "
+            "leave it out"
+        )
+    columns = [v for v in seen if not network.states[v]]
+    states = {v: int(k) for v, k in seen.items() if network.states[v]}
+    given = {network.names[v]: network.states[v][int(k)] if network.states[v] else k for v, k in seen.items()}
+    values = np.array([[seen[v] for v in columns]])
+    question = _Question(network, states, columns, values, asked.method, running, given, time.monotonic())
+    found = {v: _known(question, v, seen[v]) if v in seen else _asked(question, v) for v in wanted}
+    evidence = _log_evidence(question)
+    sampled = {v: one for v, one in found.items() if one.sample is not None}
+    judged = [one.judgement for one in sampled.values()]
+    verdict = min(judged, key=lambda one: (False, None, True).index(one.converged), default=_EXACT)
+    why = "asked for" if asked.method != "auto" else "an exact answer is within the budget"
+    if asked.method == "auto" and sampled:
+        reasons = dict.fromkeys(_why(question, v) for v in sampled)
+        why = "; ".join(f"exact: {reason}" for reason in reasons)
+    counts = {}
+    if sampled:
+        worst = min((one.sample for one in sampled.values() if one.sample), key=lambda sample: sample.ess)
+        counts = {"draws": float(worst.n), "ess": worst.ess, "pareto_k": worst.pareto_k}
+    names = network.names
+    return GaussianInference(
+        {names[v]: one.answer for v, one in found.items() if isinstance(one.answer, StateProbabilities)},
+        "importance" if sampled else "exact",
+        why,
+        verdict,
+        evidence,
+        counts,
+        {name: str(value) if isinstance(value, str) else f"{value:g}" for name, value in given.items()},
+        running.seed,
+        {names[v]: one.answer for v, one in found.items()},
+    )
+
+
+def _known(question: _Question, v: int, value: float) -> _Found:
+    """What was seen, and is asked for all the same."""
+    name, labels = question.network.names[v], question.network.states[v]
+    if labels:
+        known = [Estimate.exactly(float(k == int(value))) for k in range(len(labels))]
+        return _Found(StateProbabilities(name, dict(zip(labels, known, strict=True))), _EXACT, None)
+    point = NormalMixture([1.0], [value], [0.0])
+    return _Found(NetworkNumber(name, question.given, {}, mixture=point), _EXACT, None)
+
+
+def _needs_draws(question: _Question, v: int) -> str | None:
+    """The category because of which there is no exact answer about a node."""
+    network = question.network
+    families = requisite_families(network.parents, [v], [*question.states, *question.columns], {}, whole=False)
+    below = [network.names[child] for child, _ in families if network.names[child] in network.log_odds]
+    return below[0] if below else None
+
+
+def _why(question: _Question, v: int) -> str:
+    below = _needs_draws(question, v)
+    return f"{below} is a category that depends on numbers" if below else "too many configurations of categories"
+
+
+def _asked(question: _Question, v: int) -> _Found:
+    """The answer about one node."""
+    network, name = question.network, question.network.names[v]
+    tell(f"asking for {name!r}")
+    found: gaussian.Conditioned | Weighted
+    report: StopReport | None = None
+    if question.method == "importance" or (question.method == "auto" and _needs_draws(question, v)):
+        found, report = _weighted(question, v)
+    else:
+        try:
+            found = _conflicts_named(question, [v], whole=False)
+        except BudgetError:
+            if question.method == "exact":
+                raise
+            found, report = _weighted(question, v)
+    labels = network.states[v]
+    if isinstance(found, gaussian.Conditioned) or found.is_sum:
+        if labels:
+            exact = [Estimate.exactly(float(p)) for p in found.state_probabilities(v, len(labels))[0]]
+            return _Found(StateProbabilities(name, dict(zip(labels, exact, strict=True))), _EXACT, None)
+        mixture = found.mixture() if isinstance(found, gaussian.Conditioned) else found.mixture(most=2**20)
+        return _Found(NetworkNumber(name, question.given, {}, mixture=mixture), _EXACT, None)
+    sample = _sample_of(question, found, [v], whole=False)
+    answer = _answer(question, v, found, sample)
+    weights = sample.verdict
+    stopped = "" if report is None else report.text
+    advice = "" if weights.reliable else _ADVICE
+    verdict = Verdict(weights.reliable, weights.status, f"{name}: {weights.reason}. {stopped}".rstrip(), advice)
+    return _Found(answer, verdict, sample)
+
+
+def _conflicts_named(question: _Question, targets: list[int], *, whole: bool) -> gaussian.Conditioned:
+    """The exact answer; where the evidence is impossible, with the states that conflict."""
+    network, states, columns, values = question.network, question.states, question.columns, question.values
+    try:
+        return gaussian.condition(network, targets, states, columns, values, {}, whole=whole)
+    except ImpossibleEvidenceError:
+
+        def is_possible(part: tuple[int, ...]) -> bool:
+            own = {v: states[v] for v in part}
+            try:
+                found = gaussian.condition(network, [], own, [], np.empty((1, 0)), {}, whole=True)
+            except ImpossibleEvidenceError:
+                return False
+            return bool(np.isfinite(found.log_evidence[0]))
+
+        names = tuple(network.names[v] for v in minimal_conflict(states, is_possible))
+        listed = " and ".join(f"{name!r} is {question.given[name]!r}" for name in names)
+        verb = "have probability 0 together" if len(names) > 1 else "has probability 0"
+        raise ImpossibleEvidenceError(f"given says that {listed}, which {verb}; leave out one", names) from None
+
+
+class _JudgedSample(ImportanceSample):
+    """Weighted draws whose largest possible weight is known."""
+
+    largest: float = math.inf  # nats
+
+    @property
+    def verdict(self) -> WeightVerdict:
+        """As `doxa.inference.importance.sample.NetworkSample.verdict`: where no weight can matter, k is left out."""
+        top = float(self.log_weights.max())
+        log_sum = top + math.log(float(np.exp(self.log_weights - top).sum()))
+        guaranteed = math.exp(min(log_sum - self.largest, 700.0))
+        if guaranteed >= LEAST_ESS:
+            return judge_weights(self.n, self.ess, np.nan)._replace(
+                reason=f"no weight can be above 1/{guaranteed:.0f} of their sum, ess {self.ess:.0f} of {self.n} draws"
+            )
+        return judge_weights(self.n, self.ess, self.pareto_k)
+
+
+def _sample_of(question: _Question, found: Weighted, targets: list[int], *, whole: bool) -> ImportanceSample:
+    n = found.log_weights.shape[1]
+    log_weights = found.log_weights[0] + found.log_evidence[0] + math.log(n)
+    made = _JudgedSample(np.arange(n), log_weights, np.zeros(n))
+    largest = numbers.largest_log_weight(question.network, targets, question.states, question.columns, {}, whole=whole)
+    object.__setattr__(made, "largest", largest)
+    return made
+
+
+def _answer(
+    question: _Question, v: int, found: Weighted, sample: ImportanceSample
+) -> NetworkNumber | StateProbabilities:
+    name, labels = question.network.names[v], question.network.states[v]
+    if not labels:
+        parts = found.means[0, :, 0], found.sds[0, :, 0]
+        mixture = found.mixture(most=len(parts[0]))
+        return NetworkNumber(name, question.given, {}, mixture=mixture, weighted=sample, parts=parts)
+    own = found.shares[v][0] if v in found.shares else np.eye(len(labels))[found.states[0, :, found.listed.index(v)]]
+    made = [sample.expectation(lambda draws, k=k: own[draws, k], unit=True) for k in range(len(labels))]  # type: ignore[misc]
+    return StateProbabilities(name, dict(zip(labels, made, strict=True)))
+
+
+def _looks(running: Running) -> tuple[list[int], Until]:
+    """Numbers of weighted draws at which to look, and what for."""
+    if running.schedule.draws is not None:
+        return [running.schedule.draws * running.schedule.chains], running.until
+    most = _MOST if running.until.max_draws is None else running.until.max_draws
+    looks = [n for k in range(30) if (n := _FIRST << k) < most]
+    return [*looks, most], running.until
+
+
+def _weighted(question: _Question, v: int) -> tuple[Weighted, StopReport | None]:
+    """Draws about a node until nothing is missing at two looks running, or a limit is reached."""
+    running = question.running
+    looks, until = _looks(running)
+    is_fixed = running.schedule.draws is not None
+    passed, missing, reason = 0, None, "max_draws"
+
+    def is_enough(found: Weighted) -> bool:
+        nonlocal passed, missing, reason
+        missing = None if is_fixed else _shortfall(question, v, found, until)
+        tell(f"weighted draws for {question.network.names[v]!r}: {found.log_weights.shape[1]}")
+        passed = 0 if missing else passed + 1
+        if until.max_seconds is not None and time.monotonic() - question.begin > until.max_seconds:
+            reason = "max_seconds"
+            return True
+        if passed == 2:
+            reason = "reached"
+        return passed == 2
+
+    rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(v,)))
+    found = numbers.weigh(
+        question.network, [v], question.states, question.columns, question.values, {}, rng, looks, is_enough
+    )
+    if is_fixed and reason != "max_seconds":
+        return found, None
+    return found, StopReport(reason, missing, time.monotonic() - question.begin)
+
+
+def _shortfall(question: _Question, v: int, found: Weighted, until: Until) -> Shortfall | None:
+    """What the draws lack most; as `doxa.inference.importance.until.shortfall`."""
+    sample = _sample_of(question, found, [v], whole=False)
+    if not sample.verdict.reliable or sample.ess < until.ess:
+        factor = until.ess / max(sample.ess, 1e-9)
+        return Shortfall("the weights", "effective draws", sample.ess, until.ess, factor if factor > 1 else np.inf)
+    answer, name = _answer(question, v, found, sample), question.network.names[v]
+    if isinstance(answer, NetworkNumber):
+        errors = {f"the mean of {name}, in standard deviations,": answer.mean.mcse / max(answer.mixture.sd, 1e-300)}
+    else:
+        errors = {f"P({name} = {label})": e.mcse for label, e in answer.items()}
+    short = [
+        Shortfall(what, "Monte Carlo error", error, until.mcse, (error / until.mcse) ** 2)
+        for what, error in errors.items()
+        if error > until.mcse
+    ]
+    return worst_shortfall(short)
+
+
+def _log_evidence(question: _Question) -> Estimate | None:
+    """Log density of what was seen, nats; None where nothing but an exact answer is wanted, and there is none."""
+    network, states, columns, values = question.network, question.states, question.columns, question.values
+    if not states and not columns:
+        return Estimate.exactly(0.0)
+    families = requisite_families(network.parents, [], [*states, *columns], {}, whole=True)
+    below = any(network.names[child] in network.log_odds for child, _ in families)
+    if question.method != "importance" and not below:
+        try:
+            return Estimate.exactly(float(_conflicts_named(question, [], whole=True).log_evidence[0]))
+        except BudgetError:
+            if question.method == "exact":
+                return None
+    elif question.method == "exact":
+        return None
+    rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=(len(network.names),)))
+    looks, _ = _looks(question.running)
+    found = numbers.weigh(network, [], states, columns, values, {}, rng, looks, _is_known, whole=True)
+    if found.is_sum:
+        return Estimate.exactly(float(found.log_evidence[0]))
+    return _sample_of(question, found, [], whole=True).log_normalising_constant()
+
+
+def _is_known(found: Weighted) -> bool:
+    return float(found.effective.min()) >= _OF_EVIDENCE
