@@ -129,7 +129,7 @@ def test_missing_numbers_are_those_of_impute(missing_numbers):
             assert shown["low"] == pytest.approx(own["lower"].tolist(), rel=1e-3)
 
 
-def test_categories_that_depend_on_numbers_are_answered_and_transforms_say_why_not():
+def test_categories_that_depend_on_numbers_are_answered_and_transformed_numbers():
     frame = mixed_frame()
     chance = np.random.default_rng(3).random(len(frame))
     frame = frame.assign(ill=np.where(chance < 1 / (1 + np.exp(-0.3 * (frame["b"] - 64))), "yes", "no"))
@@ -139,7 +139,9 @@ def test_categories_that_depend_on_numbers_are_answered_and_transforms_say_why_n
     assert yes[0] < 0.1
     assert yes[4] > 0.9
     table = doxa.read_table(frame[["a", "b"]], transform={"a": "log"})
-    assert "transformed already" in page_data(doxa.learn(table, seed=1), written=WRITTEN)["nodes"]["missing"]
+    of_logs = page_data(doxa.learn(table, seed=1), written=WRITTEN)["nodes"]
+    assert not of_logs["missing"]
+    assert of_logs["numbers"][0]["curve_range"][0] > 0  # in the unit of the column
 
 
 def test_the_page_draws_them(page, numbers):

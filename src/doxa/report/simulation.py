@@ -116,7 +116,7 @@ def simulate_number_pairs(
     total = np.zeros((_BATCHES, n_x), dtype=np.float64)
     for batch, members in enumerate(np.array_split(chosen, _BATCHES)):
         for t in members.tolist():
-            made = {}
+            made: dict[int, tuple[NDArray[np.intp], NDArray[Any]]] = {}
             which = rng.integers(n, size=each)
             for j in range(n if intervene else 0):
                 own = np.flatnonzero(which == j)
@@ -124,8 +124,9 @@ def simulate_number_pairs(
                 made[j] = (own, (uniform * draws.n_states[j]).astype(np.int16))
                 if draws.is_number[j]:
                     at = np.searchsorted(weight[j], uniform * weight[j][-1], side="right").clip(0, len(seen[j]) - 1)
-                    made[j] = (own, seen[j][at])
+                    made[j] = (own, draws.on_scale([j], seen[j][at][:, None])[:, 0])
             codes, numbers = draws.all[t].draw_cells(each, rng, made)
+            numbers = draws.restored(numbers)
             y, x = np.zeros((each, n_y), dtype=np.float32), np.zeros((each, n_x), dtype=np.float32)
             row = np.arange(each)
             y[row[:, None], bars.of(codes, numbers)] = 1

@@ -9,7 +9,6 @@ from scipy import stats
 from test_number_answers import mixed, table_of
 
 import doxa
-from doxa.errors import ArgumentError
 from doxa.structure.averaging import NumberCrossValidation, cross_validate, predictive_checks
 from doxa.structure.averaging.checks import _number_statistics
 
@@ -150,10 +149,20 @@ def test_each_row_has_the_predictive_distribution_of_the_other_folds():
         assert found.ranked_score[row] == pytest.approx(float(one.distribution.crps(frame.loc[row, "y"])))
 
 
-def test_a_category_beside_numbers_is_validated_too_and_transforms_are_refused():
+def test_a_category_beside_numbers_is_validated_too():
     frame = mixed(n=60)
     found = cross_validate(doxa.read_table(frame), "k", folds=2, seed=1)
     assert found.probabilities.shape == (60, 2)
     assert found.log_loss[0] < np.log(2)
-    with pytest.raises(ArgumentError, match="transformed already"):
-        cross_validate(doxa.read_table(frame, transform={"x": "log"}), "y", folds=2)
+
+
+def test_scores_of_a_transformed_column_are_in_its_unit():
+    frame = mixed(n=60).assign(y=lambda own: np.exp(0.3 * own["y"]))
+    logs = cross_validate(doxa.read_table(frame.assign(y=np.log(frame["y"]))), "y", folds=2, seed=1)
+    for method in ("log", "normal scores"):
+        found = cross_validate(doxa.read_table(frame, transform={"y": method}), "y", folds=2, seed=1)
+        if method == "log":
+            assert found.log_density == pytest.approx(logs.log_density - np.log(frame["y"].to_numpy()))
+            assert found.upper == pytest.approx(np.exp(logs.upper))
+        assert 0.75 < found.coverage[0] <= 1.0
+        assert np.isfinite(found.ranked_score).all()

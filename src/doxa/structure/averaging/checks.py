@@ -139,14 +139,17 @@ def _with_numbers(draws: GaussianDraws, rng: np.random.Generator) -> tuple[list[
         return np.concatenate([counted, found])
 
     observed = statistics(table.codes[row_of], table.numbers[row_of])
-    made = np.stack([statistics(*network.draw_cells(table.n_rows, rng)) for network in draws.all])
+    made = []
+    for network in draws.all:
+        codes, numbers = network.draw_cells(table.n_rows, rng)
+        made.append(statistics(codes, draws.restored(numbers)))
     categories = [table.names[j] for j in kept.tolist()]
-    numbers = [table.names[j] for j in held.tolist()]
+    of_numbers = [table.names[j] for j in held.tolist()]
     labels = _count_labels(categories, [table.states[j] for j in kept.tolist()])
-    labels += [(statistic, name, "") for statistic in ("mean", "sd", "skewness") for name in numbers]
-    labels += [("correlation", a, b) for a, b in combinations(numbers, 2)]
-    labels += [("correlation_ratio", a, b) for a in categories for b in numbers]
-    return labels, observed, made
+    labels += [(statistic, name, "") for statistic in ("mean", "sd", "skewness") for name in of_numbers]
+    labels += [("correlation", a, b) for a, b in combinations(of_numbers, 2)]
+    labels += [("correlation_ratio", a, b) for a in categories for b in of_numbers]
+    return labels, observed, np.stack(made)
 
 
 def _number_statistics(values: Floats, codes: NDArray[np.integer], n_states: tuple[int, ...]) -> Floats:

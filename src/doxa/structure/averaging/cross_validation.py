@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.table import collapsed
+from doxa.data.transforms import transform_of
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.numbers import row_distributions
@@ -143,7 +144,7 @@ def cross_validate(
     Raises
     ------
     ArgumentError
-        If the column is unknown, folds are fewer than 2 or more than the rows, or columns of numbers have a transform.
+        If the column is unknown, or folds are fewer than 2 or more than the rows.
 
     Notes
     -----
@@ -161,12 +162,6 @@ def cross_validate(
     folds = check_whole("folds", folds, 2)
     if folds > table.n_rows:
         raise ArgumentError(f"folds is {folds}, and there are {table.n_rows} rows; each fold needs a row")
-    if table.transforms:
-        name, scale = next((name, transform.method) for name, transform in table.transforms.items())
-        raise ArgumentError(
-            f"the table has transform={{{name!r}: {scale!r}}}, and "
-            "networks answer on the scale of their regressions; give a column that is transformed already"
-        )
     if table.states[column]:
         return _of_category(table, column, folds, seed, learning)
     return _of_number(table, column, folds, seed, learning)
@@ -209,13 +204,16 @@ def _divided(n_rows: int, folds: int, seed: int | None) -> Iterator[tuple[NDArra
 
 
 def _part(table: Table, rows: NDArray[np.intp]) -> Table:
-    """Some rows, with the states of all."""
+    """Some rows, with the states of all; normal scores are those of these rows."""
     at = table.row_index[rows]
-    numbers = None
+    numbers = {}
     if table.numbers is not None:
         numbers = {j: table.numbers[at, j] for j in np.flatnonzero(table.is_number).tolist()}
     columns = [table.codes[at, j] for j in range(table.n_columns)]
-    return collapsed(table.names, table.states, columns, numbers=numbers)
+    transforms = {
+        name: transform_of(name, own.method, numbers[table.names.index(name)]) for name, own in table.transforms.items()
+    }
+    return collapsed(table.names, table.states, columns, numbers=numbers or None, transforms=transforms)
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:

@@ -5,6 +5,7 @@ Parameters are drawn in the scaled units in which families are scored, and come 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.scaled import Scaled, scaled
+from doxa.data.transforms import TRANSFORMS
 from doxa.errors import ArgumentError
+from doxa.inference.exact.mixture import NormalMixture, TransformedMixture
 from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
@@ -32,13 +35,6 @@ class GaussianDraws(NetworkDraws):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        scales = self.completed.table.transforms
-        if scales:
-            name, scale = next((name, transform.method) for name, transform in scales.items())
-            raise ArgumentError(
-                f"the table was learned from with transform={{{name!r}: {scale!r}}}, and networks answer on the scale "
-                "of their regressions; give the table a column that is transformed already, and ask about that"
-            )
         self.is_number = self.completed.table.is_number
         self._numbers: dict[Family, Any] = {}
 
@@ -47,17 +43,63 @@ class GaussianDraws(NetworkDraws):
         """Centres and scales of the columns, and the values as scored."""
         return scaled(self.completed.table)
 
+    def on_scale(self, columns: Sequence[int], values: Floats) -> Floats:
+        """Numbers of some columns, (..., n_columns), on the scales that networks have; NaN stays.
+
+        Raises
+        ------
+        ArgumentError
+            If a number is none that the transform of its column takes.
+        """
+        found = np.array(values, dtype=np.float64)
+        for at, j in enumerate(columns):
+            own = self.scaling.transforms[j]
+            if own is None:
+                continue
+            found[..., at] = own.forward(found[..., at])
+            wrong = ~np.isnan(values[..., at]) & ~np.isfinite(found[..., at])
+            if wrong.any():
+                raise ArgumentError(
+                    f"{self.names[j]!r} is {values[..., at][wrong].flat[0]:g}, and the column was learned from with "
+                    f"transform={own.method!r}, which takes {TRANSFORMS[own.method]}; give such a one, or none"
+                )
+        return found
+
+    def log_slopes(self, columns: Sequence[int], values: Floats) -> Floats:
+        """What log densities of some columns on the scales of networks lack in the columns' units, summed over them."""
+        total = np.zeros(values.shape[:-1])
+        for at, j in enumerate(columns):
+            own = self.scaling.transforms[j]
+            if own is not None:
+                total += own.log_slope(values[..., at])
+        return total
+
+    def in_unit(self, column: int, mixture: NormalMixture) -> NormalMixture:
+        """What a network says of a number, in the unit of the column."""
+        own = self.scaling.transforms[column]
+        if own is None:
+            return mixture
+        return TransformedMixture(mixture.weights, mixture.means, mixture.sds, own)
+
+    def restored(self, numbers: Floats) -> Floats:
+        """Numbers that networks drew, shape (..., n_columns), in the units of the columns."""
+        found = numbers.copy()
+        for j, own in enumerate(self.scaling.transforms):
+            if own is not None:
+                found[..., j] = own.inverse(found[..., j])
+        return found
+
     def generator(self, t: int) -> np.random.Generator:
         """For weighted draws in one of the networks: the same for every question."""
         return np.random.default_rng([_SEED, t])
 
     @cached_property
     def all(self) -> list[GaussianNetwork]:
-        """Every network, in the units of the table."""
+        """Every network, in the units of the table; a column with a transform is on that scale."""
         return [self._made(t) for t in range(len(self))]
 
     def network(self, t: int, mean: bool = False) -> Any:
-        """One of the networks: with the parameters drawn, in the units of the table."""
+        """One of the networks, with the parameters drawn; units as in `all`."""
         if mean:
             raise ArgumentError("mean is True, and regressions have no network of mean parameters; leave mean out")
         return self.all[t]

@@ -23,7 +23,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact.gaussian import Conditioned
-from doxa.inference.exact.mixture import NormalMixture, threshold_pair
+from doxa.inference.exact.mixture import NormalMixture, TransformedMixture, threshold_pair
 from doxa.inference.importance.numbers import Weighted, condition
 from doxa.inference.number_distribution import Line, NumberDistribution
 from doxa.models.gaussian import check_number
@@ -159,8 +159,7 @@ class NumberAnswer(NumberDistribution):
     def distribution(self) -> NormalMixture:
         """The mean of the networks' distributions: that of a case, uncertain networks and scatter together."""
         weights = [share * own.weights for share, own in zip(self.shares, self.each, strict=True)]
-        means, sds = [own.means for own in self.each], [own.sds for own in self.each]
-        return NormalMixture(np.concatenate(weights), np.concatenate(means), np.concatenate(sds))
+        return self.each[0].pooled(weights, self.each)
 
     @cached_property
     def mean(self) -> Estimate:
@@ -211,9 +210,11 @@ class NumberAnswer(NumberDistribution):
 
     def _lines(self) -> list[Line]:
         lines = super()._lines()
+        if isinstance(self.distribution, TransformedMixture):  # whose mean hangs on its upper tail
+            lines.insert(0, Line("median", "", str(self.quantile(0.5))))
         if isinstance(self.mean, Averaged):
             low, high = self.mean.credible_interval()
-            lines.insert(1, Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
+            lines.insert(-2, Line("credible interval (95%) of the mean", ":", f"{low:.4g} to {high:.4g}"))
         return lines
 
     @property
@@ -227,9 +228,10 @@ def number_answer(
     """Ask every network; ``weighted`` by the density of what was seen (`predictive`), or not (`query`)."""
     states = {j: int(k) for j, k in question.given.items() if not draws.is_number[j]}
     numbers = [j for j in question.given if draws.is_number[j]]
-    values = np.array([[question.given[j] for j in numbers]])
+    values = draws.on_scale(numbers, np.array([[question.given[j] for j in numbers]]))
+    do_so = {j: _on_scale(draws, j, value) for j, value in question.do.items()}
     found = [
-        condition(network, question.target, states, numbers, values, question.do, draws.generator(t), whole=weighted)
+        condition(network, question.target, states, numbers, values, do_so, draws.generator(t), whole=weighted)
         for t, network in enumerate(draws.all)
     ]
     log_weights = np.array([one.log_evidence[0] for one in found]) if weighted else None
@@ -238,7 +240,7 @@ def number_answer(
     j = question.target[0]
     given, do = _named(draws, question.given), _named(draws, question.do)
     if draws.is_number[j]:
-        each = [one.mixture() for one in found]
+        each = [draws.in_unit(j, one.mixture()) for one in found]
         notes = (*_notes(draws, question), *_worth(found))
         return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes=notes)
     if question.event is None:
@@ -258,6 +260,10 @@ def number_answer(
     estimates = dict(zip(draws.states[j], made, strict=True))
     seen, made_so = ({name: str(value) for name, value in known.items()} for known in (given, do))
     return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
+
+
+def _on_scale(draws: GaussianDraws, column: int, value: float) -> float:
+    return float(draws.on_scale([column], np.array([value]))[0]) if draws.is_number[column] else value
 
 
 def _named(draws: GaussianDraws, known: Mapping[int, float]) -> dict[str, float | str]:
@@ -280,7 +286,7 @@ def _notes(draws: GaussianDraws, question: NumberQuestion) -> tuple[str, ...]:
     for word, known in (("given", question.given), ("do", question.do)):
         for j, value in known.items():
             if draws.is_number[j]:
-                apart = abs(value - draws.scaling.centre[j]) / draws.scaling.scale[j]
+                apart = abs(_on_scale(draws, j, value) - draws.scaling.centre[j]) / draws.scaling.scale[j]
                 if apart > _FAR:
                     notes.append(
                         f"{word} has {draws.names[j]} = {value:g}, {apart:.0f} standard deviations from the column's "
@@ -363,7 +369,7 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         wanted = missing if asked is None else [asked]
         if not wanted:
             continue
-        values = new.numbers[own][:, seen]
+        values = draws.on_scale(seen, new.numbers[own][:, seen])
         found = [
             condition(network, wanted, states, seen, values, {}, draws.generator(t), whole=True)
             for t, network in enumerate(draws.all)
@@ -374,7 +380,7 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
             for j in wanted:
                 place = {"row": row, "column": draws.names[j]}
                 if draws.is_number[j]:
-                    each = [one.mixture(r, numbers.index(j)) for one in found]
+                    each = [draws.in_unit(j, one.mixture(r, numbers.index(j))) for one in found]
                     answer = NumberAnswer(
                         draws.names[j], {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r]
                     )
@@ -400,14 +406,14 @@ def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[Norm
     new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
     made: dict[int, NormalMixture] = {}
     for own, states, seen, _ in _patterns(draws, new):
-        values = new.numbers[own][:, seen]
+        values = draws.on_scale(seen, new.numbers[own][:, seen])
         found = [
             condition(network, [asked], states, seen, values, {}, draws.generator(t), whole=True)
             for t, network in enumerate(draws.all)
         ]
         log_weights = np.array([one.log_evidence for one in found])
         for r, row in enumerate(own.tolist()):
-            each = [one.mixture(r, 0) for one in found]
+            each = [draws.in_unit(asked, one.mixture(r, 0)) for one in found]
             answer = NumberAnswer(target, {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r])
             made[row] = answer.distribution
     return [made[row] for row in range(len(new.codes))]
@@ -419,8 +425,9 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
     found = np.zeros((len(draws), len(new.codes)))
     for own, states, seen, _ in _patterns(draws, new):
         if states or seen:
-            values = new.numbers[own][:, seen]
+            values = draws.on_scale(seen, new.numbers[own][:, seen])
             for t, network in enumerate(draws.all):
                 rng = draws.generator(t)
                 found[t, own] = condition(network, (), states, seen, values, {}, rng, whole=True).log_evidence
+            found[:, own] += draws.log_slopes(seen, new.numbers[own][:, seen])
     return found
