@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.families.kind import FamilyKind
 
-__all__ = ["fit", "load", "read_nodes", "resume"]
+__all__ = ["FAMILIES", "fit", "load", "read_nodes", "resume"]
 
-_FAMILIES = ("logistic", "categorical", "gaussian", "conditional_gaussian", "additive", "auto")
+FAMILIES = ("logistic", "categorical", "gaussian", "conditional_gaussian", "additive", "auto")
 _OF_LOGISTIC = {"method": "auto", "approximation": None, "order": "auto", "keep": "draws"}
 _OF_TABLES = {"score": None, "equivalent_sample_size": 1.0, "hidden": None}
 
@@ -120,8 +120,8 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
             f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
             "doxa.LogisticNetwork({'heart': ['smokes']}), or a Dag, whose tables are fitted"
         )
-    if family is not None and family not in _FAMILIES:
-        raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, _FAMILIES))}")
+    if family is not None and family not in FAMILIES:
+        raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
     is_logistic = isinstance(network, LogisticNetwork) if family is None else family == "logistic"
     given: dict[str, Any] = {
         "score": score, "equivalent_sample_size": equivalent_sample_size, "hidden": hidden, "method": method,
