@@ -350,7 +350,7 @@ def _answer(
     name, labels = question.network.names[v], question.network.states[v]
     if not labels:
         parts = found.means[0, :, 0], found.sds[0, :, 0]
-        mixture = found.mixture(most=len(parts[0]))
+        mixture = found.mixture(most=len(parts[0]), alone=True)
         return NetworkNumber(name, question.given, {}, mixture=mixture, weighted=sample, parts=parts)
     own = found.shares[v][0] if v in found.shares else np.eye(len(labels))[found.states[0, :, found.listed.index(v)]]
     made = [sample.expectation(lambda draws, k=k: own[draws, k], unit=True) for k in range(len(labels))]  # type: ignore[misc]
