@@ -280,6 +280,34 @@ def test_answers_of_posteriors_are_there(fitted, tmp_path):
     assert again.regressions().equals(fitted.regressions())
 
 
+@pytest.mark.parametrize("family", ["conditional_gaussian", "additive", "auto"])
+def test_the_network_has_posterior_means_and_can_be_asked(family):
+    fit = doxa.fit(GRAPH, mixed(), family=family, seed=1)
+    network = fit.network()
+    lines = fit.regressions()
+    for k, state in enumerate("ny"):
+        own = lines[(lines["node"] == "y") & (lines["given"] == (state,))]["mean"].to_numpy(dtype=float)
+        regression = network.regressions["y"]
+        assert [regression.intercept[k], regression.coefficients[k, 0], regression.sd[k]] == pytest.approx(own.tolist())
+        exact = doxa.infer(network, "y", given={"x": 10.0, "k": state})["y"].mean.value
+        averaged = fit.query("y", given={"x": 10.0, "k": state}).mean
+        assert abs(averaged.value - exact) < z_limit(2) * averaged.mcse
+    table = fit.entries()
+    assert network.tables["k"].ravel() == pytest.approx(table[table["node"] == "k"]["mean"].to_numpy(dtype=float))
+    with pytest.raises(ArgumentError, match="a fit has one graph"):
+        fit.network("consensus")
+
+
+def test_the_network_of_log_odds_can_be_asked():
+    graph = Dag.from_edges([("x", "y"), ("y", "k"), ("m", "k")])
+    fit = doxa.fit(graph, mixed(), seed=1)
+    odds = fit.network().log_odds["k"]
+    assert odds.coefficients.shape == (3, 1, 1)
+    first = fit.log_odds()["mean"].to_numpy(dtype=float)
+    assert [odds.intercept[0, 0], odds.coefficients[0, 0, 0]] == pytest.approx(first[:2].tolist())
+    assert doxa.infer(fit.network(), "k", given={"y": 14.0, "m": "q"}).method == "exact"
+
+
 def test_a_fit_with_missing_cells_is_kept_and_gone_on_with(tmp_path):
     frame = mixed(missing=0.05)
     table = doxa.read_table(frame)

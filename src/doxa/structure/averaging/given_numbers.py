@@ -23,9 +23,10 @@ from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from doxa.models import Dag
-from doxa.models.gaussian import LogOdds, Regression
+from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.given_graph import GraphFit
 from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.families.additive.kinds import AdditiveKind
 from doxa.structure.families.additive.parameters import MixtureFamily
 from doxa.structure.families.tables import DirichletFamily
@@ -128,6 +129,33 @@ class RegressionPosterior(GraphFit):
         if isinstance(made, tuple):
             return type(made)(*(part.reshape(*shape, *part.shape[1:]) for part in made))
         return made.reshape(*shape, *made.shape[1:])
+
+    def network(self, which: Any = None, **options: Any) -> GaussianNetwork:  # type: ignore[override]  # of one graph
+        """One network to hand on, as to `doxa.infer`: posterior means of intercepts, slopes, scatter, odds and tables.
+
+        It says nothing of what the data leave open; ``networks(n)`` has draws, and `query` averages over them.
+
+        Raises
+        ------
+        ArgumentError
+            If an option is given: the graph is that of the fit.
+        """
+        if which is not None or options:
+            raise ArgumentError("a fit has one graph, and its network no options; leave them out")
+        regressions, log_odds, tables = {}, {}, {}
+        names, is_number, tabled = self.names, self._draws.is_number, self._tabled
+        for node, name in enumerate(names):
+            if node in tabled:
+                shape = [self._draws.n_states[j] for j in (*self._family(node)[1], node)]
+                tables[name] = family_table(self._draws, *self._family(node)).mean.reshape(shape)
+                continue
+            mean = self._spread_of(node, 0.95)[0]
+            if is_number[node]:
+                regressions[name] = Regression(mean[0], np.moveaxis(mean[1:-1], 0, -1), mean[-1])
+            else:
+                log_odds[name] = LogOdds(mean[0], np.moveaxis(mean[1:], 0, -1))
+        states = {name: own for name, own in zip(names, self._draws.states, strict=True) if own}
+        return GaussianNetwork(self.graph, regressions, tables, states, log_odds)
 
     @cached_property
     def log_marginal_likelihood(self) -> Estimate:
