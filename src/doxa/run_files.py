@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from doxa.parameters.keeping import Keep
     from doxa.parameters.method_options import Method
     from doxa.parameters.variational.sequential import Order
-    from doxa.structure.averaging import TablePosterior
+    from doxa.structure.averaging import RegressionPosterior, TablePosterior
     from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.families.kind import FamilyKind
 
-__all__ = ["fit", "load", "read_nodes", "resume"]
+__all__ = ["FAMILIES", "fit", "load", "read_nodes", "resume"]
 
+FAMILIES = ("logistic", "categorical", "gaussian", "conditional_gaussian", "additive", "auto")
 _OF_LOGISTIC = {"method": "auto", "approximation": None, "order": "auto", "keep": "draws"}
 _OF_TABLES = {"score": None, "equivalent_sample_size": 1.0, "hidden": None}
 
@@ -40,7 +41,7 @@ def fit(
 @overload
 def fit(
     network: Dag | CategoricalNetwork, table: Table | IntoDataFrame | str | os.PathLike[str], **options: Any
-) -> TablePosterior: ...
+) -> TablePosterior | RegressionPosterior: ...
 def fit(  # type: ignore[misc]  # a word may ask for the other family
     network: LogisticNetwork | Dag | CategoricalNetwork,
     table: Table | IntoDataFrame | str | os.PathLike[str],
@@ -61,8 +62,9 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
     workers: int | None = None,
     progress: bool | None = None,
     keep: Keep = "draws",
-) -> ParameterPosterior | ParameterAverages | TablePosterior:
-    """The posterior of the parameters of a graph, given a table: coefficients of a logistic network, or tables.
+) -> ParameterPosterior | ParameterAverages | TablePosterior | RegressionPosterior:
+    """The posterior of the parameters of a graph, given a table: coefficients of a logistic network, tables, or
+    regressions of numbers.
 
     Parameters
     ----------
@@ -71,11 +73,14 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
         numbers of states of hidden nodes.
     table : Table, data frame or path
         As `doxa.read_table` takes it.  Columns that are no nodes are not read.
-    family : {"logistic", "categorical"}, optional
+    family : {"logistic", "categorical", "gaussian", "conditional_gaussian", "additive", "auto"}, optional
         Logistic regressions, for columns of two states, or tables, for columns of any number of states.  When left out,
-        a `LogisticNetwork` is logistic, and a graph alone has tables.
+        a `LogisticNetwork` is logistic, and a graph alone has tables.  The last four are for graphs with columns of
+        numbers, as in `doxa.learn`; when left out, regressions and tables, and ``"auto"`` where an edge leads from a
+        number to a category.
     score : str or score, optional
-        Of tables, their prior: ``"bdeu"`` when left out, ``"k2"``, or such as ``K2(0.5)`` from `doxa.structure`.
+        Of tables, their prior: ``"bdeu"`` when left out, ``"k2"``, or such as ``K2(0.5)`` from `doxa.structure`.  Of
+        numbers such as ``BGe(alpha_mu=2)``.
     equivalent_sample_size : float, default=1.0
         Of tables: weight of the BDeu prior in cases.
     hidden : mapping of str to int, optional
@@ -88,13 +93,13 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
 
     Returns
     -------
-    ParameterPosterior, ParameterAverages or TablePosterior
-        The last of tables.
+    ParameterPosterior, ParameterAverages, TablePosterior or RegressionPosterior
+        The last but one of tables, the last where a column holds numbers.
 
     Raises
     ------
     TableError
-        If the table cannot be read, or a node's column has numbers, or more states than its family takes.
+        If the table cannot be read, or a node's column has more states than its family takes.
     ArgumentError, ArgumentTypeError
         If an option is out of range or of the wrong type, or belongs to the other family.
 
@@ -115,8 +120,8 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
             f"network is of type {type(network).__name__}; it must be a LogisticNetwork, such as "
             "doxa.LogisticNetwork({'heart': ['smokes']}), or a Dag, whose tables are fitted"
         )
-    if family not in (None, "logistic", "categorical"):
-        raise ArgumentError(f"family is {family!r}; it must be 'logistic' or 'categorical'")
+    if family is not None and family not in FAMILIES:
+        raise ArgumentError(f"family is {family!r}; it must be one of {', '.join(map(repr, FAMILIES))}")
     is_logistic = isinstance(network, LogisticNetwork) if family is None else family == "logistic"
     given: dict[str, Any] = {
         "score": score, "equivalent_sample_size": equivalent_sample_size, "hidden": hidden, "method": method,
@@ -145,7 +150,9 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
     from doxa.structure.averaging.given_graph import fit_tables
     from doxa.structure.runs.options import LearnOptions
 
-    asked = LearnOptions(score=score, equivalent_sample_size=equivalent_sample_size, hidden=hidden, **common)
+    asked = LearnOptions(
+        family=family, score=score, equivalent_sample_size=equivalent_sample_size, hidden=hidden, **common
+    )
     source: dict[str, Any] | None = (
         {"source": str(Path(table).absolute())} if isinstance(table, (str, os.PathLike)) else None
     )
@@ -158,7 +165,7 @@ def fit(  # type: ignore[misc]  # a word may ask for the other family
             asked = replace(asked, hidden=absent | dict(hidden or {}))
         if source is not None:
             source |= {"columns": list(data.names)}
-        return fit_tables(dag, data, source, asked, **how)
+        return fit_tables(dag, data, source, asked, **how)  # type: ignore[return-value]  # one of both
 
 
 def read_nodes(source: Any, nodes: Sequence[str], allowed: Any = (), **options: Any) -> Table:

@@ -422,3 +422,31 @@ def test_columns_of_three_states_get_tables_and_the_result_says_so(run, tmp_path
     ):
         code, _, err = run(*two, *words)
         assert (code, message in err) == (2, True), err
+
+
+def test_columns_of_numbers_get_regressions_and_the_result_says_so(run, tmp_path):
+    (tmp_path / "kinds.csv").write_text(f"id,kind,rain,weight\n{KINDS}")
+    (tmp_path / "kinds.txt").write_text("weight: kind\nrain: weight\n")
+    words = ["--seed", "1", "--store", "run.doxa", "--output", "terms.csv"]
+    code, out, err = run("fit", "kinds.txt", "kinds.csv", *words)
+    assert (code, err) == (0, "doxa: 'weight' holds numbers, so regressions are fitted")
+    fit = doxa.fit(doxa.Dag.from_edges([("kind", "weight"), ("weight", "rain")]), tmp_path / "kinds.csv", seed=1)
+    assert str(fit.log_marginal_likelihood) in out
+    assert fit.verdict in out
+    written = pd.read_csv("terms.csv")
+    np.testing.assert_allclose(written["mean"][:6], fit.regressions()["mean"].astype(float))
+    assert set(written["term"][6:]) == {
+        "log odds of yes: intercept", "log odds of yes: weight", "P(a)", "P(b)", "P(c)"
+    }  # fmt: skip
+    code, shown, err = run("show", "run.doxa")
+    assert (code, err) == (0, "")
+    assert fit.verdict in shown
+    for words, message in (
+        (["--method", "hmc"], "of logistic families"),
+        (["--family", "linear"], "must be one of logistic, categorical, gaussian"),
+        (["--family", "categorical"], "takes categories"),
+        (["--family", "conditional_gaussian"], "from a number to a category"),
+        (["--network", "n.bif"], "files of networks hold tables"),
+    ):
+        code, _, err = run("fit", "kinds.txt", "kinds.csv", *words)
+        assert (code, message in err) == (2, True), err

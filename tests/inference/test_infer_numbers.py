@@ -214,6 +214,15 @@ def test_nodes_that_need_no_draws_are_exact_beside_those_that_do():
     assert listed["g"]["yes"].value == pytest.approx(both[1] / both.sum(), abs=1e-12)
 
 
+def test_what_was_set_is_known_and_leaves_nothing_to_draw():
+    result = doxa.infer(odds_network().do({"x": 1.0, "h": "b"}), seed=1)
+    assert result.method == "exact"
+    assert result["g"]["yes"].value == pytest.approx(1 / (1 + np.exp(-0.8)), abs=1e-12)
+    assert result["y"].mean.value == pytest.approx(1.8, abs=1e-12)
+    assert (result["x"].mean.value, result["x"].sd.value) == (1.0, 0.0)
+    assert result["h"]["b"].value == 1.0
+
+
 def test_answers_are_shown_kept_and_tabled():
     result = doxa.infer(odds_network(), given={"y": 2.5}, draws=500, seed=1)
     assert isinstance(result, GaussianInference)

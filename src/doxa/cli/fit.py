@@ -85,8 +85,9 @@ Order = Annotated[
 Family = Annotated[
     str | None,
     said(
-        "How a node depends on its parents: logistic, for columns of two states, or categorical, by a table.",
-        "logistic if no column has more than two states",
+        "How a node depends on its parents: logistic, for columns of two states, or categorical, by a table; with "
+        "columns of numbers gaussian, conditional_gaussian, additive or auto.",
+        "logistic if no column has more than two states or holds numbers",
     ),
 ]
 EquivalentSampleSize = Annotated[float, said("Of tables: weight of the BDeu prior, in cases.", True)]
@@ -279,6 +280,7 @@ def fit(
     from doxa.parameters.keeping import Averages
     from doxa.parameters.options import FitOptions
     from doxa.parameters.posterior import recode
+    from doxa.run_files import FAMILIES
     from doxa.structure.averaging.given_graph import TablePosterior, fit_tables
     from doxa.structure.runs.options import LearnOptions
 
@@ -289,8 +291,8 @@ def fit(
     check_words(given, graph, data)
     check_files({"--output": output, "--predictions": predictions}, (graph, data, predict, kept))
     check_network(network, (graph, data, predict, kept))
-    if family not in (None, "logistic", "categorical"):
-        refuse("--family", f"{family!r} must be logistic or categorical")
+    if family is not None and family not in FAMILIES:
+        refuse("--family", f"{family!r} must be one of {', '.join(FAMILIES)}")
     until = doxa.Until(r_hat=r_hat, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     wanted = until if given.intersection(WHEN_TO_STOP) else None
     read = options.reading(columns=columns, missing=missing, bins=bins, drop=drop, categories=categories, counts=counts)
@@ -324,6 +326,8 @@ def fit(
             source = {"source": str(data.absolute()), **read, "columns": list(table.names)}
             if asked is None:
                 of_tables |= {"chains": chains, "draws": draws, "warmup": warmup, "until": wanted, "seed": seed}
+                if family != "categorical" or table.is_number.any():
+                    of_tables["family"] = family
                 posterior = fit_tables(fitted.dag, table, source, LearnOptions(**of_tables), store, workers)
             else:
                 plan = make_plan(fitted, table, source, asked)
@@ -338,7 +342,7 @@ def fit(
         _write_predictions(predicted, predictions)
     if network is not None:
         if not isinstance(posterior, TablePosterior):
-            refuse("--network", "the fit is of coefficients; give --family categorical for one of tables")
+            refuse("--network", "the fit has coefficients; files of networks hold tables, as of --family categorical")
         write_network(posterior.network(), network)
 
 
@@ -353,6 +357,10 @@ def _states(hidden: list[str] | None) -> Any:
 def _is_logistic(family: str | None, table: Table, given: set[str]) -> bool:
     """Whether families are logistic: as asked, else if no column has more than two states; options must fit."""
     many = [name for name, labels in zip(table.names, table.states, strict=True) if len(labels) > 2]
+    numbers = [name for name, one in zip(table.names, table.is_number.tolist(), strict=True) if one]
+    if numbers and family is None:
+        _log.warning("%s", printable(f"{numbers[0]!r} holds numbers, so regressions are fitted"))
+        family = "conditional_gaussian"  # for what is asked here; the graph says which
     if family is None and not many and given.intersection(_OF_TABLES):
         family = "categorical"
     logistic = not many if family is None else family == "logistic"

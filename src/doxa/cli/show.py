@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.report import PartReport
     from doxa.structure import StructurePosterior
-    from doxa.structure.averaging import TablePosterior
+    from doxa.structure.averaging import RegressionPosterior
+    from doxa.structure.averaging.given_graph import GraphFit
     from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.posterior.summary import RankedEdge
 
@@ -59,39 +60,44 @@ def show_parameters(posterior: FittedParameters) -> None:
     print(printable(posterior.verdict))
 
 
-def show_fit(posterior: FittedParameters | TablePosterior) -> None:
-    """Print a fit, of coefficients or of tables."""
-    from doxa.structure.averaging import TablePosterior
+def show_fit(posterior: FittedParameters | GraphFit) -> None:
+    """Print a fit, of coefficients, of tables or of regressions."""
+    from doxa.structure.averaging.given_graph import GraphFit
 
-    if isinstance(posterior, TablePosterior):
+    if isinstance(posterior, GraphFit):
         show_tables(posterior)
     else:
         show_parameters(posterior)
 
 
-def show_tables(posterior: TablePosterior) -> None:
-    """Print the entries of the tables of a graph, the evidence and the verdict."""
+def show_tables(posterior: GraphFit) -> None:
+    """Print the entries of the tables of a graph, or its regressions, the evidence and the verdict."""
+    from doxa.structure.averaging import TablePosterior
+
     options = posterior.options
     cells = f"{options.n_missing} missing cells" if options.n_missing else "no missing cells"
     print(f"{options.n_rows} rows x {len(posterior.names)} nodes; {cells}")
-    print(f"tables of probabilities, by columns of any number of states; {printable(options.score.text)}")
+    of_tables = isinstance(posterior, TablePosterior)
+    what = "tables of probabilities, by columns of any number of states" if of_tables else "regressions of numbers"
+    print(f"{what}; {printable(options.score.text)}")
     if not posterior.is_closed_form:
         trace = posterior.trace
         kept = f"{_count(trace.n_chains, 'chain')} x {trace.n_draws} draws of the missing cells"
         print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
     print()
     entries = _flat_entries(posterior)
-    rows: list[tuple[str, ...]] = [("node", "given", "state", "mean", "sd", "95% interval", "mcse", "r_hat", "cases")]
+    third, digits = ("state", ".3f") if of_tables else ("term", ".4g")
+    rows: list[tuple[str, ...]] = [("node", "given", third, "mean", "sd", "95% interval", "mcse", "r_hat", "cases")]
     for row in entries.head(_ROWS_SHOWN).itertuples(index=False):
         r_hat = "-" if math.isnan(row.r_hat) else f"{row.r_hat:.3f}"
         mcse = "exact" if row.mcse == 0 else "-" if math.isnan(row.mcse) else f"{row.mcse:.1g}"
-        spread = f"{row.lower:.3f} - {row.upper:.3f}"
-        words = (printable(row.node), printable(row.given), printable(row.state))
+        spread = f"{row.lower:{digits}} {'-' if of_tables else 'to'} {row.upper:{digits}}"
+        words = (printable(row.node), printable(row.given), printable(getattr(row, third)))
         rows.append(
             (
                 *words,
-                f"{row.mean:.3f}",
-                f"{row.sd:.3f}",
+                f"{row.mean:{digits}}",
+                f"{row.sd:{digits}}",
                 spread,
                 mcse,
                 r_hat,
@@ -102,24 +108,41 @@ def show_tables(posterior: TablePosterior) -> None:
     if len(entries) > _ROWS_SHOWN:
         print(f"... and {len(entries) - _ROWS_SHOWN} more; --output FILE writes all")
     print()
-    print(f"log marginal likelihood: {posterior.log_marginal_likelihood}")
+    if of_tables or posterior.is_closed_form:
+        print(f"log marginal likelihood: {posterior.log_marginal_likelihood}")
     print(printable(posterior.verdict))
 
 
-def _flat_entries(posterior: TablePosterior) -> Any:
-    """The entries with the states of the parents in a line, as files hold them."""
-    frame = posterior.entries()
+def _flat_entries(posterior: GraphFit) -> Any:
+    """The entries, or all terms, with the states of the parents in a line, as files hold them."""
+    from doxa.structure.averaging import RegressionPosterior
+
+    frame = _all_terms(posterior) if isinstance(posterior, RegressionPosterior) else posterior.entries()
     pairs = zip(frame["parents"], frame["given"], strict=True)
     frame["given"] = [", ".join(map(" = ".join, zip(names, given, strict=True))) or "-" for names, given in pairs]
     return frame.drop(columns="parents")
 
 
-def write_summary(posterior: FittedParameters | TablePosterior, path: Path) -> None:
+def _all_terms(posterior: RegressionPosterior) -> Any:
+    """Regressions, log odds and entries of tables, one below the other."""
+    import pandas as pd
+
+    parts = [posterior.regressions()]
+    odds, entries = posterior.log_odds(), posterior.entries()
+    if len(odds):
+        terms = [f"log odds of {state}: {term}" for state, term in zip(odds["state"], odds["term"], strict=True)]
+        parts.append(odds.assign(term=terms).drop(columns="state"))
+    if len(entries):
+        parts.append(entries.assign(term=[f"P({s})" for s in entries["state"]]).drop(columns="state"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_summary(posterior: FittedParameters | GraphFit, path: Path) -> None:
     """Write the table of all parameters."""
     from doxa.output import write_frame
-    from doxa.structure.averaging import TablePosterior
+    from doxa.structure.averaging.given_graph import GraphFit
 
-    summary = _flat_entries(posterior) if isinstance(posterior, TablePosterior) else posterior.summary()
+    summary = _flat_entries(posterior) if isinstance(posterior, GraphFit) else posterior.summary()
     write_frame(summary, path)
     print(f"\nAll {len(summary)} parameters are in {printable(str(path))}.")
 
@@ -345,13 +368,13 @@ def show(
     """Show what is in a run file that `doxa learn --store` or `doxa fit --store` made."""
     from doxa.output import check_output, write_frame
     from doxa.structure import StructurePosterior
-    from doxa.structure.averaging import TablePosterior
+    from doxa.structure.averaging.given_graph import GraphFit
 
     for path in (output, draws):
         if path is not None:
             check_output(path, run)
     posterior = doxa.load(run)
-    if isinstance(posterior, TablePosterior):
+    if isinstance(posterior, GraphFit):
         n_draws = posterior.n_edges.size
         show_tables(posterior)
         if output is not None:

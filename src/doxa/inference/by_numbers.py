@@ -145,6 +145,7 @@ class _Question(NamedTuple):
     running: Running
     given: Mapping[str, float | str]
     begin: float
+    fixed: Mapping[int, float]  # nodes without parents that are always the same, as those that were set
 
 
 class _Found(NamedTuple):
@@ -195,8 +196,11 @@ def answer_about_numbers(
     states = {v: int(k) for v, k in seen.items() if network.states[v]}
     given = {network.names[v]: network.states[v][int(k)] if network.states[v] else k for v, k in seen.items()}
     values = np.array([[seen[v] for v in columns]])
-    question = _Question(network, states, columns, values, asked.method, running, given, time.monotonic())
-    found = {v: _known(question, v, seen[v]) if v in seen else _asked(question, v) for v in wanted}
+    question = _Question(
+        network, states, columns, values, asked.method, running, given, time.monotonic(), _fixed(network, seen)
+    )
+    known = {**question.fixed, **seen}
+    found = {v: _known(question, v, known[v]) if v in known else _asked(question, v) for v in wanted}
     evidence = _log_evidence(question)
     sampled = {v: one for v, one in found.items() if one.sample is not None}
     judged = [one.judgement for one in sampled.values()]
@@ -223,8 +227,21 @@ def answer_about_numbers(
     )
 
 
+def _fixed(network: GaussianNetwork, seen: Mapping[int, float]) -> dict[int, float]:
+    """Nodes without parents that can have one value alone, as `GaussianNetwork.do` leaves those that were set."""
+    found: dict[int, float] = {}
+    for v, name in enumerate(network.names):
+        if network.parents[v] or v in seen:
+            continue
+        if name in network.regressions and network.regressions[name].sd == 0:
+            found[v] = float(network.regressions[name].intercept)
+        elif name in network.tables and network.tables[name].max() == 1.0:
+            found[v] = float(network.tables[name].argmax())
+    return found
+
+
 def _known(question: _Question, v: int, value: float) -> _Found:
-    """What was seen, and is asked for all the same."""
+    """What was seen or set, and is asked for all the same."""
     name, labels = question.network.names[v], question.network.states[v]
     if labels:
         known = [Estimate.exactly(float(k == int(value))) for k in range(len(labels))]
@@ -236,7 +253,7 @@ def _known(question: _Question, v: int, value: float) -> _Found:
 def _needs_draws(question: _Question, v: int) -> str | None:
     """The category because of which there is no exact answer about a node."""
     network = question.network
-    families = requisite_families(network.parents, [v], [*question.states, *question.columns], {}, whole=False)
+    families = requisite_families(network.parents, [v], [*question.states, *question.columns], question.fixed)
     below = [network.names[child] for child, _ in families if network.names[child] in network.log_odds]
     return below[0] if below else None
 
@@ -281,13 +298,13 @@ def _conflicts_named(question: _Question, targets: list[int], *, whole: bool) ->
     """The exact answer; where the evidence is impossible, with the states that conflict."""
     network, states, columns, values = question.network, question.states, question.columns, question.values
     try:
-        return gaussian.condition(network, targets, states, columns, values, {}, whole=whole)
+        return gaussian.condition(network, targets, states, columns, values, question.fixed, whole=whole)
     except ImpossibleEvidenceError:
 
         def is_possible(part: tuple[int, ...]) -> bool:
             own = {v: states[v] for v in part}
             try:
-                found = gaussian.condition(network, [], own, [], np.empty((1, 0)), {}, whole=True)
+                found = gaussian.condition(network, [], own, [], np.empty((1, 0)), question.fixed, whole=True)
             except ImpossibleEvidenceError:
                 return False
             return bool(np.isfinite(found.log_evidence[0]))
@@ -320,7 +337,9 @@ def _sample_of(question: _Question, found: Weighted, targets: list[int], *, whol
     n = found.log_weights.shape[1]
     log_weights = found.log_weights[0] + found.log_evidence[0] + math.log(n)
     made = _JudgedSample(np.arange(n), log_weights, np.zeros(n))
-    largest = numbers.largest_log_weight(question.network, targets, question.states, question.columns, {}, whole=whole)
+    largest = numbers.largest_log_weight(
+        question.network, targets, question.states, question.columns, question.fixed, whole=whole
+    )
     object.__setattr__(made, "largest", largest)
     return made
 
@@ -331,7 +350,7 @@ def _answer(
     name, labels = question.network.names[v], question.network.states[v]
     if not labels:
         parts = found.means[0, :, 0], found.sds[0, :, 0]
-        mixture = found.mixture(most=len(parts[0]))
+        mixture = found.mixture(most=len(parts[0]), alone=True)
         return NetworkNumber(name, question.given, {}, mixture=mixture, weighted=sample, parts=parts)
     own = found.shares[v][0] if v in found.shares else np.eye(len(labels))[found.states[0, :, found.listed.index(v)]]
     made = [sample.expectation(lambda draws, k=k: own[draws, k], unit=True) for k in range(len(labels))]  # type: ignore[misc]
@@ -368,7 +387,7 @@ def _weighted(question: _Question, v: int) -> tuple[Weighted, StopReport | None]
 
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(v,)))
     found = numbers.weigh(
-        question.network, [v], question.states, question.columns, question.values, {}, rng, looks, is_enough
+        question.network, [v], question.states, question.columns, question.values, question.fixed, rng, looks, is_enough
     )
     if is_fixed and reason != "max_seconds":
         return found, None
@@ -399,7 +418,7 @@ def _log_evidence(question: _Question) -> Estimate | None:
     network, states, columns, values = question.network, question.states, question.columns, question.values
     if not states and not columns:
         return Estimate.exactly(0.0)
-    families = requisite_families(network.parents, [], [*states, *columns], {}, whole=True)
+    families = requisite_families(network.parents, [], [*states, *columns], question.fixed, whole=True)
     below = any(network.names[child] in network.log_odds for child, _ in families)
     if question.method != "importance" and not below:
         try:
@@ -411,7 +430,7 @@ def _log_evidence(question: _Question) -> Estimate | None:
         return None
     rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=(len(network.names),)))
     looks, _ = _looks(question.running)
-    found = numbers.weigh(network, [], states, columns, values, {}, rng, looks, _is_known, whole=True)
+    found = numbers.weigh(network, [], states, columns, values, question.fixed, rng, looks, _is_known, whole=True)
     if found.is_sum:
         return Estimate.exactly(float(found.log_evidence[0]))
     return _sample_of(question, found, [], whole=True).log_normalising_constant()

@@ -83,6 +83,13 @@ def read_evidence(
     ...
     doxa.errors.ArgumentError: given names 'wte', which is not in the network; close to it is 'wet'
     """
+    from doxa.models.gaussian import GaussianNetwork
+
+    if isinstance(network, GaussianNetwork):
+        raise ArgumentTypeError(
+            "network is a GaussianNetwork, and this is answered for networks of categories alone; doxa.infer has "
+            "distributions of its nodes"
+        )
     position = {name: i for i, name in enumerate(network.names)}
     hard = {}
     for name, state in _items("given", given):

@@ -109,6 +109,25 @@ def test_a_number_that_evidence_does_not_depend_on_is_a_mixture():
         assert np.mean(own) == pytest.approx(right, abs=4 * np.std(own) / np.sqrt(20) + 1e-4)
 
 
+@pytest.mark.parametrize(("alone", "is_biased"), [(False, False), (True, True)])
+def test_smoothed_draws_do_not_move_probabilities_of_many_networks(alone, is_biased):
+    """A number cut off by what was seen: a kernel that makes one density smooth is seen in the mean of 300."""
+    steep = GaussianNetwork(
+        Dag.from_edges([("x", "g")]), {"x": Regression(0.0, [], 1.0)}, states={"g": ["n", "y"]},
+        log_odds={"g": LogOdds([-4.0], [[6.0]])},
+    )  # fmt: skip
+    x = np.linspace(-8, 8, 16001)
+    p = norm.pdf(x) * expit(6 * x - 4)
+    exact = p[x > 0.3].sum() / p.sum()
+    own = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        found = condition(steep, [0], {1: 1}, [], np.empty((1, 0)), {}, rng)
+        own.append(found.mixture(alone=alone).probability(above=0.3))
+    z = (np.mean(own) - exact) / (np.std(own) / np.sqrt(300))
+    assert (abs(z) > 6) == is_biased
+
+
 def test_what_is_set_says_nothing_of_its_causes():
     found = asked([X], do={G: 1.0}, whole=False)
     assert isinstance(found, Conditioned)  # the category is out of the question: the answer is exact

@@ -38,6 +38,7 @@ _FIRST, _MOST = 1024, 2**15  # draws for a row of evidence; of many rows a quart
 _ENOUGH = 200.0  # effective draws
 _COMPONENTS = 256  # of a mixture that is handed on
 _BANDWIDTH = 0.5
+_SMOOTH, _NARROW = -0.2, -0.5  # powers of the draws' worth
 
 
 class Weighted(NamedTuple):
@@ -59,10 +60,15 @@ class Weighted(NamedTuple):
             return np.full(len(self.log_evidence), math.inf)
         return np.asarray(1.0 / np.exp(2.0 * self.log_weights).sum(axis=1))
 
-    def mixture(self, row: int = 0, target: int = 0, most: int = _COMPONENTS) -> NormalMixture:
-        """The distribution of a number in a row, of at most so many components: draws by systematic resampling."""
+    def mixture(self, row: int = 0, target: int = 0, most: int = _COMPONENTS, *, alone: bool = False) -> NormalMixture:
+        """The distribution of a number in a row, of at most so many components: draws by systematic resampling.
+
+        Where nothing but draws is known they are smoothed.  The kernel is as narrow as the root of the draws' worth
+        allows, so that averages over many networks, whose own error is small, are hardly moved; if the mixture is to
+        stand ``alone``, it is wide enough for a smooth density.
+        """
         share = np.exp(self.log_weights[row])
-        means, sds = self._smoothed(row, target, share)
+        means, sds = self._smoothed(row, target, share, _SMOOTH if alone else _NARROW)
         if len(share) <= most:
             return NormalMixture(share, means, sds)
         at = (np.arange(most) + 0.5) / most
@@ -70,12 +76,12 @@ class Weighted(NamedTuple):
         chosen = order[np.minimum(np.searchsorted(np.cumsum(share[order]), at), len(share) - 1)]
         return NormalMixture(np.ones(most), means[chosen], sds[chosen])
 
-    def _smoothed(self, row: int, target: int, share: Floats) -> tuple[Floats, Floats]:
+    def _smoothed(self, row: int, target: int, share: Floats, power: float) -> tuple[Floats, Floats]:
         means, sds = self.means[row, :, target], self.sds[row, :, target]
         if not np.isnan(sds).any():
             return means, sds
         mean = share @ means
-        wide = min(0.9, _BANDWIDTH * float(self.effective[row]) ** (-0.2))
+        wide = min(0.9, _BANDWIDTH * float(self.effective[row]) ** power)
         spread = wide * math.sqrt(share @ (means - mean) ** 2)
         return mean + math.sqrt(1.0 - wide**2) * (means - mean), np.full_like(means, spread)
 

@@ -12,6 +12,7 @@ from doxa.structure.averaging.draws import draw_networks as draw_networks
 from doxa.structure.averaging.draws import networks as networks
 from doxa.structure.averaging.given_graph import TablePosterior as TablePosterior
 from doxa.structure.averaging.given_graph import fit_tables as fit_tables
+from doxa.structure.averaging.given_numbers import RegressionPosterior as RegressionPosterior
 from doxa.structure.averaging.impute import completed_tables as completed_tables
 from doxa.structure.averaging.impute import impute as impute
 from doxa.structure.averaging.numbers import NumberAnswer as NumberAnswer

@@ -323,5 +323,8 @@ def _key(codes: NDArray[np.integer], times: NDArray[np.integer]) -> bytes:
     return codes.tobytes() + times.tobytes()
 
 
+_TABLES_AGAIN = 7  # purpose of draws of Dirichlet tables of later completions: that of the first, 0, has no numbers
+
+
 def _later(stream: Stream, group: int) -> Stream:
-    return lambda kind, number: stream(kind, number + (group << 32))
+    return lambda kind, number: stream(kind if kind or not group else _TABLES_AGAIN, number + (group << 32))

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.data.declared import declared
-from doxa.data.table import check_categories
 from doxa.errors import ArgumentError
 from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate, Verdict
@@ -45,17 +44,118 @@ if TYPE_CHECKING:
 
     from doxa.structure.averaging.draws import NetworkDraws
 
-__all__ = ["TablePosterior", "fit_plan", "fit_tables"]
+__all__ = ["GraphFit", "TablePosterior", "fit_plan", "fit_tables"]
 
 Floats = NDArray[np.float64]
 
 _CLOSED_FORM_DRAWS = 1000  # of each chain: what queries average over
 _NETWORKS = 4000  # completions that entries are averaged over
 _EVIDENCE_DRAWS, _SEED = 2000, 20264  # of cells, by sequential imputation
+_OF_NUMBERS = ("gaussian", "conditional_gaussian", "additive", "auto")
 _STATES = 2  # of a node without a column, when nothing is said
 
 
-class TablePosterior(Posterior):
+class GraphFit(Posterior):
+    """The posterior of the parameters of one graph, and of missing cells: what `TablePosterior` and its kin share."""
+
+    _known = "no cell is missing: the entries of the tables have Dirichlet distributions, and the evidence a sum."
+
+    @property
+    def graph(self) -> Dag:
+        """The graph whose parameters were fitted."""
+        return Dag.from_rows(self.trace["rows"][0, 0], self.names)
+
+    @property
+    def is_closed_form(self) -> bool:
+        """Whether no cell is missing, so that no chain was run."""
+        return self.options.n_missing == 0
+
+    @cached_property
+    def judgement(self) -> Verdict:
+        """The verdict taken apart; nothing is sampled where no cell is missing."""
+        if self.is_closed_form:
+            return Verdict(True, "Exact", self._known)
+        converged, reason, advice = self._judged()
+        stopped = "" if self.stop is None else self.stop.text
+        names = ", ".join(name for name, _ in self.options.hidden)
+        more = (
+            f"The states of {names}, which nobody observed, have no names of their own: draws are put in the order in "
+            "which most cells agree."
+            if names
+            else ""
+        )
+        return Verdict.of_chains(converged, f"{reason}.", stopped, more, advice=advice)
+
+    def _judged(self) -> tuple[bool | None, str, str]:
+        n_chains, n_draws = self.log_score.shape
+        if n_chains == 1:
+            return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
+        score = self.log_score_diagnosis
+        worst, slowest, where = score.r_hat, score.bulk_ess, "the log score"
+        least_where = where
+        for node, own in self._diagnoses.items():
+            if own is None:
+                continue
+            r_hat, ess = float(np.nanmax(own.r_hat, initial=1.0)), float(np.nanmin(own.ess, initial=np.inf))
+            if not r_hat <= worst:
+                worst, where = r_hat, f"the {self._what(node)} of {self.names[node]}"
+            if ess < slowest:
+                slowest, least_where = ess, f"the {self._what(node)} of {self.names[node]}"
+        longer = f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
+        if not worst <= R_HAT_LIMIT:
+            return False, f"the chains disagree about {where}: R-hat {worst:.4f} (limit {R_HAT_LIMIT})", longer
+        if not slowest >= LEAST_ESS:
+            few = f"{least_where} has only {slowest:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
+            return False, few, longer
+        text = f"{n_chains} chains agree (largest R-hat {worst:.4f})"
+        return True, f"{text}; the slowest quantity has {slowest:.0f} effective draws", ""
+
+    @cached_property
+    def reference_ess(self) -> float:
+        """Effective draws of the log score; all of them where nothing was sampled."""
+        found = self.log_score_diagnosis.bulk_ess
+        return float(self.n_edges.size) if self.is_closed_form else found if np.isfinite(found) else 0.0
+
+    def _what(self, node: int) -> str:  # noqa: ARG002
+        return "table"
+
+    def entries(self, prob: float = 0.95) -> pd.DataFrame:
+        """Every entry of every table of probabilities; see `TablePosterior.entries`."""
+        found = {name: [np.empty(0)] for name in ("mcse", "ess", "r_hat")}
+        for node in self._tabled:
+            own = self._diagnoses[node]
+            size = self._draws.mean_tables(self._family(node))[0].size
+            blank = {"mcse": 0.0, "ess": np.nan, "r_hat": np.nan}
+            for name, column in found.items():
+                column.append(np.full(size, blank[name]) if own is None else getattr(own, name)[:size])
+        more = {name: np.concatenate(column) for name, column in found.items()}
+        return entries_of(self._draws, prob, more, self._tabled)
+
+    @property
+    def _tabled(self) -> list[int]:
+        """Nodes that have tables."""
+        return list(range(len(self.names)))
+
+    def _node(self, node: str) -> int:
+        if node not in self.names:
+            raise ArgumentError(f"{node!r} is no node; nodes are {', '.join(map(repr, self.names))}")
+        return self.names.index(node)
+
+    def _family(self, node: int) -> tuple[int, tuple[int, ...]]:
+        return node, self._draws.parents[0][node]
+
+    @cached_property
+    def _draws(self) -> NetworkDraws:
+        """Networks of the one graph, the states of hidden columns in one order."""
+        return tables_of_graph(self, self.table, self.graph, networks=_NETWORKS)
+
+    @cached_property
+    def _diagnoses(self) -> dict[int, AverageDiagnostics | None]:
+        """Of the parameters of every node; None where they are exact."""
+        raise NotImplementedError
+
+
+class TablePosterior(GraphFit):
     """The posterior of the tables of one graph, and of missing cells; made by `doxa.fit`.
 
     All of `doxa.Posterior` (``query``, ``predict``, ``impute``, ``network``, ``save`` ...), and the entries of the
@@ -69,16 +169,6 @@ class TablePosterior(Posterior):
     >>> print(fit.entry("systol", ">=140", {"smoke": "no", "phys": "no"}))
     0.451874 (exact)
     """
-
-    @property
-    def graph(self) -> Dag:
-        """The graph whose tables were fitted."""
-        return Dag.from_rows(self.trace["rows"][0, 0], self.names)
-
-    @property
-    def is_closed_form(self) -> bool:
-        """Whether no cell is missing, so that nothing was sampled."""
-        return self.options.n_missing == 0
 
     def entries(self, prob: float = 0.95) -> pd.DataFrame:
         """Every entry of every table.
@@ -110,14 +200,7 @@ class TablePosterior(Posterior):
         4  systol  (yes,)   <140  0.61
         5  systol  (yes,)  >=140  0.39
         """
-        found = {name: [np.empty(0)] for name in ("mcse", "ess", "r_hat")}
-        for node in range(len(self.names)):
-            own = self._diagnoses[node]
-            size = self._draws.mean_tables(self._family(node))[0].size
-            blank = {"mcse": 0.0, "ess": np.nan, "r_hat": np.nan}
-            for name, column in found.items():
-                column.append(np.full(size, blank[name]) if own is None else getattr(own, name)[:size])
-        return entries_of(self._draws, prob, {name: np.concatenate(column) for name, column in found.items()})
+        return super().entries(prob)
 
     def entry(self, node: str, state: str, given: Mapping[str, str] | None = None) -> Estimate:
         """Posterior mean of P(node = state | states of all its parents), with its Monte Carlo error.
@@ -133,9 +216,7 @@ class TablePosterior(Posterior):
         ArgumentError
             If there is no such node or state, or ``given`` does not name exactly the parents.
         """
-        if node not in self.names:
-            raise ArgumentError(f"{node!r} is no node; nodes are {', '.join(map(repr, self.names))}")
-        j = self.names.index(node)
+        j = self._node(node)
         parents = [self.names[p] for p in self._family(j)[1]]
         given = given or {}
         if set(given) != set(parents):
@@ -155,9 +236,7 @@ class TablePosterior(Posterior):
 
     def draws(self, node: str) -> Floats:
         """Draws of a node's table, shape (chain, draw, states of the parents..., states of the node)."""
-        if node not in self.names:
-            raise ArgumentError(f"{node!r} is no node; nodes are {', '.join(map(repr, self.names))}")
-        tables = np.exp(self._draws.drawn_tables(self._family(self.names.index(node))))
+        tables = np.exp(self._draws.drawn_tables(self._family(self._node(node))))
         return tables.reshape(*self._draws.shape, *tables.shape[1:])
 
     @cached_property
@@ -181,67 +260,12 @@ class TablePosterior(Posterior):
         outside = log_summed(data, of_graph((_EVIDENCE_DRAWS, *parents.shape)), rng)
         return bridge(inside, outside)
 
-    @cached_property
-    def judgement(self) -> Verdict:
-        """The verdict taken apart; nothing is sampled where no cell is missing."""
-        if self.is_closed_form:
-            text = "no cell is missing: the entries of the tables have Dirichlet distributions, and the evidence a sum."
-            return Verdict(True, "Exact", text)
-        converged, reason, advice = self._judged()
-        stopped = "" if self.stop is None else self.stop.text
-        names = ", ".join(name for name, _ in self.options.hidden)
-        more = (
-            f"The states of {names}, which nobody observed, have no names of their own: draws are put in the order in "
-            "which most cells agree."
-            if names
-            else ""
-        )
-        return Verdict.of_chains(converged, f"{reason}.", stopped, more, advice=advice)
-
-    def _judged(self) -> tuple[bool | None, str, str]:
-        n_chains, n_draws = self.log_score.shape
-        if n_chains == 1:
-            return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
-        score = self.log_score_diagnosis
-        worst, slowest, where = score.r_hat, score.bulk_ess, "the log score"
-        least_where = where
-        for node, own in self._diagnoses.items():
-            if own is None:
-                continue
-            r_hat, ess = float(np.nanmax(own.r_hat, initial=1.0)), float(np.nanmin(own.ess, initial=np.inf))
-            if not r_hat <= worst:
-                worst, where = r_hat, f"the table of {self.names[node]}"
-            if ess < slowest:
-                slowest, least_where = ess, f"the table of {self.names[node]}"
-        longer = f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
-        if not worst <= R_HAT_LIMIT:
-            return False, f"the chains disagree about {where}: R-hat {worst:.4f} (limit {R_HAT_LIMIT})", longer
-        if not slowest >= LEAST_ESS:
-            few = f"{least_where} has only {slowest:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
-            return False, few, longer
-        text = f"{n_chains} chains agree (largest R-hat {worst:.4f})"
-        return True, f"{text}; the slowest quantity has {slowest:.0f} effective draws", ""
-
-    @cached_property
-    def reference_ess(self) -> float:
-        """Effective draws of the log score; all of them where nothing was sampled."""
-        found = self.log_score_diagnosis.bulk_ess
-        return float(self.n_edges.size) if self.is_closed_form else found if np.isfinite(found) else 0.0
-
     def __repr__(self) -> str:
         """The first entries and the verdict."""
         frame = self.entries().drop(columns=["parents", "cases"])
         shown = frame.head(8).to_string(index=False)
         rest = f"\n... {len(frame) - 8} more: see entries()" if len(frame) > 8 else ""
         return f"TablePosterior: the tables of {self.graph!r}\n{shown}{rest}\n{self.verdict}"
-
-    def _family(self, node: int) -> tuple[int, tuple[int, ...]]:
-        return node, self._draws.parents[0][node]
-
-    @cached_property
-    def _draws(self) -> NetworkDraws:
-        """Networks of the one graph, the states of hidden columns in one order."""
-        return tables_of_graph(self, self.table, self.graph, networks=_NETWORKS)
 
     @cached_property
     def _diagnoses(self) -> dict[int, AverageDiagnostics | None]:
@@ -262,8 +286,8 @@ def fit_tables(
     store: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-) -> TablePosterior:
-    """The posterior of a graph's tables; see `doxa.fit`.
+) -> GraphFit:
+    """The posterior of a graph's tables, or of its regressions where columns hold numbers; see `doxa.fit`.
 
     Parameters
     ----------
@@ -278,12 +302,17 @@ def fit_tables(
     store, workers, progress
         As for `doxa.learn`.
 
+    Returns
+    -------
+    GraphFit
+        `TablePosterior`, or where a column holds numbers
+        `doxa.structure.averaging.given_numbers.RegressionPosterior`.
+
     Raises
     ------
-    TableError
-        If a node's column holds numbers, or no column is a node.
     ArgumentError
-        If the graph has a single node, or the score is no Dirichlet prior of tables.
+        If no column is a node, the graph has a single node, the score is no Dirichlet prior of tables, or the family
+        or score does not go with the columns and edges.
     """
     names = [name for name in table.names if name in graph.names]
     if not names:
@@ -293,7 +322,6 @@ def fit_tables(
         )
     if len(graph.names) < 2:
         raise ArgumentError(f"the graph has the single node {graph.names[0]!r}; tables of graphs have two or more")
-    check_categories(table, "a table of probabilities", names)
     hidden = {name: _STATES for name in graph.names if name not in names} | dict(asked.hidden or {})
     for name in hidden:
         if name not in graph.names:
@@ -303,7 +331,16 @@ def fit_tables(
     there = set(required)
     forbidden = [(a, b) for a in data.names for b in data.names if a != b and (a, b) not in there]
     asked = dataclasses.replace(asked, hidden=hidden, required=required, forbidden=forbidden, prior="uniform")
-    if not asked.kind(data).is_dirichlet:
+    if data.is_number.any():
+        from doxa.structure.averaging.given_numbers import kind_for
+
+        asked = kind_for(asked, data, graph)
+    elif asked.family in _OF_NUMBERS:
+        raise ArgumentError(
+            f"family is {asked.family!r}, and none of the nodes' columns holds numbers; leave it out, or take "
+            "'categorical' or 'logistic'"
+        )
+    elif not asked.kind(data).is_dirichlet:
         raise ArgumentError(
             f"score is {asked.score!r}; tables need a Dirichlet prior: 'bdeu', 'k2', or such as K2(0.5)"
         )
@@ -314,7 +351,7 @@ def fit_tables(
 
 def fit_plan(
     plan: RunPlan, store: str | os.PathLike[str] | None, workers: int | None, progress: bool | None
-) -> TablePosterior:
+) -> GraphFit:
     """`fit_tables` of a plan, whose limits leave one graph."""
     if plan.table.n_missing:
         from doxa.structure.runs.files import begin
@@ -326,7 +363,7 @@ def fit_plan(
         if store is not None:
             answer.save(store)
     made = with_table(answer, plan.table)
-    assert isinstance(made, TablePosterior)
+    assert isinstance(made, GraphFit)
     return made
 
 

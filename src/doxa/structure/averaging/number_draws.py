@@ -165,29 +165,44 @@ class GaussianDraws(NetworkDraws):
         return found
 
     def _made(self, t: int) -> GaussianNetwork:
-        centre, scale = self.scaling.centre, self.scaling.scale
         tables: dict[str, Floats] = {}
         regressions: dict[str, Regression] = {}
         log_odds: dict[str, LogOdds] = {}
         for node, name in enumerate(self.names):
-            parents = self.parents[t][node]
-            drawn = [part[self.place[t][node]] for part in self.family_draws((node, parents))]
-            on = [j for j in parents if self.is_number[j]]
-            if not self.is_number[node] and on:
-                intercept, slopes = drawn
-                own = slopes / scale[on]
-                log_odds[name] = LogOdds(intercept - own @ centre[on], own)
-                continue
-            if not self.is_number[node]:
-                tables[name] = np.exp(drawn[0]).reshape(*(self.n_states[j] for j in (*parents, node)))
-                continue
-            intercept, slopes, sd = drawn
-            own = slopes * scale[node] / scale[on]
-            at_zero = centre[node] + scale[node] * intercept - own @ centre[on]
-            regressions[name] = Regression(np.asarray(at_zero), own, np.asarray(scale[node] * sd))
+            family = node, self.parents[t][node]
+            made = self.in_units(family, [part[self.place[t][node]] for part in self.family_draws(family)])
+            if isinstance(made, Regression):
+                regressions[name] = made
+            elif isinstance(made, LogOdds):
+                log_odds[name] = made
+            else:
+                tables[name] = made
         return GaussianNetwork.of_checked(
             Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t]), log_odds
         )
+
+    def in_units(self, family: Family, drawn: list[Floats]) -> Regression | LogOdds | Floats:
+        """What `family_draws` has, in the units of the table: regressions, log odds or tables, any axes before."""
+        node, parents = family
+        centre, scale = self.scaling.centre, self.scaling.scale
+        on = [j for j in parents if self.is_number[j]]
+        if not self.is_number[node] and on:
+            intercept, slopes = drawn
+            own = slopes / scale[on]
+            return LogOdds(intercept - own @ centre[on], own)
+        if not self.is_number[node]:
+            shape = drawn[0].shape[:-2]
+            return np.asarray(np.exp(drawn[0]).reshape(*shape, *(self.n_states[j] for j in (*parents, node))))
+        intercept, slopes, sd = drawn
+        own = slopes * scale[node] / scale[on]
+        at_zero = centre[node] + scale[node] * intercept - own @ centre[on]
+        return Regression(np.asarray(at_zero), own, np.asarray(scale[node] * sd))
+
+    def whole_family(self, family: Family) -> Any:
+        """The posterior of a family of a complete table, in scaled units."""
+        members = [family[0], *family[1]]
+        sizes = np.where(self.is_number, 0, self.completed.table.n_states)[members].tolist()
+        return self._parameters_from(*self._complete, members, sizes, partial(self._stream, family))
 
 
 def _drawn(parameters: Any, n: int, number: int, sizes: list[int]) -> list[Floats]:

@@ -9,7 +9,7 @@ what most draws say (after Stephens 2000, algorithm 1, with the share of equal c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -203,10 +203,15 @@ def aligned(completed: CompletedTable, hidden: Collection[int], draws: NDArray[n
     return replace(completed, cells=cells)
 
 
-def entries_of(draws: NetworkDraws, prob: float = 0.95, more: Mapping[str, Floats] | None = None) -> pd.DataFrame:
+def entries_of(
+    draws: NetworkDraws,
+    prob: float = 0.95,
+    more: Mapping[str, Floats] | None = None,
+    nodes: Iterable[int] | None = None,
+) -> pd.DataFrame:
     """Every entry of the tables of draws that have one graph; ``more`` are columns of as many numbers, in that order.
 
-    See `PosteriorNetwork.entries`.
+    Of all nodes, or of some.  See `PosteriorNetwork.entries`.
     """
     import pandas as pd
 
@@ -214,8 +219,8 @@ def entries_of(draws: NetworkDraws, prob: float = 0.95, more: Mapping[str, Float
 
     columns: dict[str, list[Any]] = {name: [] for name in ("node", "parents", "given", "state")}
     numbers: dict[str, list[Floats]] = {name: [] for name in ("mean", "sd", "lower", "upper", "cases")}
-    for node, name in enumerate(draws.names):
-        parents = draws.parents[0][node]
+    for node in range(len(draws.names)) if nodes is None else nodes:
+        name, parents = draws.names[node], draws.parents[0][node]
         found = family_table(draws, node, parents, prob=prob)
         names = tuple(draws.names[j] for j in parents)
         for given in product(*(draws.states[j] for j in parents)):
@@ -226,6 +231,6 @@ def entries_of(draws: NetworkDraws, prob: float = 0.95, more: Mapping[str, Float
             numbers[key].append(getattr(found, key).ravel())
         numbers["cases"].append(np.repeat(found.cases, draws.n_states[node]))
     frame: dict[str, Any] = {key: pd.Series(values, dtype=object) for key, values in columns.items()}
-    joined = {key: np.concatenate(values) for key, values in numbers.items()}
+    joined = {key: np.concatenate([np.empty(0), *values]) for key, values in numbers.items()}
     cases = joined.pop("cases")
     return ReadFrame(frame | joined | dict(more or {}) | {"cases": cases})

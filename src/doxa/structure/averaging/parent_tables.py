@@ -16,6 +16,7 @@ from doxa.estimates.estimate import check_prob
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
 from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.kind import FamilyKind
+from doxa.structure.families.tables import DirichletFamily
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,8 +158,8 @@ def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, pr
         )
     tail = (1 - check_prob(prob)) / 2
     cases = draws.counts(family).sum(axis=-1).mean(axis=0)
-    if not draws.is_of_tables:
-        mixed = draws.parameters_of(family)
+    mixed = draws.parameters_of(family)
+    if not isinstance(mixed, DirichletFamily):
         tables = np.exp(mixed.log_tables(_DRAWS))
         lower, upper = np.quantile(tables, [tail, 1 - tail], axis=0)
         return FamilyTable(np.exp(mixed.log_means()), lower, upper, cases, tables.std(axis=0, ddof=1))

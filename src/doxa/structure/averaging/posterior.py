@@ -496,8 +496,9 @@ def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
     kind: type[Posterior] = ExactGraphsPosterior if isinstance(posterior, ExactStructurePosterior) else Posterior
     if posterior.options.graph_given:
         from doxa.structure.averaging.given_graph import TablePosterior
+        from doxa.structure.averaging.given_numbers import RegressionPosterior
 
-        kind = TablePosterior
+        kind = RegressionPosterior if posterior.options.numbers else TablePosterior
     return kind(**posterior.parts, table=table)
 
 

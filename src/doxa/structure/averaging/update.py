@@ -39,7 +39,7 @@ from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.plan import RunPlan, exact_answer, scores_of
 
 if TYPE_CHECKING:
-    from doxa.structure.averaging.given_graph import TablePosterior
+    from doxa.structure.averaging.given_graph import GraphFit
 
 __all__ = ["all_rows", "held_in_proportion", "update"]
 
@@ -261,7 +261,7 @@ def _best(posterior: Posterior, plan: RunPlan) -> NDArray[np.uint64]:
     return rows[np.resize(order, plan.schedule.chains)]
 
 
-def _refitted(plan: RunPlan, workers: int | None, progress: bool | None) -> TablePosterior:
+def _refitted(plan: RunPlan, workers: int | None, progress: bool | None) -> GraphFit:
     """The tables of the same graph, of all rows."""
     from doxa.structure.averaging.given_graph import fit_plan
 

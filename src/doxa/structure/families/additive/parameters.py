@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from doxa.structure.families.gaussian.parameters import GaussianFamily, RegressionDraws
+from doxa.structure.families.gaussian.parameters import GaussianFamily, RegressionDraws, Spread
 from doxa.structure.families.kind import FamilyParameters, Stream
 
 if TYPE_CHECKING:
@@ -112,6 +112,23 @@ class AdditiveFamily(FamilyParameters):
         intercept = self._added(drawn.intercept, drawn.coefficients[:, p:])
         coefficients = _spread(drawn.coefficients[:, :p], len(self.shape), (*wide, p))
         return RegressionDraws(intercept, coefficients, _spread(drawn.sd, len(self.shape), wide))
+
+    def linear(self, weights: Floats, prob: float) -> Spread:
+        """As `GaussianFamily.linear`, of a number."""
+        q = math.prod(self.shape)
+        columns = []
+        for axis, own in enumerate(self._contrasts):
+            shape = [len(own) if k == axis else 1 for k in range(len(self.shape))]
+            columns.append(np.broadcast_to(own.reshape(*shape, -1), (*self.shape, own.shape[1])).reshape(q, -1))
+        moved = np.concatenate(columns, axis=1) if columns else np.zeros((q, 0))
+        whole = np.concatenate(
+            [np.broadcast_to(weights, (q, *weights.shape)), weights[None, :, :1] * moved[:, None, :]], axis=2
+        )
+        return self._regression.linear_in(whole, prob, self.shape)
+
+    def scatter(self, prob: float) -> Spread:
+        """As `GaussianFamily.scatter`, of a number: the same in every configuration."""
+        return Spread(*(np.broadcast_to(part, self.shape) for part in self._regression.scatter(prob)))
 
     def log_odds(self, n: int, number: int = 0) -> LogOddsDraws:
         """Of a category, drawn ``n`` times; ``number`` is that of the stream."""

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv, gammaln, stdtrit
 
 from doxa.structure.families.kind import FamilyParameters, Stream
 
 if TYPE_CHECKING:
     from doxa.structure.families.gaussian.box import GaussianRule
 
-__all__ = ["GaussianFamily", "RegressionDraws"]
+__all__ = ["GaussianFamily", "RegressionDraws", "Spread"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +36,15 @@ class RegressionDraws(NamedTuple):
     intercept: Floats  # (n, n_states of each parent that is a category...)
     coefficients: Floats  # (as intercept..., n_parents that are numbers)
     sd: Floats  # as intercept
+
+
+class Spread(NamedTuple):
+    """Moments and an equal-tailed interval of numbers, arrays of one shape."""
+
+    mean: Floats
+    sd: Floats
+    lower: Floats
+    upper: Floats
 
 
 class GaussianFamily(FamilyParameters):
@@ -78,6 +88,46 @@ class GaussianFamily(FamilyParameters):
         self.square = np.maximum(factor[:, -1, -1] ** 2, rule.scale)  # in exact arithmetic it is that or more
         self.cases = np.bincount(which, weights=times, minlength=q)
         self.freedom = self.cases + rule.freedom + p + 1.0
+
+    def linear(self, weights: Floats, prob: float) -> Spread:
+        r"""Linear functions of the coefficients, which have Student's t with :math:`N + a + p + 1` degrees of freedom.
+
+        Parameters
+        ----------
+        weights : ndarray of float, shape (n, 1 + n_parents that are numbers)
+            Of the intercept and the slopes, the same in every configuration.
+        prob : float
+            Of the interval.
+
+        Returns
+        -------
+        Spread
+            Arrays of shape (n, n_states of each parent that is a category...).
+        """
+        of_each = np.broadcast_to(weights, (len(self.mean), *weights.shape))
+        return self.linear_in(of_each, prob, self.shape)
+
+    def linear_in(self, weights: Floats, prob: float, shape: tuple[int, ...]) -> Spread:
+        """`linear`, with weights (n_configurations, n, d) for each of the configurations that ``shape`` has."""
+        mean = (weights @ self.mean[:, :, None])[..., 0].T
+        root = np.linalg.solve(self._factor, np.swapaxes(weights, 1, 2))  # its squares add up to w Lambda^-1 w
+        scale = np.sqrt(self.square[:, None] / self.freedom[:, None] * (root**2).sum(axis=1)).T
+        sd = scale * np.sqrt(self.freedom / (self.freedom - 2.0))
+        half = scale * stdtrit(self.freedom, 0.5 + 0.5 * prob)
+        n = mean.shape[0]
+        return Spread(*(np.broadcast_to(part, (n, mean.shape[1])).reshape(n, *shape)
+                        for part in (mean, sd, mean - half, mean + half)))  # fmt: skip
+
+    def scatter(self, prob: float) -> Spread:
+        r"""The standard deviation about the line, the root of an inverse gamma variable; shapes as `linear`, without n.
+
+        Its mean is :math:`\sqrt{s / 2}\, \Gamma((\nu - 1) / 2) / \Gamma(\nu / 2)`.
+        """
+        nu, s = self.freedom, self.square
+        mean = np.sqrt(s / 2.0) * np.exp(gammaln((nu - 1.0) / 2.0) - gammaln(nu / 2.0))
+        sd = np.sqrt(np.maximum(s / (nu - 2.0) - mean**2, 0.0))
+        ends = [np.sqrt(s / (2.0 * gammaincinv(nu / 2.0, level))) for level in (0.5 + 0.5 * prob, 0.5 - 0.5 * prob)]
+        return Spread(*(part.reshape(self.shape) for part in (mean, sd, *ends)))
 
     def regressions(self, n: int, number: int = 0) -> RegressionDraws:
         """Draw ``n`` times; ``number`` is that of the stream."""
