@@ -30,7 +30,7 @@ __all__ = ["CrossValidation", "NumberCrossValidation", "cross_validate"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
     """Predictions of every row by networks learned from the other folds.
 
@@ -58,6 +58,9 @@ class CrossValidation:
         seen = self.codes >= 0
         return _mean_and_error((self.probabilities[seen].argmax(axis=1) == self.codes[seen]).astype(float))
 
+    def __repr__(self) -> str:
+        return _described(self, int((self.codes >= 0).sum()), ("log_loss", "accuracy"))
+
     @property
     def _of_truth(self) -> Floats:
         seen = np.flatnonzero(self.codes >= 0)
@@ -65,7 +68,7 @@ class CrossValidation:
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NumberCrossValidation:
     """Predictive distributions of a number in every row, by networks learned from the other folds.
 
@@ -113,6 +116,9 @@ class NumberCrossValidation:
         """Share of rows where the number was in the central 95%, and its standard error over rows."""
         inside = (self.lower <= self.observed) & (self.observed <= self.upper)
         return _mean_and_error(inside[self._seen].astype(float))
+
+    def __repr__(self) -> str:
+        return _described(self, int(self._seen.sum()), ("log_loss", "crps", "root_mean_squared_error", "coverage"))
 
     @property
     def _seen(self) -> NDArray[np.bool_]:
@@ -214,6 +220,12 @@ def _part(table: Table, rows: NDArray[np.intp]) -> Table:
         name: transform_of(name, own.method, numbers[table.names.index(name)]) for name, own in table.transforms.items()
     }
     return collapsed(table.names, table.states, columns, numbers=numbers or None, transforms=transforms)
+
+
+def _described(found: CrossValidation | NumberCrossValidation, n_rows: int, scores: tuple[str, ...]) -> str:
+    """The scores with their standard errors, a line each."""
+    lines = ["{:24s}{:10.4g}  (standard error {:.2g})".format(name, *getattr(found, name)) for name in scores]
+    return "\n".join([f"{found.target} of {n_rows} rows, each predicted by networks of the other folds", *lines])
 
 
 def _mean_and_error(values: Floats) -> tuple[float, float]:
