@@ -117,7 +117,48 @@ def test_bad_rows_are_refused(tmp_path):
     assert more.table.states[0][-1] == "new"
     with pytest.raises(ArgumentError, match="'error', or 'add'"):
         posterior.update(odd, unseen="drop")
-    path = tmp_path / "numbers.csv"
-    path.write_text("x,y\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in np.random.default_rng(1).normal(size=(50, 2))))
-    with pytest.raises(ArgumentError, match="learn again from all rows together"):
-        doxa.learn(path, seed=1).update(path)
+    blank = Table.from_codes(ALL.names, ALL.states, np.where(np.eye(20, 4) > 0, -1, ALL.codes[ALL.row_index][:20]))
+    with pytest.raises(ArgumentError, match="has an indicator column"):
+        doxa.learn(blank, indicator=[ALL.names[0]], draws=20, progress=False).update(part(50, 60))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    rng = np.random.default_rng(7)
+    g = rng.integers(0, 2, 140)
+    x = np.exp(0.3 * rng.normal(size=140) + 0.3 * g)
+    y = 20 + 3 * np.log(x) + rng.normal(0, 2.0, 140)
+    return pd.DataFrame({"g": np.array(["n", "y"])[g], "x": x, "y": y, "k": rng.integers(0, 3, 140)})
+
+
+def test_numbers_are_updated_too_as_if_all_rows_had_been_there(measured):
+    options = {"numbers": ["k"], "transform": {"x": "log", "y": "normal scores"}}
+    whole = doxa.learn(doxa.read_table(measured, **options), prior="uniform", seed=1)
+    old = doxa.learn(doxa.read_table(measured[:60], **options), prior="uniform", seed=1)
+    for rows in (measured[60:], doxa.read_table(measured[60:])):
+        updated = old.update(rows)
+        assert updated.table.digest == whole.table.digest
+        assert updated.edge_diagnostics.probability == pytest.approx(whole.edge_diagnostics.probability, abs=1e-10)
+    assert old.edge_diagnostics.probability != pytest.approx(whole.edge_diagnostics.probability, abs=0.05)  # the twin
+    assert updated.query("y", given={"x": 1.5}).mean.value == pytest.approx(
+        whole.query("y", given={"x": 1.5}).mean.value, rel=0.02
+    )
+
+
+def test_graphs_of_numbers_are_weighted_by_new_rows(measured):
+    right = doxa.learn(measured, prior="uniform", family="auto", seed=1).edge_diagnostics.probability
+    old = doxa.learn(measured[:130], prior="uniform", family="auto", exact=False, draws=4000, seed=3, progress=False)
+    updated = old.update(measured[130:], seed=1)
+    assert "the kept graphs were weighted" in updated.how
+    assert largest_z(updated, right) < z_limit(12)
+    assert largest_z(old, right) > z_limit(12)
+
+
+def test_missing_numbers_are_sampled_again(measured):
+    holes = measured.mask(np.random.default_rng(2).random(measured.shape) < 0.05)
+    old = doxa.learn(holes[:70], draws=50, warmup=20, progress=False, seed=1)
+    until = doxa.Until(max_draws=60)
+    updated = old.update(holes[70:], seed=1, until=until, progress=False)
+    assert updated.options.n_rows == 140
+    assert updated.options.n_missing == holes.isna().sum().sum()
+    assert "cells are missing" in updated.how

@@ -35,7 +35,7 @@ from doxa.structure.averaging.answers import (
     weighted_mean,
 )
 from doxa.structure.averaging.number_draws import GaussianDraws
-from doxa.structure.averaging.questions import column_of, state_of
+from doxa.structure.averaging.questions import column_of, column_of_numbers, state_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,7 +311,7 @@ def _read_rows(draws: GaussianDraws, rows: Any) -> _Rows:
     numbers = np.full((n, len(draws.names)), np.nan)
     for name in held:
         if name in rows.names:
-            numbers[:, draws.names.index(name)] = _column_of_numbers(rows, rows.names.index(name))
+            numbers[:, draws.names.index(name)] = column_of_numbers(rows, rows.names.index(name))
     rest = [name for name in rows.names if name not in held]
     codes = np.full((n, len(draws.names)), -1, dtype=np.int64)
     if rest:
@@ -319,20 +319,6 @@ def _read_rows(draws: GaussianDraws, rows: Any) -> _Rows:
         codes = new.codes[new.row_index]
     codes[:, draws.is_number] = np.where(np.isnan(numbers[:, draws.is_number]), -1, 0)
     return _Rows(codes, numbers)
-
-
-def _column_of_numbers(rows: Table, k: int) -> Floats:
-    """Values of a column; of few different numbers, which were read as categories, by their labels."""
-    if not rows.states[k]:
-        assert rows.numbers is not None  # the column holds some
-        return np.asarray(rows.numbers[rows.row_index, k])
-    try:
-        values = np.array([*map(float, rows.states[k]), np.nan])
-    except ValueError:
-        raise ArgumentError(
-            f"rows has {rows.states[k][0]!r} in column {rows.names[k]!r}, which holds numbers; give numbers"
-        ) from None
-    return np.asarray(values[rows.codes[rows.row_index, k]])
 
 
 def _patterns(

@@ -345,7 +345,7 @@ class Posterior(StructurePosterior):
         Raises
         ------
         ArgumentError
-            If a column is lacking, a state is new, or columns hold numbers.
+            If a column is lacking, or a state is new.
 
         Examples
         --------

@@ -11,11 +11,22 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from doxa.data import Table
 from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["Question", "column_of", "near", "number_of", "read_question", "read_states", "state_of"]
+__all__ = [
+    "Question",
+    "column_of",
+    "column_of_numbers",
+    "near",
+    "number_of",
+    "read_question",
+    "read_states",
+    "state_of",
+]
 
 
 def near(word: str, known: Sequence[str]) -> str:
@@ -166,3 +177,17 @@ def read_question(
     else:
         labels = (", ".join(f"{names[j]}={states[j][k]}" for j, k in columns.items()),)
     return Question(tuple(columns), event, seen, made, labels)
+
+
+def column_of_numbers(rows: Table, k: int) -> NDArray[np.float64]:
+    """Values of a column; of few different numbers, which were read as categories, by their labels."""
+    if not rows.states[k]:
+        assert rows.numbers is not None  # the column holds some
+        return np.asarray(rows.numbers[rows.row_index, k])
+    try:
+        values = np.array([*map(float, rows.states[k]), np.nan])
+    except ValueError:
+        raise ArgumentError(
+            f"rows has {rows.states[k][0]!r} in column {rows.names[k]!r}, which holds numbers; give numbers"
+        ) from None
+    return np.asarray(values[rows.codes[rows.row_index, k]])

@@ -25,13 +25,14 @@ from doxa.data import Table, read_table
 from doxa.data.bins import codes_of_numbers
 from doxa.data.large.table import OutOfCoreTable
 from doxa.data.table import check_categories, collapsed
+from doxa.data.transforms import transform_of
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.sampling.driver import Schedule, fresh_entropy
 from doxa.sampling.importance_weights import kish_ess, normalised_weights, pareto_k
 from doxa.structure.averaging.posterior import Posterior, with_table
-from doxa.structure.averaging.questions import number_of
+from doxa.structure.averaging.questions import column_of_numbers, number_of
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import Exact
@@ -110,7 +111,8 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
     if unseen not in ("error", "add"):
         raise ArgumentError(f"unseen is {unseen!r}; it must be 'error', or 'add' for states that are new")
     wanted = [name for name in table.names if name not in hidden]
-    new = rows if isinstance(rows, Table) else read_table(rows, columns=wanted)
+    held = [name for name, own in zip(table.names, table.is_number.tolist(), strict=True) if own]
+    new = rows if isinstance(rows, Table) else read_table(rows, columns=wanted, numbers=held or None)
     lacking = [name for name in wanted if name not in new.names]
     if lacking:
         raise ArgumentError(
@@ -118,8 +120,9 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
         )
     if not new.n_rows:
         raise ArgumentError("rows is empty; there is nothing to update with")
-    check_categories(new, "a posterior of categories", [name for name in wanted if name not in table.cuts])
+    check_categories(new, "a posterior of categories", [name for name in wanted if name not in (*table.cuts, *held)])
     columns, states = [], []
+    numbers: dict[int, NDArray[np.float64]] = {}
     measured = dict(table.measured)
     for j, (name, labels) in enumerate(zip(table.names, table.states, strict=True)):
         old = table.codes[table.row_index, j]
@@ -128,9 +131,15 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
             states.append(labels)
             continue
         k = new.names.index(name)
+        if name in held:
+            assert table.numbers is not None
+            numbers[j] = np.concatenate([table.numbers[table.row_index, j], column_of_numbers(new, k)])
+            columns.append(np.where(np.isnan(numbers[j]), -1, 0))
+            states.append(labels)
+            continue
         if name in table.cuts:
-            numbers, codes = _cut(new, k, table.cuts[name], labels)
-            measured[name] = np.concatenate([table.measured[name], numbers])
+            cells, codes = _cut(new, k, table.cuts[name], labels)
+            measured[name] = np.concatenate([table.measured[name], cells])
             columns.append(np.concatenate([old, codes]))
             states.append(labels)
             continue
@@ -145,7 +154,19 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
         columns.append(np.concatenate([old, place[new.codes[new.row_index, k]]]))
         states.append(known)
     coded = [column.astype(np.int16) for column in columns]
-    return collapsed(table.names, tuple(map(tuple, states)), coded, cuts=table.cuts, measured=measured)
+    transforms = {
+        name: transform_of(name, own.method, numbers[table.names.index(name)]) for name, own in table.transforms.items()
+    }
+    states_of = tuple(map(tuple, states))
+    return collapsed(
+        table.names,
+        states_of,
+        coded,
+        numbers=numbers or None,
+        cuts=table.cuts,
+        measured=measured,
+        transforms=transforms,
+    )
 
 
 def _cut(
@@ -193,8 +214,6 @@ def held_in_proportion(log_weights: NDArray[np.float64]) -> NDArray[np.intp]:
 def _check(posterior: Posterior) -> None:
     """Refuse what cannot be updated, with the way out."""
     options, way = posterior.options, "learn again from all rows together"
-    if options.numbers:
-        raise ArgumentError(f"column {options.numbers[0]!r} holds numbers, whose scale new rows would change; {way}")
     if options.indicator:
         raise ArgumentError(f"{options.indicator[0]!r} has an indicator column, which new rows do not have; {way}")
     if isinstance(posterior.table, OutOfCoreTable):
