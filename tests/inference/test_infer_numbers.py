@@ -223,6 +223,19 @@ def test_what_was_set_is_known_and_leaves_nothing_to_draw():
     assert result["h"]["b"].value == 1.0
 
 
+def test_nodes_that_the_same_evidence_speaks_about_share_their_draws():
+    network, given = odds_network(), {"g": "yes", "h": "c"}
+    both = doxa.infer(network, ["x", "y"], given=given, draws=2000, seed=1)
+    alone = doxa.infer(network, "x", given=given, draws=2000, seed=1)
+    assert both["x"].mean == alone["x"].mean  # the first of a group has the draws that it has alone
+    assert both["y"].weighted is both["x"].weighted
+    assert both.verdict.startswith("Reliable: x, y: ")
+    more = doxa.infer(network, ["x", "g"], given={"h": "c"}, method="importance", draws=2000, seed=1)
+    own = doxa.infer(network, "g", given={"h": "c"}, method="importance", draws=2000, seed=2)
+    apart = more["g"]["yes"].value - own["g"]["yes"].value
+    assert abs(apart) < 5 * np.hypot(more["g"]["yes"].mcse, own["g"]["yes"].mcse)
+
+
 def test_answers_are_shown_kept_and_tabled():
     result = doxa.infer(odds_network(), given={"y": 2.5}, draws=500, seed=1)
     assert isinstance(result, GaussianInference)

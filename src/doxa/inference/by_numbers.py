@@ -1,8 +1,8 @@
 """Answers in networks of numbers and categories: exact where there is an exact answer, else by weighted draws.
 
 Every node that is asked for is a question of its own, of which the evidence that says nothing about it is pruned, so
-that each is answered by the quickest method and with the best weights.  The answers of one call are therefore exact
-for some nodes and sampled for others, and the verdict is the worst of them.
+that each is answered by the quickest method and with the best weights; nodes about which the same evidence speaks share
+their draws.  The answers of one call may be exact for some nodes and sampled for others; the verdict is the worst.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,7 +201,12 @@ def answer_about_numbers(
         network, states, columns, values, asked.method, running, given, time.monotonic(), _fixed(network, seen)
     )
     known = {**question.fixed, **seen}
-    found = {v: _known(question, v, known[v]) if v in known else _asked(question, v) for v in wanted}
+    exact = {v: _known(question, v, known[v]) if v in known else _exactly(question, v) for v in wanted}
+    groups: dict[frozenset[int], list[int]] = {}
+    for v in (v for v, one in exact.items() if one is None):
+        groups.setdefault(_speaking(question, v), []).append(v)
+    drawn = {v: one for group in groups.values() for v, one in _drawn(question, group).items()}
+    found = {v: one if one is not None else drawn[v] for v, one in exact.items()}
     evidence = _log_evidence(question)
     sampled = {v: one for v, one in found.items() if one.sample is not None}
     judged = [one.judgement for one in sampled.values()]
@@ -263,35 +269,52 @@ def _why(question: _Question, v: int) -> str:
     return f"{below} is a category that depends on numbers" if below else "too many configurations of categories"
 
 
-def _asked(question: _Question, v: int) -> _Found:
-    """The answer about one node."""
-    network, name = question.network, question.network.names[v]
+def _speaking(question: _Question, v: int) -> frozenset[int]:
+    """The evidence that says something about a node, by which its draws are weighted."""
+    seen = [*question.states, *question.columns]
+    families = requisite_families(question.network.parents, [v], seen, question.fixed)
+    return frozenset(child for child, _ in families).intersection(seen)
+
+
+def _exactly(question: _Question, v: int) -> _Found | None:
+    """The answer about one node; None where it takes draws."""
+    network, name, labels = question.network, question.network.names[v], question.network.states[v]
     tell(f"asking for {name!r}")
-    found: gaussian.Conditioned | Weighted
-    report: StopReport | None = None
-    if question.method == "importance" or (question.method == "auto" and _needs_draws(question, v)):
-        found, report = _weighted(question, v)
-    else:
+    found: gaussian.Conditioned | Weighted | None = numbers.listed(
+        network, [v], question.states, question.columns, question.values, question.fixed
+    )
+    if found is None and question.method == "importance":
+        return None
+    if found is None and question.method == "auto" and _needs_draws(question, v):
+        return None
+    if found is None or not _needs_draws(question, v):  # without weights the accuracy of small tails is kept
         try:
             found = _conflicts_named(question, [v], whole=False)
         except BudgetError:
             if question.method == "exact":
                 raise
-            found, report = _weighted(question, v)
-    labels = network.states[v]
-    if isinstance(found, gaussian.Conditioned) or found.is_sum:
-        if labels:
-            exact = [Estimate.exactly(float(p)) for p in found.state_probabilities(v, len(labels))[0]]
-            return _Found(StateProbabilities(name, dict(zip(labels, exact, strict=True))), _EXACT, None)
-        mixture = found.mixture() if isinstance(found, gaussian.Conditioned) else found.mixture(most=2**20)
-        return _Found(NetworkNumber(name, question.given, {}, mixture=mixture), _EXACT, None)
-    sample = _sample_of(question, found, [v], whole=False)
-    answer = _answer(question, v, found, sample)
-    weights = sample.verdict
-    stopped = "" if report is None else report.text
+            return None
+    if labels:
+        exact = [Estimate.exactly(float(p)) for p in found.state_probabilities(v, len(labels))[0]]
+        return _Found(StateProbabilities(name, dict(zip(labels, exact, strict=True))), _EXACT, None)
+    mixture = found.mixture() if isinstance(found, gaussian.Conditioned) else found.mixture(most=_MOST)
+    return _Found(NetworkNumber(name, question.given, {}, mixture=mixture), _EXACT, None)
+
+
+def _drawn(question: _Question, group: list[int]) -> dict[int, _Found]:
+    """Answers about nodes by the same weighted draws."""
+    found, report = _weighted(question, group)
+    sample = _sample_of(question, found, group, whole=False)
+    weights, stopped = sample.verdict, "" if report is None else report.text
     advice = "" if weights.reliable else _ADVICE
-    verdict = Verdict(weights.reliable, weights.status, f"{name}: {weights.reason}. {stopped}".rstrip(), advice)
-    return _Found(answer, verdict, sample)
+    reason = f"{_listing(question, group)}: {weights.reason}. {stopped}".rstrip()
+    verdict = Verdict(weights.reliable, weights.status, reason, advice)
+    return {v: _Found(_answer(question, v, found, sample, group), verdict, sample) for v in group}
+
+
+def _listing(question: _Question, group: list[int]) -> str:
+    names = [question.network.names[v] for v in group]
+    return ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
 def _conflicts_named(question: _Question, targets: list[int], *, whole: bool) -> gaussian.Conditioned:
@@ -320,17 +343,26 @@ class _JudgedSample(ImportanceSample):
 
     largest: float = math.inf  # nats
 
-    @property
-    def verdict(self) -> WeightVerdict:
-        """As `doxa.inference.importance.sample.NetworkSample.verdict`: where no weight can matter, k is left out."""
+    @cached_property
+    def _guaranteed(self) -> float:
+        """As many draws as are needed at least for the sum of the weights."""
         top = float(self.log_weights.max())
         log_sum = top + math.log(float(np.exp(self.log_weights - top).sum()))
-        guaranteed = math.exp(min(log_sum - self.largest, 700.0))
-        if guaranteed >= LEAST_ESS:
+        return math.exp(min(log_sum - self.largest, 700.0))
+
+    @cached_property
+    def verdict(self) -> WeightVerdict:
+        """As `doxa.inference.importance.sample.NetworkSample.verdict`: where no weight can matter, k is left out."""
+        if self._guaranteed >= LEAST_ESS:
             return judge_weights(self.n, self.ess, np.nan)._replace(
-                reason=f"no weight can be above 1/{guaranteed:.0f} of their sum, ess {self.ess:.0f} of {self.n} draws"
+                reason=f"no weight can be above 1/{self._guaranteed:.0f} of their sum, ess {self.ess:.0f} of {self.n} "
+                "draws"
             )
         return judge_weights(self.n, self.ess, self.pareto_k)
+
+    def _verdict_with(self, size: Floats) -> WeightVerdict:
+        """Numbers have the tails of normal distributions: where no weight can matter, no product with one does."""
+        return self.verdict if self._guaranteed >= LEAST_ESS else super()._verdict_with(size)
 
 
 def _sample_of(question: _Question, found: Weighted, targets: list[int], *, whole: bool) -> ImportanceSample:
@@ -345,12 +377,13 @@ def _sample_of(question: _Question, found: Weighted, targets: list[int], *, whol
 
 
 def _answer(
-    question: _Question, v: int, found: Weighted, sample: ImportanceSample
+    question: _Question, v: int, found: Weighted, sample: ImportanceSample, group: list[int]
 ) -> NetworkNumber | StateProbabilities:
     name, labels = question.network.names[v], question.network.states[v]
     if not labels:
-        parts = found.means[0, :, 0], found.sds[0, :, 0]
-        mixture = found.mixture(most=len(parts[0]), alone=True)
+        place = [u for u in group if not question.network.states[u]].index(v)
+        parts = found.means[0, :, place], found.sds[0, :, place]
+        mixture = found.mixture(0, place, len(parts[0]), alone=True)
         return NetworkNumber(name, question.given, {}, mixture=mixture, weighted=sample, parts=parts)
     own = found.shares[v][0] if v in found.shares else np.eye(len(labels))[found.states[0, :, found.listed.index(v)]]
     made = [sample.expectation(lambda draws, k=k: own[draws, k], unit=True) for k in range(len(labels))]  # type: ignore[misc]
@@ -366,8 +399,8 @@ def _looks(running: Running) -> tuple[list[int], Until]:
     return [*looks, most], running.until
 
 
-def _weighted(question: _Question, v: int) -> tuple[Weighted, StopReport | None]:
-    """Draws about a node until nothing is missing at two looks running, or a limit is reached."""
+def _weighted(question: _Question, group: list[int]) -> tuple[Weighted, StopReport | None]:
+    """Draws about nodes until nothing is missing at two looks running, or a limit is reached."""
     running = question.running
     looks, until = _looks(running)
     is_fixed = running.schedule.draws is not None
@@ -375,8 +408,8 @@ def _weighted(question: _Question, v: int) -> tuple[Weighted, StopReport | None]
 
     def is_enough(found: Weighted) -> bool:
         nonlocal passed, missing, reason
-        missing = None if is_fixed else _shortfall(question, v, found, until)
-        tell(f"weighted draws for {question.network.names[v]!r}: {found.log_weights.shape[1]}")
+        missing = None if is_fixed else _shortfall(question, group, found, until)
+        tell(f"weighted draws for {_listing(question, group)}: {found.log_weights.shape[1]}")
         passed = 0 if missing else passed + 1
         if until.max_seconds is not None and time.monotonic() - question.begin > until.max_seconds:
             reason = "max_seconds"
@@ -385,26 +418,42 @@ def _weighted(question: _Question, v: int) -> tuple[Weighted, StopReport | None]
             reason = "reached"
         return passed == 2
 
-    rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(v,)))
+    rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(group[0],)))
     found = numbers.weigh(
-        question.network, [v], question.states, question.columns, question.values, question.fixed, rng, looks, is_enough
+        question.network,
+        group,
+        question.states,
+        question.columns,
+        question.values,
+        question.fixed,
+        rng,
+        looks,
+        is_enough,
     )
     if is_fixed and reason != "max_seconds":
         return found, None
     return found, StopReport(reason, missing, time.monotonic() - question.begin)
 
 
-def _shortfall(question: _Question, v: int, found: Weighted, until: Until) -> Shortfall | None:
+def _shortfall(question: _Question, group: list[int], found: Weighted, until: Until) -> Shortfall | None:
     """What the draws lack most; as `doxa.inference.importance.until.shortfall`."""
-    sample = _sample_of(question, found, [v], whole=False)
+    sample = _sample_of(question, found, group, whole=False)
     if not sample.verdict.reliable or sample.ess < until.ess:
         factor = until.ess / max(sample.ess, 1e-9)
         return Shortfall("the weights", "effective draws", sample.ess, until.ess, factor if factor > 1 else np.inf)
-    answer, name = _answer(question, v, found, sample), question.network.names[v]
-    if isinstance(answer, NetworkNumber):
-        errors = {f"the mean of {name}, in standard deviations,": answer.mean.mcse / max(answer.mixture.sd, 1e-300)}
-    else:
-        errors = {f"P({name} = {label})": e.mcse for label, e in answer.items()}
+    errors: dict[str, float] = {}
+    places = {v: k for k, v in enumerate(u for u in group if not question.network.states[u])}
+    for v in group:
+        name = question.network.names[v]
+        if v in places:
+            means, sds = (part[0, :, places[v]] for part in (found.means, found.sds))
+            mean = sample.expectation(lambda draws, own=means: own[draws])  # type: ignore[misc]
+            sd = math.sqrt(sample.weights @ (np.nan_to_num(sds) ** 2 + (means - mean.value) ** 2))
+            errors[f"the mean of {name}, in standard deviations,"] = mean.mcse / max(sd, 1e-300)
+            continue
+        answer = _answer(question, v, found, sample, group)
+        assert isinstance(answer, StateProbabilities)
+        errors |= {f"P({name} = {label})": e.mcse for label, e in answer.items()}
     short = [
         Shortfall(what, "Monte Carlo error", error, until.mcse, (error / until.mcse) ** 2)
         for what, error in errors.items()

@@ -30,7 +30,7 @@ from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.gaussian import GaussianNetwork, odds_probabilities
 from doxa.models.separation import requisite_families
 
-__all__ = ["Weighted", "condition", "largest_log_weight", "weigh"]
+__all__ = ["Weighted", "condition", "largest_log_weight", "listed", "weigh"]
 
 Floats = NDArray[np.float64]
 
@@ -163,16 +163,9 @@ def weigh(
                 f"given names {network.names[child]!r}, a number without scatter about its parents, which no weighted "
                 "draw meets; leave it out, or give its regression a small sd"
             )
-    free = {p for _, own in families for p in own}.difference(given, columns, do)
-    categories = [v for v in targets if network.states[v]]
-    if len(categories) > 1:  # their states are wanted together
-        free.update(categories)
-    sizes = [len(network.states[v]) for v in sorted(free)]
-    if all(sizes) and math.prod(sizes) <= _FIRST:  # nothing but a few configurations: they are listed
-        n = math.prod(sizes)
-        listed = dict(zip(sorted(free), np.indices(sizes).reshape(len(sizes), n), strict=True))
-        summed = _draw(network, families, targets, given, columns, values, do, n, rng, listed)
-        return _joined(network, targets, [summed], is_sum=True)
+    summed = listed(network, targets, given, columns, values, do, whole=whole)
+    if summed is not None:
+        return summed
     drawn: list[Drawn] = []
     n, found, failed = 0, None, None
     for look in looks:
@@ -189,6 +182,32 @@ def weigh(
         assert failed is not None  # there is one look at least
         raise failed
     return found
+
+
+def listed(
+    network: GaussianNetwork,
+    targets: Sequence[int],
+    given: Mapping[int, int],
+    columns: Sequence[int],
+    values: Floats,
+    do: Mapping[int, float],
+    *,
+    whole: bool = False,
+) -> Weighted | None:
+    """The sum over the configurations of categories, where few are all that is left to draw; None where not."""
+    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
+    free = {p for _, own in families for p in own}.difference(given, columns, do)
+    categories = [v for v in targets if network.states[v]]
+    if len(categories) > 1:  # their states are wanted together
+        free.update(categories)
+    sizes = [len(network.states[v]) for v in sorted(free)]
+    if all(sizes) and math.prod(sizes) <= _FIRST:
+        n = math.prod(sizes)
+        of_each = dict(zip(sorted(free), np.indices(sizes).reshape(len(sizes), n), strict=True))
+        rng = np.random.default_rng(0)  # draws nothing that is looked at
+        summed = _draw(network, families, targets, given, columns, values, do, n, rng, of_each)
+        return _joined(network, targets, [summed], is_sum=True)
+    return None
 
 
 def largest_log_weight(
