@@ -176,11 +176,20 @@ def test_a_network_with_numbers_is_sampled_converted_and_drawn(run, pressure):
     assert "network is a GaussianNetwork, which the format 'bif' cannot hold; write JSON (.json)" in err
 
 
-def test_infer_says_that_it_does_not_ask_networks_with_numbers(run, pressure):
-    code, out, err = run("infer", "pressure.json", "--query", "smokes")
+def test_infer_asks_networks_with_numbers(run, pressure):
+    right = doxa.infer(pressure, given={"pressure": 140.0})
+    code, out, _ = run("infer", "pressure.json", "--given", "pressure=140", "--output", "answer.csv")
+    assert code == 0
+    assert str(right) in out
+    assert "by linear algebra" in out
+    rows = pd.read_csv("answer.csv").set_index(["variable", "state"])
+    assert rows.loc[("smokes", "yes"), "probability"] == right["smokes"]["yes"].value
+    code, out, err = run("infer", "pressure.json", "--given", "pressure=high")
     assert (code, out) == (2, "")
-    assert "network is 'pressure.json', a network with numbers, and doxa infer asks networks of categories alone" in err
-    assert "doxa.inference.exact.conditional_distribution" in err
+    assert "pressure is 'high', and the column holds numbers" in err
+    code, _, err = run("infer", "pressure.json", "--soft", "smokes=1,2")
+    assert code == 2
+    assert "--soft: the network has numbers, whose answers have none" in err
 
 
 def test_a_reference_network_from_the_shell(run):

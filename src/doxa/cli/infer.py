@@ -16,13 +16,16 @@ from doxa.cli import options
 from doxa.cli.app import interruptible
 from doxa.cli.options import Words, check_end, refuse, said, typed
 from doxa.cli.report import check_page, tell
-from doxa.cli.words import parse_given, parse_names, parse_soft
-from doxa.errors import ArgumentError
+from doxa.cli.words import as_numbers, parse_given, parse_names, parse_soft
 from doxa.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from doxa.inference import ChosenBy
+    from doxa.inference.answers import Inference
     from doxa.inference.options import InferOptions
+    from doxa.models import GaussianNetwork
     from doxa.models.factors import DiscreteNetwork
 
 __all__ = ["infer", "parse_blocks", "parse_scan"]
@@ -113,7 +116,8 @@ def infer(
     """Distributions of a network's variables, given what was observed: exactly where feasible, else with an error."""
     from doxa.inference.infer import infer_from
     from doxa.inference.options import InferOptions
-    from doxa.output import check_output, write_frame
+    from doxa.models import GaussianNetwork
+    from doxa.output import check_output
 
     chosen = typed(context)
     check_end(chosen, _WHEN_TO_STOP)
@@ -135,11 +139,11 @@ def infer(
         seed=seed,
     )
     model = doxa.read_network(network)
-    if not isinstance(model, (doxa.CategoricalNetwork, doxa.MarkovNetwork)):
-        raise ArgumentError(
-            f"network is '{network}', a network with numbers, and doxa infer asks networks of categories alone; ask it "
-            "in Python: doxa.inference.exact.conditional_distribution(doxa.read_network(...), ...)"
-        )
+    if isinstance(model, GaussianNetwork):
+        seen = as_numbers(observed, set(model.regressions), "--given")
+        _about_numbers(model, query, seen, chosen, asked, output)
+        return
+    assert isinstance(model, (doxa.CategoricalNetwork, doxa.MarkovNetwork))  # that is what files hold
     if most_probable:
         for name in sorted(chosen - _OF_STATES):
             refuse("--most-probable", f"it has no --{name.replace('_', '-')}; leave that out")
@@ -147,6 +151,16 @@ def infer(
         return
     with interruptible("infer"):
         result = infer_from(model, query or None, observed, likelihoods, asked, workers)
+    _show(result, output)
+    if report is not None:
+        doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
+        tell(report)
+
+
+def _show(result: Inference, output: Path | None) -> None:
+    """Print an answer, and write its table where that is wanted."""
+    from doxa.output import write_frame
+
     print(result)
     print(f"\nMethod: {printable(result.method)} ({printable(result.why)}).")
     print(printable(result.verdict))
@@ -155,9 +169,25 @@ def infer(
     if output is not None:
         write_frame(result.to_frame(), output)
         print(f"The table is in {printable(str(output))}.")
-    if report is not None:
-        doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
-        tell(report)
+
+
+def _about_numbers(
+    model: GaussianNetwork,
+    query: list[str] | None,
+    given: Mapping[str, str | float],
+    chosen: set[str],
+    asked: InferOptions,
+    output: Path | None,
+) -> None:
+    """Answer in a network with numbers."""
+    from doxa.inference.infer import infer_from
+
+    for name in ("soft", "report", "most_probable"):
+        if name in chosen:
+            refuse(f"--{name.replace('_', '-')}", "the network has numbers, whose answers have none; leave it out")
+    with interruptible("infer"):
+        result = infer_from(model, query or None, given, None, asked)
+    _show(result, output)
 
 
 def _explain(

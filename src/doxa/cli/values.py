@@ -14,7 +14,7 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.words import aligned, parse_given
+from doxa.cli.words import aligned, as_numbers, parse_given
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Questions(NamedTuple):
         """Values of columns of numbers as numbers."""
         table = posterior.table
         held = {name for name, one in zip(table.names, table.is_number.tolist(), strict=True) if one}
-        return self._replace(given=_numbers(self.given, held, "--given"), do=_numbers(self.do, held, "--do"))
+        return self._replace(given=as_numbers(self.given, held, "--given"), do=as_numbers(self.do, held, "--do"))
 
     def answer(self, posterior: Posterior) -> None:
         """Print the answers, each with its Monte Carlo error and the spread of the posterior."""
@@ -83,18 +83,6 @@ class Questions(NamedTuple):
         assert not isinstance(found, NumberAnswer)  # numbers are answered apart
         event = target.items() if isinstance(target, dict) else ()
         return [_row(", ".join(f"{name} = {state}" for name, state in event), found)]
-
-
-def _numbers(known: Mapping[str, str | float], held: set[str], option: str) -> dict[str, str | float]:
-    """Text of columns of numbers as numbers."""
-    found: dict[str, str | float] = {}
-    for name, value in known.items():
-        try:
-            found[name] = float(value) if name in held else value
-        except ValueError:
-            message = f"{name} is {value!r}, and the column holds numbers; give one, as in {name}=50"
-            raise typer.BadParameter(message, param_hint=option) from None
-    return found
 
 
 def _row(name: str, estimate: Estimate) -> tuple[str, str, str]:

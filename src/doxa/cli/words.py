@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
 __all__ = [
     "aligned",
+    "as_numbers",
     "parse_bins",
     "parse_edges",
     "parse_family",
@@ -37,6 +38,18 @@ def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
                 raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
             given[name] = label
     return given
+
+
+def as_numbers(known: Mapping[str, str | float], held: set[str], option: str) -> dict[str, str | float]:
+    """Text of columns of numbers as numbers."""
+    found: dict[str, str | float] = {}
+    for name, value in known.items():
+        try:
+            found[name] = float(value) if name in held else value
+        except ValueError:
+            message = f"{name} is {value!r}, and the column holds numbers; give one, as in {name}=50"
+            raise typer.BadParameter(message, param_hint=option) from None
+    return found
 
 
 def parse_soft(words: list[str]) -> dict[str, list[float]]:
