@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
+from doxa.estimates.estimate import check_prob
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
     from doxa.structure.averaging.coefficients import Coefficients
+    from doxa.structure.averaging.effects import Effect
     from doxa.structure.averaging.numbers import NumberAnswer
     from doxa.structure.averaging.one_network import PosteriorNetwork
     from doxa.structure.averaging.predict import LogScore
@@ -453,6 +455,90 @@ class Posterior(StructurePosterior):
         from doxa.structure.averaging.slopes import all_slopes
 
         return all_slopes(self, self.network_draws(networks, prior), where, prob)
+
+    def effect(
+        self,
+        of: str,
+        on: str | Mapping[str, str],
+        *,
+        values: Sequence[float | str] | None = None,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> Effect:
+        """Posterior of the average causal effect of setting one column on another.
+
+        Averaged over graphs, parameters and missing cells; see `doxa.structure.averaging.effects`.  It is the effect of
+        an intervention if every common cause of the columns is a column, and the families have the right form.
+
+        Parameters
+        ----------
+        of : str
+            The column that is set.
+        on : str or mapping of str to str
+            The column on which the effect is: a number, whose mean changes, or a category of two states, of which the
+            second is meant.  ``{column: state}`` of a category of more states.
+        values : pair, optional
+            From what ``of`` is changed, and to what: states, or numbers in the unit of the column.  When left out, from
+            the first state to the last; of a number from its mean to a standard deviation above.
+        networks, prior
+            As for `query`.
+
+        Returns
+        -------
+        Effect
+            ``.value`` with its Monte Carlo error ``.mcse``, ``.credible_interval()``, ``.no_effect``, the probability
+            that no directed path leads from ``of`` to ``on``, ``.ratio``, ``.probability(above=...)`` and ``.draws``.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If a column or state is unknown, both columns are the same, or the values are not two different ones.
+        BudgetError
+            If a network is too wide for exact inference even when it is pruned.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
+        >>> effect = posterior.effect("smoke", "protein", values=("no", "yes"))
+        >>> effect.target, effect.state, effect.no_effect.value < 0.9
+        ('protein', '>=3', True)
+        """
+        from doxa.structure.averaging.effects import effect_of
+
+        return effect_of(self, self.network_draws(networks, prior), of, on, values)
+
+    def effects(
+        self, *, prob: float = 0.95, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
+    ) -> pd.DataFrame:
+        """The average causal effects of every column on every other; see `effect`.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Of the credible intervals.
+        networks, prior
+            As for `query`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``of, from, to, on, state, effect, mcse, sd, lower, upper, no_effect, no_effect_mcse``: what is set,
+            from which value to which (the values that `effect` uses when none are given), the column on which the
+            effect is and its state (None of a number; each state where there are more than two), the posterior mean
+            with its Monte Carlo error, standard deviation and equal-tailed credible interval, and the posterior
+            probability that there is none.  The surest effects come first.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> frame = doxa.learn(doxa.datasets.load("reinis"), seed=1).effects()
+        >>> len(frame), bool((frame["no_effect"].diff()[1:] >= 0).all())
+        (30, True)
+        """
+        from doxa.structure.averaging.effects import all_effects
+
+        return all_effects(self, self.network_draws(networks, prior), check_prob(prob))
 
     def predictive_checks(self, *, replicas: int | None = 400, prior: FamilyKind | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.
