@@ -186,7 +186,8 @@ def graph_matrix(name, steps, *, correct=True, beta=1.0):
                 changed = np.flatnonzero((parents[a] != parents[b]).any(axis=1))
                 fresh = chain.local.copy()
                 chain._score(changed, parents[b], fresh)
-                ratio = chain.log_ratio(fresh, changed, float(posterior.log_score[b])) if correct else 0.0
+                stale_change = float(posterior.log_score[b] - posterior.log_score[a])
+                ratio = chain.log_ratio(fresh, changed, stale_change) if correct else 0.0
                 chance = proposal[a, b] * min(1.0, np.exp(ratio))
                 matrix[a, number, b, number] += chance
                 matrix[a, number, a, number] += proposal[a, b] - chance

@@ -134,7 +134,7 @@ def exact_of(case):
     return exact(make(), kind)
 
 
-def drawn(table, kind, move, seed, draws=4000, **options):
+def drawn(table, kind, move, seed, draws=2500, **options):
     sampler = sampler_with_cells(data_of(table, kind), limits_of(table, kind), move, steps=40, **options)
     return sample(sampler, Schedule(4, draws, 200), seed=seed, workers=1)
 
@@ -178,7 +178,7 @@ def test_graphs_and_cells_are_drawn_from_their_joint_posterior(case, move):
     if isinstance(move, SingleEdge):
         trace = drawn_by_single_edges(case)
     else:
-        trace = drawn(make(), kind, move, seed=3, draws=1500 if isinstance(move, Tempered) else 4000)
+        trace = drawn(make(), kind, move, seed=3, draws=1500 if isinstance(move, Tempered) else 2500)
     found = z_scores(trace, exact_of(case))
     assert found.max() < z_limit(len(found))
 

@@ -52,7 +52,7 @@ from doxa.structure.cases.incomplete.regressions import (
     regressions,
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
-from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, local_weights
+from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
 from doxa.structure.families.gaussian.kinds import GaussianKind
@@ -481,7 +481,6 @@ class ScoredChain:
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
         self.stale = reference_scores(data, sampler.limits) if stale is None else stale
-        self.stale_score = self._stale_score()
         self.parents = working_graph(state.rows)[0]
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
@@ -506,6 +505,7 @@ class ScoredChain:
         with self.stale.borrow() as (cache, scoring):
             graph, local = working_graph(self.rows), np.empty(n)
             local_scores(graph, cache.arrays, scoring, local)
+            stale_score = sum(local.tolist(), 0.0)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
             work = work._replace(thin=steps + 1)
             before = (*(part.copy() for part in graph), local.copy())
@@ -517,11 +517,11 @@ class ScoredChain:
                 self.graphs_done[0] += 1
                 fresh = self.local.copy()
                 self._score(changed, graph[0], fresh)
-                stale_score = sum(local.tolist(), 0.0)
-                taken = accepts(rng, self.log_ratio(fresh, changed, stale_score))
+                proposed_score = sum(local.tolist(), 0.0)
+                taken = accepts(rng, self.log_ratio(fresh, changed, proposed_score - stale_score))
                 if taken:
                     self.graphs_done[1] += 1
-                    self.stale_score = stale_score
+                    stale_score = proposed_score
                     self.local[:] = fresh
                 for now, then in zip((*graph, local), before, strict=True):
                     np.copyto(*((then, now) if taken else (now, then)))
@@ -534,7 +534,6 @@ class ScoredChain:
         work = work_without_draws(graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
         run_steps(SingleEdge(), work._replace(thin=steps + 1, info=self.steps_done), steps, cache, rng)
         self.rows, self.parents = graph[1], graph[0]
-        self.stale_score = self._stale_score()
 
     def move_edges(self, steps: int, rng: np.random.Generator) -> None:
         """So many candidate edges, each with the missing cells of one of its nodes."""
@@ -544,16 +543,11 @@ class ScoredChain:
         lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
         self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
-        self.stale_score = self._stale_score()
 
-    def _stale_score(self) -> float:
-        """Of the graph at hand, added up in the order in which samplers do."""
-        return sum(local_weights(self.stale, self.rows[None])[0].tolist(), 0.0)
-
-    def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_score: float) -> float:
-        """By what a joint proposal to these scores is accepted: the change of now less stale."""
+    def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_change: float) -> float:
+        """By what a joint proposal to these scores is accepted: the change of now less that of the stale scores."""
         change = float((fresh[changed] - self.local[changed]).sum())
-        return self.beta * (change - (stale_score - self.stale_score))
+        return self.beta * (change - stale_change)
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""
