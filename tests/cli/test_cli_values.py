@@ -97,3 +97,17 @@ def test_predict_rows(run, votes, tmp_path):
     assert code == 2
     assert "rows has 'maybe' in column 'crime', a state that the posterior was not learned with" in err
     assert run("predict", votes, "odd.csv", "--target", "party", *QUICK, "--unseen", "prior")[0] == 0
+
+
+def test_learn_prints_effects(run, votes):
+    code, out, _ = run("learn", votes, *QUICK, "--effect", "crime,party", "--effect", "party,crime")
+    assert code == 0
+    assert "Effect of crime (n to y) on P(party = r), averaged over" in out
+    assert "Effect of party (d to r) on P(crime = y), averaged over" in out
+    code, out, _ = run("learn", votes, *QUICK, "--effect", "all")
+    assert code == 0
+    assert re.search(r"of +from +to +on +effect", out)
+    assert "every common cause of the columns is a column" in out
+    code, _, err = run("learn", votes, *QUICK, "--effect", "crime")
+    assert code != 0
+    assert "'crime' should be SOURCE,TARGET" in err

@@ -7,13 +7,14 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 import doxa
 from doxa.errors import ArgumentError, MissingExtraError
-from doxa.plots import plot_consensus, plot_edge_probabilities, plot_n_edges
+from doxa.plots import plot_consensus, plot_edge_probabilities, plot_effects, plot_n_edges
 from doxa.plots.layers import layered_layout
 from support.posteriors import posterior_of
 from support.tables import skewed_table
@@ -198,3 +199,33 @@ def test_no_import_loads_matplotlib():
     code = "import sys, doxa; print('doxa.plots' in sys.modules); import doxa.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_map_of_effects_is_their_table(posterior):
+    frame = posterior.effects(networks=100)
+    ax = plot_effects(frame)
+    (image,) = ax.images
+    shown = image.get_array()
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert sorted(names) == sorted(posterior.names)
+    for row in frame.drop_duplicates(["of", "on"], keep="last").itertuples():
+        if row.state == posterior.table.states[posterior.names.index(row.on)][-1]:
+            assert shown[names.index(row.of), names.index(row.on)] == row.effect
+    assert shown.mask.diagonal().all()
+    assert image.get_clim() == (-1.0, 1.0)
+    assert len(ax.texts) == 20
+
+
+def test_effects_on_numbers_are_shown_by_the_largest():
+    frame = pd.DataFrame(
+        {"of": ["a", "b", "c"], "on": ["b", "c", "b"], "state": [None, "yes", None], "effect": [40.0, 0.2, -10.0]}
+    )
+    (image,) = plot_effects(frame).images
+    assert image.get_array()[0, 1] == 1.0
+    assert image.get_array()[2, 1] == -0.25
+    assert image.get_array()[1, 2] == 0.2
+
+
+def test_a_map_of_something_else_is_refused(posterior):
+    with pytest.raises(ArgumentError, match=r"give the frame that posterior\.effects\(\) returns"):
+        plot_effects(posterior.edges())

@@ -12,7 +12,15 @@ from scipy.special import stdtrit
 from doxa.errors import ArgumentError
 from doxa.report.graphs import family_tables
 from doxa.report.numbers import DIGITS
-from doxa.report.of_graphs import ERROR_STEPS, _parent_sets, imputed_cells, inspection, pair_answers, regressions
+from doxa.report.of_graphs import (
+    ERROR_STEPS,
+    _parent_sets,
+    effects,
+    imputed_cells,
+    inspection,
+    pair_answers,
+    regressions,
+)
 from doxa.report.simulation import simulate_pairs
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.checks import FALSE_ALARM
@@ -190,3 +198,15 @@ def test_coefficients_have_room_or_say_so(logistic, monkeypatch):
 def test_tables_have_no_coefficients(reinis):
     assert regressions(reinis.network_draws(), _parent_sets(reinis)) is None
     assert inspection(reinis)["regressions"] is None
+
+
+def test_effects_are_those_of_the_posterior(reinis, monkeypatch):
+    found = effects(reinis, reinis.network_draws())
+    frame = reinis.effects(networks=200)
+    assert len(found["rows"]) == len(frame) == 30
+    assert found["rows"][0][0] == frame["of"][0]
+    assert found["rows"][0][4:7] == pytest.approx(
+        frame.iloc[0][["effect", "lower", "upper"]].tolist(), rel=0.01, abs=1e-9
+    )
+    monkeypatch.setattr(import_module("doxa.report.of_graphs"), "_MOST_COLUMNS", 5)
+    assert "ask posterior.effects" in effects(reinis, reinis.network_draws())["why"]

@@ -13,7 +13,7 @@ from doxa.cli.app import check_kind, interruptible
 from doxa.cli.networks import ToHandOn, check_network, write_network
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
 from doxa.cli.report import check_page, tell, watching
-from doxa.cli.show import show_graphs, show_slopes, write_edges
+from doxa.cli.show import show_effects, show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
 
@@ -80,6 +80,9 @@ Do = Annotated[Words, said("Where crime=y or age=50 was set by intervention (rep
 Slopes = Annotated[
     bool, typer.Option("--slopes", help="Also print the slopes of edges between numbers, with intervals.")
 ]
+Effect = Annotated[
+    Words, said("Also print the causal effect of one column on another: smokes,heart (repeat for more), or all.")
+]
 Exact = Annotated[
     bool | None,
     typer.Option(
@@ -130,6 +133,7 @@ def learn(
     given: Given = None,
     do: Do = None,
     slopes: Slopes = False,
+    effect: Effect = None,
     exact: Exact = None,
     columns: options.Columns = None,
     bins: options.Bins = None,
@@ -161,6 +165,7 @@ def learn(
     goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
+    effects = [] if effect == ["all"] else parse_edges("--effect", effect)
     read = options.reading(
         columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
         transform=transform,
@@ -191,6 +196,8 @@ def learn(
     show_graphs(posterior)
     if slopes:
         show_slopes(posterior)
+    if effect:
+        show_effects(posterior, effects)
     questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "show",
+    "show_effects",
     "show_fit",
     "show_graphs",
     "show_parameters",
@@ -338,6 +339,34 @@ def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
     if len(slopes) > most:
         print(f"... and {len(slopes) - most} of less probable edges")
     print("In units of the target a unit of the source; edges that fewer than 20 networks have are left out.")
+
+
+def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int = _EDGES_SHOWN) -> None:
+    """Print these causal effects or, without any, the surest ones of all."""
+    from doxa.estimates.estimate import Estimate
+    from doxa.structure.averaging.effects import ASSUMPTIONS
+
+    print()
+    if pairs:
+        for cause, target in pairs:
+            print("\n".join(printable(line) for line in repr(posterior.effect(cause, target)).splitlines()))
+        return
+    effects = posterior.effects()
+    rows: list[tuple[str, ...]] = [
+        ("of", "from", "to", "on", "effect", "credible interval (95%)", "no effect, with probability")
+    ]
+    shown: list[list[Any]] = effects.drop(columns=["sd", "no_effect_mcse"]).head(most).to_numpy().tolist()
+    for cause, before, after, target, state, mean, mcse, lower, upper, none in shown:
+        wide = _decimals((upper - lower) / 40)
+        ends = [f"{level:.3g}" if isinstance(level, float) else printable(level) for level in (before, after)]
+        outcome = f"P({target} = {state})" if isinstance(state, str) else f"mean of {target}"
+        found = (str(Estimate(mean, mcse, math.nan)), f"{lower:.{wide}f} to {upper:.{wide}f}", f"{none:.3g}")
+        rows.append((printable(cause), *ends, printable(outcome), *found))
+    print("Effects of setting a column, averaged over networks:")
+    print(aligned(rows, n_left=4))
+    if len(effects) > most:
+        print(f"... and {len(effects) - most} less sure ones")
+    print(ASSUMPTIONS)
 
 
 def write_edges(posterior: StructurePosterior, path: Path) -> None:

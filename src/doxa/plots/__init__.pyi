@@ -10,6 +10,7 @@ from doxa.plots.latent_map import plot_latent_map as plot_latent_map
 from doxa.plots.laws import DensityGrid as DensityGrid
 from doxa.plots.plots import plot_consensus as plot_consensus
 from doxa.plots.plots import plot_edge_probabilities as plot_edge_probabilities
+from doxa.plots.plots import plot_effects as plot_effects
 from doxa.plots.plots import plot_n_edges as plot_n_edges
 from doxa.plots.plots import plot_ranks as plot_ranks
 from doxa.plots.plots import plot_running_means as plot_running_means

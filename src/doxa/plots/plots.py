@@ -29,6 +29,7 @@ from doxa.plots.columns import Which, read_column
 from doxa.plots.style import BLACK, BLUE, GREY, RED, Look, axes_or_new, chain_look, name_axes, quiet_legend
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -267,6 +268,7 @@ def _shade(ax: Axes, begin: float, end: float, last: float | None) -> None:
 
 
 _LABELLED_CELLS = 12  # nodes up to which each cell of the heat map shows its number
+_SMALL_EFFECT = 0.0005  # is written as 0
 _ROOM = (1.25, 0.85)  # inches for each node of a drawn graph
 
 
@@ -336,9 +338,7 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
     ax = axes_or_new(ax, "plot_edge_probabilities", (side + 0.8, side))
     image = ax.imshow(probability, cmap="cividis", vmin=0.0, vmax=1.0, aspect="equal")
     ax.set_facecolor("0.9")
-    small = 9 if len(names) <= _LABELLED_CELLS else 6
-    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=small, parse_math=False)
-    ax.set_yticks(range(len(names)), names, fontsize=small, parse_math=False)
+    _name_cells(ax, names)
     ax.set_xlabel("to (child)")
     ax.set_ylabel("from (parent)")
     ax.set_title("Posterior probability of each directed edge")
@@ -349,6 +349,67 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
                 colour = "white" if value < 0.5 else "black"
                 ax.text(j, i, _short(value), ha="center", va="center", color=colour, fontsize=7)
     return ax
+
+
+def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Heat map of causal effects; row i, column j is the effect of setting i on j.
+
+    Parameters
+    ----------
+    effects : pandas.DataFrame
+        As `Posterior.effects` returns it.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Its first image holds the effects: changes of the probability of the last state that the frame has of a
+        category; of numbers changes of the mean, divided by the largest in its column, because their units differ.  Up
+        to 12 nodes the effects themselves are written in the cells.
+
+    Raises
+    ------
+    ArgumentError
+        If the frame has not the columns ``of, on, state, effect``.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if not {"of", "on", "state", "effect"}.issubset(getattr(effects, "columns", ())):
+        raise ArgumentError(f"effects is {type(effects).__name__}; give the frame that posterior.effects() returns")
+    names = list(dict.fromkeys([*effects["of"], *effects["on"]]))
+    value, shown = np.full((2, len(names), len(names)), np.nan)
+    is_number = np.zeros(len(names), dtype=np.bool_)
+    rows: list[list[Any]] = effects[["of", "on", "state", "effect"]].sort_values("state").to_numpy().tolist()
+    for of, on, state, effect in rows:
+        at = names.index(of), names.index(on)
+        value[at] = shown[at] = effect
+        is_number[at[1]] = not isinstance(state, str)
+    largest = np.nanmax(np.abs(shown), axis=0, where=~np.isnan(shown), initial=0.0)
+    shown[:, is_number] /= np.where(largest > 0, largest, 1.0)[is_number]
+    side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
+    ax = axes_or_new(ax, "plot_effects", (side + 0.8, side))
+    image = ax.imshow(np.ma.masked_invalid(shown), cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="equal")
+    ax.set_facecolor("0.9")
+    _name_cells(ax, names)
+    ax.set_xlabel("on")
+    ax.set_ylabel("effect of setting")
+    ax.set_title("Causal effects, posterior mean")
+    label = "change of a probability" if not is_number.any() else "change; of a mean, by the largest on that column"
+    _figure(ax).colorbar(image, ax=ax, label=label, shrink=0.8)
+    if len(names) <= _LABELLED_CELLS:
+        for (i, j), effect in np.ndenumerate(value):
+            if i != j and not np.isnan(effect):
+                colour = "white" if abs(shown[i, j]) > 0.6 else "black"
+                written = f"{effect:.2g}" if abs(shown[i, j]) >= _SMALL_EFFECT else "0"
+                ax.text(j, i, written, ha="center", va="center", color=colour, fontsize=7)
+    return ax
+
+
+def _name_cells(ax: Axes, names: Sequence[str]) -> None:
+    small = 9 if len(names) <= _LABELLED_CELLS else 6
+    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=small, parse_math=False)
+    ax.set_yticks(range(len(names)), names, fontsize=small, parse_math=False)
 
 
 def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax: Axes | None = None) -> Axes:

@@ -31,6 +31,7 @@ from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
 from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
 from doxa.report.simulation import simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
+from doxa.structure.averaging.effects import ASSUMPTIONS
 from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.posterior.summary import cap_text, prior_text
 from doxa.text import duration, printable
@@ -92,7 +93,7 @@ def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dic
     }
 
 
-MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
+MOST_ANSWERS = 14_500  # probabilities of one kind: 44 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted
 _NONE = len(DIGITS) ** 2 - 1
 ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
@@ -214,6 +215,7 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     draws, why = _networks(posterior)
     if draws is None:
         return found | {"missing": why}
+    found["effects"] = effects(posterior, draws)
     if posterior.options.numbers:
         from doxa.report.of_numbers import inspection_of_numbers
 
@@ -225,6 +227,38 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
         "cells": imputed_cells(draws),
         "answers": pair_answers(draws),
     }
+
+
+_MOST_EFFECTS = 100
+_MOST_COLUMNS, _MOST_MIXED = 40, 12  # of tables of one kind, and of categories and numbers, whose effects are found
+_NETWORKS = 200  # that are asked for effects
+
+
+def effects(posterior: Any, draws: NetworkDraws) -> dict[str, Any]:
+    """The surest causal effects: ``rows`` of text and numbers, what they rest on; or ``why`` there are none.
+
+    A row has the column that is set, from what to what, on what the effect is, its mean, the ends of the 95% credible
+    interval and the probability that there is none.
+    """
+    is_number = draws.completed.table.is_number
+    most = _MOST_MIXED if is_number.any() and not is_number.all() else _MOST_COLUMNS
+    if len(draws.names) > most:
+        return {
+            "why": f"The effects of {len(draws.names)} columns are not on this page: ask posterior.effects.",
+            "rows": [],
+        }
+    try:
+        frame = posterior.effects(networks=_NETWORKS).head(_MOST_EFFECTS)
+    except DoxaError as error:
+        return {"why": f"Networks could not be asked for effects: {error}.", "rows": []}
+    rows = []
+    for row in frame.itertuples(index=False):
+        cause, before, after, target, state = row[:5]
+        ends = [f"{level:.4g}" if isinstance(level, float) else printable(level) for level in (before, after)]
+        outcome = f"P({target} = {state})" if isinstance(state, str) else f"mean of {target}"
+        numbers = significant([row.effect, row.lower, row.upper], 3)
+        rows.append([printable(cause), *ends, printable(outcome), *numbers, *decimals([row.no_effect], 3)])
+    return {"why": "", "assumes": ASSUMPTIONS, "rows": rows}
 
 
 def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:

@@ -82,6 +82,9 @@ function startTables() {
       ...columns(classes, ["from", "to"]),
       { head: "kind", value: (k) => (classes.directed[k] ? "directed" : "undirected") },
     ], rows(classes), 10));
+  const { effects } = data.nodes;
+  if (effects) box.append(make("h3", {}, "Causal effects"), make("p", { class: "note" }, effects.why || effects.assumes));
+  if (effects && effects.rows.length) box.append(effectsTable(effects.rows));
   const known = [...must.map((edge) => [...edge, "required"]), ...forbidden.map((edge) => [...edge, "forbidden"])];
   if (known.length) {
     box.append(make("h3", {}, "Knowledge that was given"), sortableTable("Required and forbidden edges", [
@@ -90,4 +93,15 @@ function startTables() {
       { head: "kind", value: (row) => row[2] },
     ], known, 10));
   }
+}
+
+function effectsTable(rows) {
+  const number = (head, at) => ({ head, value: (row) => row[at], number: true });
+  return sortableTable("Effects of setting a column, averaged over networks: mean and credible interval", [
+    { head: "of", value: (row) => row[0] },
+    { head: "from", value: (row) => row[1] },
+    { head: "to", value: (row) => row[2] },
+    { head: "on", value: (row) => row[3] },
+    number("effect", 4), number("95% low", 5), number("95% high", 6), number("P(no effect)", 7),
+  ], rows, 12);
 }

@@ -58,8 +58,8 @@ Level = float | str
 Changes = dict[tuple[int, int | None], Floats]  # of a column, and its state or None, in every network
 
 ASSUMPTIONS = (
-    "This is the effect of an intervention if every common cause of the columns is a column, the rows were not "
-    "selected by what they hold, and the families have the right form."
+    "Effects of interventions only if every common cause of the columns is a column, rows were not selected by what "
+    "they hold, and the families have the right form."
 )
 _FAR = 8.0  # standard deviations of a column
 
