@@ -93,7 +93,7 @@ def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dic
     }
 
 
-MOST_ANSWERS = 14_500  # probabilities of one kind: 44 kB
+MOST_ANSWERS = 13_000  # probabilities of one kind: 39 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted
 _NONE = len(DIGITS) ** 2 - 1
 ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
