@@ -93,7 +93,7 @@ def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dic
     }
 
 
-MOST_ANSWERS = 13_000  # probabilities of one kind: 39 kB
+MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted
 _NONE = len(DIGITS) ** 2 - 1
 ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
@@ -229,36 +229,37 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     }
 
 
-_MOST_EFFECTS = 100
+_MOST_EFFECTS = 60
 _MOST_COLUMNS, _MOST_MIXED = 40, 12  # of tables of one kind, and of categories and numbers, whose effects are found
 _NETWORKS = 200  # that are asked for effects
 
 
 def effects(posterior: Any, draws: NetworkDraws) -> dict[str, Any]:
-    """The surest causal effects: ``rows`` of text and numbers, what they rest on; or ``why`` there are none.
+    """The surest causal effects and what they rest on, or ``why`` there are none.
 
-    A row has the column that is set, from what to what, on what the effect is, its mean, the ends of the 95% credible
-    interval and the probability that there is none.
+    A row has the column that is set, the column on which the effect is, its state (None of a number), the mean, the
+    ends of the 95% credible interval and the probability that there is none; ``levels`` has of each column from what to
+    what it is set.
     """
     is_number = draws.completed.table.is_number
     most = _MOST_MIXED if is_number.any() and not is_number.all() else _MOST_COLUMNS
     if len(draws.names) > most:
-        return {
-            "why": f"The effects of {len(draws.names)} columns are not on this page: ask posterior.effects.",
-            "rows": [],
-        }
+        return {"why": f"{len(draws.names)} columns have too many effects for this page: ask posterior.effects."}
     try:
-        frame = posterior.effects(networks=_NETWORKS).head(_MOST_EFFECTS)
+        frame = posterior.effects(networks=_NETWORKS)
     except DoxaError as error:
-        return {"why": f"Networks could not be asked for effects: {error}.", "rows": []}
-    rows = []
+        return {"why": f"Networks could not be asked for effects: {error}."}
+    rows: list[list[Any]] = []
+    levels: dict[int, list[str]] = {}
+    place = {name: k for k, name in enumerate(draws.names)}
     for row in frame.itertuples(index=False):
-        cause, before, after, target, state = row[:5]
-        ends = [f"{level:.4g}" if isinstance(level, float) else printable(level) for level in (before, after)]
-        outcome = f"P({target} = {state})" if isinstance(state, str) else f"mean of {target}"
-        numbers = significant([row.effect, row.lower, row.upper], 3)
-        rows.append([printable(cause), *ends, printable(outcome), *numbers, *decimals([row.no_effect], 3)])
-    return {"why": "", "assumes": ASSUMPTIONS, "rows": rows}
+        ends = [f"{level:.4g}" if isinstance(level, float) else level for level in row[1:3]]
+        levels[place[row.of]] = [printable(end) for end in ends]
+        if len(rows) < _MOST_EFFECTS:
+            state = printable(row.state) if isinstance(row.state, str) else None
+            numbers = significant([row.effect, row.lower, row.upper], 2)
+            rows.append([place[row.of], place[row.on], state, *numbers, *decimals([row.no_effect], 2)])
+    return {"why": "", "assumes": ASSUMPTIONS, "rows": rows, "levels": [levels[j] for j in range(len(draws.names))]}
 
 
 def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:

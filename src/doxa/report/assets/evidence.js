@@ -84,7 +84,7 @@ function startTables() {
     ], rows(classes), 10));
   const { effects } = data.nodes;
   if (effects) box.append(make("h3", {}, "Causal effects"), make("p", { class: "note" }, effects.why || effects.assumes));
-  if (effects && effects.rows.length) box.append(effectsTable(effects.rows));
+  if (effects && effects.rows) box.append(effectsTable(effects));
   const known = [...must.map((edge) => [...edge, "required"]), ...forbidden.map((edge) => [...edge, "forbidden"])];
   if (known.length) {
     box.append(make("h3", {}, "Knowledge that was given"), sortableTable("Required and forbidden edges", [
@@ -95,13 +95,13 @@ function startTables() {
   }
 }
 
-function effectsTable(rows) {
+function effectsTable({ rows, levels }) {
   const number = (head, at) => ({ head, value: (row) => row[at], number: true });
   return sortableTable("Effects of setting a column, averaged over networks: mean and credible interval", [
-    { head: "of", value: (row) => row[0] },
-    { head: "from", value: (row) => row[1] },
-    { head: "to", value: (row) => row[2] },
-    { head: "on", value: (row) => row[3] },
-    number("effect", 4), number("95% low", 5), number("95% high", 6), number("P(no effect)", 7),
+    { head: "of", value: (row) => names[row[0]] },
+    { head: "from", value: (row) => levels[row[0]][0] },
+    { head: "to", value: (row) => levels[row[0]][1] },
+    { head: "on", value: (row) => (row[2] === null ? `mean of ${names[row[1]]}` : `P(${names[row[1]]} = ${row[2]})`) },
+    number("effect", 3), number("95% low", 4), number("95% high", 5), number("P(no effect)", 6),
   ], rows, 12);
 }
