@@ -215,10 +215,10 @@ def test_thresholds_are_one_and_numbers(mixed):
         found.probability(above=float("nan"))
 
 
-def test_credible_intervals_hold_the_true_effect():
-    """Worlds from the prior: the place of the truth among the draws is uniform, so 95% intervals hold it in 95%."""
+def effect_places(numbers):
+    """Where the true effect lies among the drawn ones in these worlds, and among those of the world before (a twin)."""
     found, before = [], np.zeros(1)
-    for number in range(60):
+    for number in numbers:
         world, rng = world_of(SETTINGS["complete, summed"], number)
         posterior = run_of(SETTINGS["complete, summed"], world.table, number)
         effect = posterior.effect("x0", {"x2": "s1"}, values=("s0", "s1"), networks=400)
@@ -227,7 +227,12 @@ def test_credible_intervals_hold_the_true_effect():
         both = {"effect": (effect.draws, truth), "effect in another world": (sign * before, sign * truth)}
         found.append({name: place(own, value, rng) for name, (own, value) in both.items()})
         before = effect.draws
-    p = p_values(found)
+    return found
+
+
+def test_credible_intervals_hold_the_true_effect():
+    """Worlds from the prior: the place of the truth among the draws is uniform, so 95% intervals hold it in 95%."""
+    p = p_values(effect_places(range(60)))
     assert p["effect"] > FALSE_ALARM
     assert p["effect in another world"] < FALSE_ALARM
 
