@@ -36,7 +36,7 @@ def largest_z(posterior, truth):
     return float(np.abs((found.probability - truth)[PAIRS] / found.mcse[PAIRS]).max())
 
 
-def test_kept_graphs_are_weighted_where_the_weights_can_be_trusted(exact):
+def test_kept_graphs_are_weighted_where_the_weights_can_be_trusted(exact, tmp_path):
     old = sampled(part(0, 115), draws=6000, warmup=200)
     updated = old.update(part(115, 130), seed=1)
     assert "the kept graphs were weighted by the new rows (effective number" in updated.how
@@ -49,6 +49,8 @@ def test_kept_graphs_are_weighted_where_the_weights_can_be_trusted(exact):
     assert updated.table.digest == ALL.digest
     assert updated.reference_ess <= old.reference_ess * 1.1  # repeated draws are worth no more than they were
     assert updated.query(ALL.names[0])  # tables are those of all rows
+    updated.save(tmp_path / "updated.doxa")
+    assert doxa.load(tmp_path / "updated.doxa").how == updated.how
 
 
 def test_chains_run_again_where_the_weights_cannot_be_trusted(exact):

@@ -49,8 +49,6 @@ class Posterior(StructurePosterior):
     True
     """
 
-    how: str = ""  # how it came from another one; see `update`
-
     def __init__(self, *parts: Any, table: Table | None = None, **named_parts: Any) -> None:
         """Take what a posterior over graphs is made of, and its table; None to read that when it is asked for."""
         super().__init__(*parts, **named_parts)
@@ -585,7 +583,9 @@ def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
         from doxa.structure.averaging.given_numbers import RegressionPosterior
 
         kind = RegressionPosterior if posterior.options.numbers else TablePosterior
-    return kind(**posterior.parts, table=table)
+    made = kind(**posterior.parts, table=table)
+    made.how = posterior.how
+    return made
 
 
 def check_table(posterior: StructurePosterior, table: Table) -> Table:

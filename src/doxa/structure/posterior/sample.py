@@ -34,6 +34,7 @@ class GraphSample(Protocol):
     cache: CacheUse | None
     stop: StopReport | None
     source: dict[str, Any] | None
+    how: str
 
     @property
     def n_edges(self) -> NDArray[np.int32]:

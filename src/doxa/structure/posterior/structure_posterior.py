@@ -148,6 +148,8 @@ class StructurePosterior:
     ('reached', True)
     """
 
+    how: str = ""  # how it came from another one, as `doxa.Posterior.update` says; kept with it
+
     def __init__(
         self,
         names: tuple[str, ...],

@@ -89,7 +89,7 @@ def _header(posterior: GraphSample) -> RunHeader:
         "draws": trace.n_draws,
         "until": {},
         "source": posterior.source,
-        "saved": {"doxa": version("doxa"), "stop": stop_as_json(posterior.stop)},
+        "saved": {"doxa": version("doxa"), "stop": stop_as_json(posterior.stop), "how": posterior.how},
     }
     if isinstance(posterior, ExactStructurePosterior):
         described["sums"] = KeptSums.of(posterior.exact, posterior.names).to_json()
@@ -173,12 +173,15 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
         header, options, move, stop = _checked(reader)
         source = header.options["source"]
         trace = reader.trace()
+        made: StructurePosterior
         if isinstance(move, Exact):
             sums = _sums(reader, options)
-            return ExactStructurePosterior(
-                options.names, trace, options, sums, 0.0 if stop is None else stop.seconds, source
-            )
-    return StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
+            seconds = 0.0 if stop is None else stop.seconds
+            made = ExactStructurePosterior(options.names, trace, options, sums, seconds, source)
+        else:
+            made = StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
+    made.how = str(header.options.get("saved", {}).get("how", ""))
+    return made
 
 
 def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:
