@@ -184,6 +184,9 @@ def test_infer_asks_networks_with_numbers(run, pressure):
     assert "by linear algebra" in out
     rows = pd.read_csv("answer.csv").set_index(["variable", "state"])
     assert rows.loc[("smokes", "yes"), "probability"] == right["smokes"]["yes"].value
+    code, out, _ = run("infer", "pressure.json", "--given", "pressure=140", "--report", "page.html")
+    assert code == 0
+    assert "below" in Path("page.html").read_text(encoding="utf-8")
     code, out, err = run("infer", "pressure.json", "--given", "pressure=high")
     assert (code, out) == (2, "")
     assert "pressure is 'high', and the column holds numbers" in err

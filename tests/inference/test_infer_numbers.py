@@ -250,8 +250,6 @@ def test_answers_are_shown_kept_and_tabled():
     assert again["g"]["yes"] == result["g"]["yes"]
     assert "where y = 2.5 seen" in repr(result["x"])
     assert result["x"].to_frame()["mean"][0] == result["x"].mean.value
-    with pytest.raises(ArgumentTypeError, match="to_frame"):
-        doxa.report(result, "nowhere.html")
 
 
 def test_evidence_that_is_impossible_is_named():

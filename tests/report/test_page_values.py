@@ -11,7 +11,7 @@ import doxa
 from doxa.report import page_text
 from doxa.report.document import libraries
 from doxa.report.numbers import unpacked
-from doxa.report.of_values import grid, grid_places, marginals
+from doxa.report.of_values import grid, grid_places, marginals, with_intervals
 from doxa.report.writing import page_data
 
 
@@ -135,3 +135,42 @@ def test_no_library_is_needed(sampled_answer, monkeypatch, tmp_path):
 
 def test_pages_are_small(sampled_answer, spins):
     assert max(len(page_text(answer).encode()) for answer in (sampled_answer, spins)) < 60_000
+
+
+def network_of_numbers():
+    from doxa.models import GaussianNetwork, Regression
+
+    dag = doxa.Dag.from_edges([("smokes", "pressure"), ("pressure", "pulse")])
+    lines = {"pressure": Regression([120.0, 130.0], [[], []], [10.0, 10.0]), "pulse": Regression(20.0, [0.4], 5.0)}
+    return GaussianNetwork(dag, lines, {"smokes": [0.6, 0.4]}, {"smokes": ["no", "yes"]})
+
+
+@pytest.mark.parametrize("method", ["exact", "importance"])
+def test_numbers_stand_there_with_their_intervals(method):
+    answer = doxa.infer(network_of_numbers(), given={"pulse": 75.0}, method=method, seed=1)
+    page = page_data(answer)
+    shown = page["marginals"]
+    assert shown["names"] == ["smokes", "pressure"]
+    labels = shown["labels"][shown["states"][1]]
+    assert labels[0].startswith("below ")
+    assert labels[-1].startswith("above ")
+    assert len(labels) == 12
+    p = np.array(shown["p"][2:])
+    assert p.sum() == pytest.approx(1.0, abs=1e-4)
+    low, high = map(float, labels[5].split(" to "))
+    assert p[5] == pytest.approx(answer["pressure"].probability(between=(low, high)).value, abs=1e-5)
+    assert shown["exact"] == (method == "exact")
+    facts = dict(page["facts"])
+    assert str(answer["pressure"].mean) in facts["pressure"]
+    assert page["method"]["given"] == [["pulse", "75"]]
+    assert "above" in page_text(answer)
+
+
+def test_a_number_that_cannot_vary_has_one_value():
+    from doxa.models import GaussianNetwork, Regression
+
+    fixed = GaussianNetwork(
+        doxa.Dag.from_edges([("x", "y")]), {"x": Regression(0.0, [], 1.0), "y": Regression(5.0, [0.0], 0.0)}
+    )
+    shown = marginals(with_intervals(doxa.infer(fixed, "y")))
+    assert (shown["labels"], shown["p"]) == ([["5"]], [1.0])

@@ -141,7 +141,10 @@ def infer(
     model = doxa.read_network(network)
     if isinstance(model, GaussianNetwork):
         seen = as_numbers(observed, set(model.regressions), "--given")
-        _about_numbers(model, query, seen, chosen, asked, output)
+        result = _about_numbers(model, query, seen, chosen, asked, output)
+        if report is not None:
+            doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
+            tell(report)
         return
     assert isinstance(model, (doxa.CategoricalNetwork, doxa.MarkovNetwork))  # that is what files hold
     if most_probable:
@@ -178,16 +181,17 @@ def _about_numbers(
     chosen: set[str],
     asked: InferOptions,
     output: Path | None,
-) -> None:
+) -> Inference:
     """Answer in a network with numbers."""
     from doxa.inference.infer import infer_from
 
-    for name in ("soft", "report", "most_probable"):
+    for name in ("soft", "most_probable"):
         if name in chosen:
             refuse(f"--{name.replace('_', '-')}", "the network has numbers, whose answers have none; leave it out")
     with interruptible("infer"):
         result = infer_from(model, query or None, given, None, asked)
     _show(result, output)
+    return result
 
 
 def _explain(
@@ -210,11 +214,13 @@ def _explain(
     print(found.verdict)
 
 
-def _facts(path: Path, model: DiscreteNetwork, soft: dict[str, list[float]], asked: InferOptions) -> dict[str, str]:
+def _facts(
+    path: Path, model: DiscreteNetwork | GaussianNetwork, soft: dict[str, list[float]], asked: InferOptions
+) -> dict[str, str]:
     """What the page says of the question besides the answer."""
     import hashlib
 
-    kind = "directed" if isinstance(model, doxa.CategoricalNetwork) else "undirected"
+    kind = "undirected" if isinstance(model, doxa.MarkovNetwork) else "directed"
     facts = {
         "Network": f"{path.name}: {len(model.names)} variables, {kind}",
         "Digest of its file": hashlib.sha256(path.read_bytes()).hexdigest(),

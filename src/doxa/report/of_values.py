@@ -1,5 +1,7 @@
 """What a page about the values of variables shows.
 
+Numbers stand on it with their intervals as states.
+
 Marginals of an inference: columns over variables and their states, as far as there is room.
 
 Marginals that stand on a grid, as a map: of networks such as `doxa.ising_grid` makes.
@@ -10,16 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.estimates.estimate import Estimate
+from doxa.inference.answers import Inference
+from doxa.inference.by_numbers import GaussianInference
+from doxa.inference.number_distribution import NetworkNumber
 from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
-
-if TYPE_CHECKING:
-    from doxa.estimates.estimate import Estimate
-    from doxa.inference.answers import Inference
+from doxa.text import printable
 
 __all__ = ["MOST_CELLS", "MOST_STATES", "grid", "grid_places", "how_found", "marginals", "of_values"]
 
@@ -154,6 +157,49 @@ def _errors(shown: Sequence[Estimate]) -> dict[str, Any]:
     }
 
 
+_BARS = 12  # of a number, open ones at the ends included
+_TAIL = 0.005  # of the probability, beyond the closed bars
+_MOST_FACTS = 20  # numbers whose mean and spread are told
+
+
+def with_intervals(answer: GaussianInference) -> Inference:
+    """The same answer with the probabilities of intervals in the place of each number's distribution."""
+    tables = {
+        name: _intervals(own) if isinstance(own, NetworkNumber) else own for name, own in answer.distributions.items()
+    }
+    given = {name: value if isinstance(value, str) else f"{value:.6g}" for name, value in answer.given.items()}
+    return Inference(
+        tables, answer.method, answer.why, answer.judgement, answer.log_evidence, answer.numbers, given, answer.seed
+    )
+
+
+def _intervals(number: NetworkNumber) -> dict[str, Estimate]:
+    """Intervals of one width from tail to tail, and what lies beyond them."""
+    low, high = (number.distribution.quantile(p) for p in (_TAIL, 1 - _TAIL))
+    if not high > low:
+        return {f"{low:.6g}": Estimate.exactly(1.0)}  # a number that cannot vary
+    digits = max(0, 1 - int(np.floor(np.log10((high - low) / (_BARS - 2)))))
+    edges = np.unique(np.round(np.linspace(low, high, _BARS - 1), digits))
+    words = [f"{edge:.{digits}f}" if digits < 7 else f"{edge:.6g}" for edge in edges]
+    found = {f"below {words[0]}": number.probability(below=float(edges[0]))}
+    for k in range(len(edges) - 1):
+        between = number.probability(between=(float(edges[k]), float(edges[k + 1])))
+        found[f"{words[k]} to {words[k + 1]}"] = between
+    found[f"above {words[-1]}"] = number.probability(above=float(edges[-1]))
+    return found
+
+
+def _told(answer: GaussianInference) -> list[tuple[str, str]]:
+    """Mean, standard deviation and central 95% of the first numbers."""
+    found: list[tuple[str, str]] = []
+    for name, own in answer.distributions.items():
+        if isinstance(own, NetworkNumber) and len(found) < _MOST_FACTS:
+            low, high = own.interval()
+            told = f"mean {own.mean}, standard deviation {own.sd}; 95% of cases from {low:.4g} to {high:.4g}"
+            found.append((printable(name), told))
+    return found
+
+
 def how_found(answer: Inference) -> dict[str, Any]:
     """Method and why, log evidence, and the numbers that the verdict rests on: name, what it is, value."""
     errors = [estimate.mcse for table in answer.values() for estimate in table.values() if not np.isnan(estimate.mcse)]
@@ -173,8 +219,12 @@ def how_found(answer: Inference) -> dict[str, Any]:
 
 def of_values(answer: Inference, written: datetime) -> dict[str, Any]:
     """As plain data."""
+    told: list[tuple[str, str]] = []
+    if isinstance(answer, GaussianInference):
+        told, answer = _told(answer), with_intervals(answer)
     n = len(answer)
     facts = [
+        *told,
         ("Asked for", f"{n} {'variable' if n == 1 else 'variables'}"),
         ("Observed", f"{len(answer.given) or 'no'} {'variable' if len(answer.given) == 1 else 'variables'}"),
         ("Method", f"{answer.method}: {answer.why}"),

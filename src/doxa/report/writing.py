@@ -106,7 +106,6 @@ def page_data(
 def _contents(posterior: object, written: datetime) -> dict[str, Any]:
     """By the kind of the answer."""
     from doxa.inference.answers import Inference
-    from doxa.inference.by_numbers import GaussianInference
     from doxa.parameters.fitted import FittedParameters
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -119,10 +118,6 @@ def _contents(posterior: object, written: datetime) -> dict[str, Any]:
         from doxa.report.of_parameters import of_parameters
 
         return of_parameters(posterior, written)
-    if isinstance(posterior, GaussianInference):
-        raise ArgumentTypeError(
-            "posterior is an answer about numbers, and a report shows probabilities of states; take its to_frame()"
-        )
     if isinstance(posterior, Inference):
         from doxa.report.of_values import of_values
 
