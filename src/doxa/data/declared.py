@@ -19,7 +19,7 @@ from doxa.data.options import near
 from doxa.data.table import MAX_STATES, Table, plain
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["declared", "own_absence", "with_hidden", "with_indicators"]
+__all__ = ["declared", "extended", "own_absence", "with_hidden", "with_indicators"]
 
 
 def declared(table: Table, indicator: Iterable[str] = (), hidden: Mapping[str, int] | None = None) -> Table:
@@ -55,7 +55,7 @@ def with_indicators(table: Table, columns: Iterable[str]) -> Table:
             )
         added.append(missing.astype(np.int16))
         labels.append(("no", "yes"))
-    return _extended(table, "indicator", [_indicator_of(name) for name in names], labels, added)
+    return extended(table, "indicator", [_indicator_of(name) for name in names], labels, added)
 
 
 def with_hidden(table: Table, hidden: Mapping[str, int]) -> Table:
@@ -80,7 +80,7 @@ def with_hidden(table: Table, hidden: Mapping[str, int]) -> Table:
     states = tuple(labels.get(name, own) for name, own in zip(table.names, table.states, strict=True))
     new = [name for name in names if name not in table.names]
     empty = np.full(table.n_distinct, -1, dtype=np.int16)
-    return _extended(replace(table, states=states), "hidden", new, [labels[name] for name in new], [empty] * len(new))
+    return extended(replace(table, states=states), "hidden", new, [labels[name] for name in new], [empty] * len(new))
 
 
 def _indicator_of(name: str) -> str:
@@ -99,14 +99,14 @@ def _names(argument: str, names: Any) -> list[str]:
     return [plain(name) for name in found]
 
 
-def _extended(
+def extended(
     table: Table,
     argument: str,
     names: Sequence[str],
     states: Sequence[tuple[str, ...]],
     columns: Sequence[NDArray[np.int16]],
 ) -> Table:
-    """The table with more columns; rows that differed still do, and equal ones got equal cells."""
+    """The table with more columns of categories, a code for each distinct row; ``argument`` asked for them."""
     for name in names:
         if name in table.names:
             raise ArgumentError(f"{argument} would add the column {name!r}, and there is one; rename that")

@@ -80,6 +80,9 @@ class Table:
         kept.  Read-only.
     transforms : mapping of str to Transform
         The scales on which columns of numbers are learned from, where these are not their own.
+    interventions : ndarray of int8, shape (n_distinct, n_columns), or None
+        0 where a cell came about by itself, -1 where somebody set it, and 1 where somebody changed how it comes about
+        (`doxa.data.declared.with_interventions`); None where nobody intervened.  Read-only.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Table:
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     transforms: Mapping[str, Transform] = field(default_factory=dict)
+    interventions: NDArray[np.int8] | None = None
 
     @classmethod
     def from_codes(
@@ -108,6 +112,7 @@ class Table:
         codes: ArrayLike,
         counts: ArrayLike | None = None,
         numbers: ArrayLike | None = None,
+        interventions: ArrayLike | None = None,
     ) -> Table:
         """Make a table from integer codes, and numbers where columns hold these.
 
@@ -123,6 +128,8 @@ class Table:
             How many times each row occurs, once each by default.  A row that occurs 0 times is no row.
         numbers : array_like of float, shape (n, n_columns), optional
             Values of columns of numbers, NaN where they are missing; other columns are not read.  Copied.
+        interventions : array_like of int, shape (n, n_columns), optional
+            -1 where the cell was set, 1 where somebody changed how it comes about, and 0 elsewhere.  Copied.
 
         Returns
         -------
@@ -148,7 +155,15 @@ class Table:
         kept = np.flatnonzero(times)
         columns = [matrix[kept, j].astype(np.int16) for j in range(len(columns_named))]
         kept_numbers = {j: column[kept] for j, column in values.items()}
-        return collapsed(columns_named, labels, columns, times[kept].astype(np.int64), numbers=kept_numbers)
+        done = None if interventions is None else _check_interventions(np.asarray(interventions), matrix, columns_named)
+        return collapsed(
+            columns_named,
+            labels,
+            columns,
+            times[kept].astype(np.int64),
+            numbers=kept_numbers,
+            interventions=None if done is None else done[kept],
+        )
 
     @property
     def has_row_order(self) -> bool:
@@ -178,6 +193,20 @@ class Table:
     def n_rows(self) -> int:
         """Number of rows, identical ones included."""
         return int(self.counts.sum())
+
+    def own_counts(self, column: int) -> NDArray[np.int64]:
+        """``counts``, and 0 where somebody intervened on the column, given by its position: shape (n_distinct,)."""
+        if self.interventions is None:
+            return self.counts
+        return np.where(self.interventions[:, column] == 0, self.counts, 0)
+
+    @property
+    def target_sets(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns on which somebody intervened in the same row."""
+        if self.interventions is None:
+            return ()
+        found = np.unique(self.interventions != 0, axis=0)
+        return tuple(tuple(self.names[j] for j in np.flatnonzero(one).tolist()) for one in found if one.any())
 
     @property
     def n_distinct(self) -> int:
@@ -211,7 +240,7 @@ class Table:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of names, states, codes, counts and numbers, in hexadecimal.
+        """SHA-256 of names, states, codes, counts, numbers and interventions, in hexadecimal.
 
         The same for the same content, whatever it was read from; another order of the rows that
         changes the order of first occurrences changes it.
@@ -225,6 +254,8 @@ class Table:
         if self.transforms:
             methods = sorted((name, transform.method) for name, transform in self.transforms.items())
             content.update(json.dumps(methods, ensure_ascii=True).encode("ascii"))
+        if self.interventions is not None:
+            content.update(b"interventions" + self.interventions.tobytes())
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -250,7 +281,8 @@ class Table:
         values = (
             {} if self.numbers is None else {k: self.numbers[:, j] for k, j in enumerate(positions) if not states[k]}
         )
-        first, group = group_rows(_keys([self.codes[:, j] for j in positions], values), self.n_distinct)
+        done = None if self.interventions is None else np.ascontiguousarray(self.interventions[:, positions])
+        first, group = group_rows(_keys([self.codes[:, j] for j in positions], values, done), self.n_distinct)
         return _frozen(
             tuple(self.names[j] for j in positions),
             states,
@@ -258,6 +290,7 @@ class Table:
             _total(group, first.size, self.counts),
             None if self._row_index is None else group[self._row_index],
             {k: column[first] for k, column in values.items()},
+            None if done is None else done[first],
             cuts={name: self.cuts[name] for name in columns if name in self.cuts},
             measured={name: self.measured[name] for name in columns if name in self.measured},
             transforms={name: self.transforms[name] for name in columns if name in self.transforms},
@@ -282,16 +315,18 @@ def collapsed(
     *,
     in_order: bool = True,
     numbers: Mapping[int, NDArray[np.float64]] | None = None,
+    interventions: NDArray[np.int8] | None = None,
     **of_columns: Mapping[str, Any],
 ) -> Table:
     """Make a table from checked columns of codes, one entry a row (or a row and its count).
 
-    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position;
-    ``of_columns`` are ``cuts``, ``measured`` and ``transforms`` of `Table`.
+    Unless ``in_order``, the table does not know the order of its rows.  ``numbers`` are values of columns by position,
+    ``interventions`` has a row for each entry, and ``of_columns`` are ``cuts``, ``measured`` and ``transforms`` of
+    `Table`.
     """
     n_rows = columns[0].size
     values = {} if numbers is None else numbers
-    first, group = group_rows(_keys(columns, values), n_rows)
+    first, group = group_rows(_keys(columns, values, interventions), n_rows)
     codes = np.empty((first.size, len(columns)), dtype=np.int16)
     for j, column in enumerate(columns):
         codes[:, j] = column[first]
@@ -299,7 +334,8 @@ def collapsed(
     row_index = None if not in_order else group if counts is None else np.repeat(group, counts)
     kept = {j: column[first] for j, column in values.items()}
     total = _total(group, first.size, times)
-    return _frozen(names, states, codes, total, row_index, kept, **of_columns)
+    done = None if interventions is None else interventions[first]
+    return _frozen(names, states, codes, total, row_index, kept, done, **of_columns)
 
 
 def check_categories(table: Table, what: str, columns: Collection[str] | None = None) -> None:
@@ -315,13 +351,15 @@ def check_categories(table: Table, what: str, columns: Collection[str] | None = 
 
 
 def _keys(
-    columns: Sequence[NDArray[np.int16]], numbers: Mapping[int, NDArray[np.float64]]
+    columns: Sequence[NDArray[np.int16]],
+    numbers: Mapping[int, NDArray[np.float64]],
+    interventions: NDArray[np.int8] | None = None,
 ) -> list[NDArray[np.integer[Any]]]:
-    """Integers that differ where cells differ: of numbers their ranks."""
+    """Integers that differ where cells differ, or what was done to them: of numbers their ranks."""
     keys: list[NDArray[np.integer[Any]]] = list(columns)
     for j, values in numbers.items():
         keys[j] = np.where(columns[j] < 0, -1, np.unique(values, return_inverse=True)[1])
-    return keys
+    return keys if interventions is None else [*keys, *interventions.T]
 
 
 def plain(text: str) -> str:
@@ -336,6 +374,7 @@ def _frozen(
     counts: NDArray[np.int64],
     row_index: NDArray[np.intp] | None,
     numbers: Mapping[int, NDArray[np.float64]],
+    interventions: NDArray[np.int8] | None = None,
     **of_columns: Mapping[str, Any],
 ) -> Table:
     assert all(type(text) is str for texts in (names, *states) for text in texts)  # no np.str_, no pandas null
@@ -350,11 +389,11 @@ def _frozen(
         for j, column in numbers.items():
             values[:, j] = column + 0.0  # a negative zero is a zero
         values.setflags(write=False)
-    for array in (own, counts):
+    for array in (own, counts, *(() if interventions is None else (interventions,))):
         array.setflags(write=False)
     for measurements in of_columns.get("measured", {}).values():
         measurements.setflags(write=False)
-    return Table(names, states, own, counts, index, values, **of_columns)
+    return Table(names, states, own, counts, index, values, interventions=interventions, **of_columns)
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -424,6 +463,25 @@ def _check_numbers(
         if infinite.size:
             raise TableError(f"numbers[{infinite[0]}, {j}], of column {names[j]!r}, is infinite; numbers are finite")
     return {j: values[:, j] for j in positions}
+
+
+def _check_interventions(
+    interventions: NDArray[Any], codes: NDArray[np.generic], names: tuple[str, ...]
+) -> NDArray[np.int8]:
+    if interventions.shape != codes.shape:
+        raise TableError(f"interventions has shape {interventions.shape} and codes {codes.shape}; they must agree")
+    wrong = np.argwhere(~np.isin(interventions, (-1, 0, 1)))
+    if len(wrong):
+        i, j = wrong[0].tolist()
+        raise TableError(f"interventions[{i}, {j}] is {interventions[i, j]}; it must be -1, 0 or 1")
+    unseen = np.argwhere((interventions == -1) & (np.asarray(codes) < 0))
+    if len(unseen):
+        i, j = unseen[0].tolist()
+        raise TableError(
+            f"interventions[{i}, {j}] says that {names[j]!r} was set in this row, where it is missing; give the value "
+            "that it was set to"
+        )
+    return interventions.astype(np.int8)
 
 
 def _check_counts(counts: NDArray[np.generic], n_rows: int) -> None:

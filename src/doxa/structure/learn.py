@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from doxa.data import Table, large
-from doxa.data.declared import declared, own_absence
+from doxa.data.declared import own_absence
+from doxa.data.interventions import intervention_columns
 from doxa.data.read import without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
@@ -50,6 +51,9 @@ def learn(
     tiers: Sequence[Sequence[str]] | None = None,
     indicator: Iterable[str] = (),
     hidden: Mapping[str, int] | None = None,
+    interventions: str | Mapping[int, str | Iterable[str]] | None = None,
+    imperfect: bool | Iterable[str] = False,
+    uncertain_targets: bool = False,
     exact: bool | None = None,
     chains: int = 4,
     draws: int | None = None,
@@ -120,6 +124,16 @@ def learn(
     hidden : mapping of str to int, optional
         Columns that nobody observed, with their numbers of states.  The names of their states mean nothing: the
         posterior is the same when they are exchanged.
+    interventions : str or mapping of int to str or list of str, optional
+        What somebody did in which rows: the column whose cells name the columns that were set there (empty: none;
+        several between commas or semicolons), which is then no node; or a mapping from rows, from 0, to such names.  A
+        row in which a column was set says nothing of its parents, and counts for all other columns; see the notes.
+    imperfect : bool or iterable of str, default=False
+        Whether interventions changed how a column comes about without setting it, for all columns or those named: in
+        these rows it has other parameters, and the same parents.
+    uncertain_targets : bool, default=False
+        Whether the names are those of interventions, and what they act on is to be learned: each becomes a column
+        ``"intervention: <name>"`` of states ``no`` and ``yes``, to which no edge leads.
     exact : bool, optional
         Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
         summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``,
@@ -182,6 +196,11 @@ def learn(
     whose consequences the caller wants to see; what the missing cells hold then rests on the prior, and the chains may
     need long to agree.
 
+    With interventions, the values of cells that were set stand in the table like others: they count as parents' values.
+    Graphs that say the same of rows that were only watched may say different things of those in which somebody
+    intervened, so scores are no longer equivalent; averages over graphs use the parameters of a column that nobody
+    intervened on.  What was set must not have been missing.
+
     A source of more than 2**23 distinct rows is not held.  Every family within the limits is then counted where the
     data live, in passes that group rows by many sets of columns, before the run begins; nothing is screened away.
     There may be at most two million families, 2**26 cells in all and 10 parents, and no missing cells; a message says
@@ -210,6 +229,9 @@ def learn(
         tiers=tiers,
         indicator=indicator,
         hidden=hidden,
+        interventions=interventions,
+        imperfect=imperfect,
+        uncertain_targets=uncertain_targets,
         exact=exact,
         chains=chains,
         draws=draws,
@@ -235,15 +257,18 @@ def learn_from(
     ``table`` is a source if its distinct rows are too many to hold: what `doxa.data.large.read_or_open` returns.
     """
     indicator = tuple(asked.indicator)
-    data = declared(table, indicator, asked.hidden) if isinstance(table, Table) else counted.uncounted(table)
+    data = asked.declared(table) if isinstance(table, Table) else counted.uncounted(table)
     limits = asked.limits(data)
     if isinstance(table, Table):
-        limits = forbid_more(limits, data.names, own_absence(indicator))
+        done = intervention_columns(data, asked.done)
+        limits = forbid_more(
+            limits, data.names, own_absence(indicator) + [(a, b) for b in done for a in data.names if a != b]
+        )
     plan = make_plan(data, source, asked, limits)
     if store is not None and not _can_be_made(store):
         _begin(store, plan).close()  # raises, before anything is summed or counted
     if not isinstance(table, Table):
-        plan = _counted(plan, table, declares=bool(indicator or asked.hidden))
+        plan = _counted(plan, table, declares=bool(indicator or asked.hidden or asked.done))
     answer = exact_answer(plan, asked.exact, asked.is_about_sampling, workers)
     if answer is None:
         from doxa.structure.runs.running import run_plan
@@ -258,8 +283,8 @@ def _counted(plan: RunPlan, source: OutOfCoreSource, *, declares: bool) -> RunPl
     """The plan of a run over a source that is too large to hold, its families counted."""
     if declares:
         raise ArgumentError(
-            "indicator or hidden is given, but the distinct rows of the table are too many to hold, and declared "
-            "columns take rows; leave them out, or give fewer rows"
+            "indicator, hidden or interventions is given, but the distinct rows of the table are too many to hold, and "
+            "these take rows; leave them out, or give fewer rows"
         )
     counted.check_counts(source, plan.options.limits, plan.options.score)
     return counted.with_counts(plan, source)
@@ -312,7 +337,8 @@ def resume(
 
 def _declared_of(posterior: Any, table: Table) -> Table:
     """A table as it was given to `learn`, with the columns that were declared there."""
-    return declared(table, posterior.options.indicator, dict(posterior.options.hidden))
+    made: Table = posterior.options.declared(table)
+    return made
 
 
 def _table_of(path: str | os.PathLike[str], table: Any) -> Table:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.errors import ArgumentError
 from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
@@ -96,10 +97,24 @@ def predictive_checks(
     return frame.assign(**numbers)
 
 
+def _watched(draws: NetworkDraws) -> NDArray[np.intp]:
+    """The table's distinct row of each row in which nobody intervened."""
+    table, row_of = draws.completed.table, draws.completed.row_of
+    if table.interventions is None:
+        return row_of
+    kept: NDArray[np.intp] = row_of[(table.interventions == 0).all(axis=1)[row_of]]
+    if not len(kept):
+        raise ArgumentError(
+            "the table has interventions in every row, and what networks say is compared with rows in which nobody "
+            "intervened"
+        )
+    return kept
+
+
 def _of_counts(draws: NetworkDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
     """Names of the statistics, those of the table, and those of a replica by each network."""
     table = draws.completed.table
-    codes = table.codes[draws.completed.row_of]
+    codes = table.codes[_watched(draws)]
     missing = codes < 0
     sizes = np.array(draws.n_states, dtype=np.intp)
     starts = np.cumsum(sizes) - sizes
@@ -108,7 +123,7 @@ def _of_counts(draws: NetworkDraws, rng: np.random.Generator) -> tuple[list[tupl
     for t in range(len(draws)):
         order = [table.names.index(name) for name in draws.dag(t).topological_order()]
         tables = [np.exp(draws.log_table(t, node, mean=False)) for node in range(len(table.names))]
-        replica = draw_records(table.n_rows, order, draws.parents[t], tables, rng)
+        replica = draw_records(len(codes), order, draws.parents[t], tables, rng)
         replica[missing] = -1
         made[t] = _statistics(replica, starts, draws.n_states)
     return _count_labels(table.names, table.states), observed, made
@@ -121,7 +136,7 @@ def _count_labels(names: Sequence[str], states: Sequence[Sequence[str]]) -> list
 
 def _with_numbers(draws: GaussianDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
     """As `_of_counts`, of a table with numbers."""
-    table, row_of = draws.completed.table, draws.completed.row_of
+    table, row_of = draws.completed.table, _watched(draws)
     assert table.numbers is not None  # such draws are of such a table
     held, kept = np.flatnonzero(draws.is_number), np.flatnonzero(~draws.is_number)
     sizes = tuple(draws.n_states[j] for j in kept.tolist())
@@ -141,7 +156,7 @@ def _with_numbers(draws: GaussianDraws, rng: np.random.Generator) -> tuple[list[
     observed = statistics(table.codes[row_of], table.numbers[row_of])
     made = []
     for network in draws.all:
-        codes, numbers = network.draw_cells(table.n_rows, rng)
+        codes, numbers = network.draw_cells(len(row_of), rng)
         made.append(statistics(codes, draws.restored(numbers)))
     categories = [table.names[j] for j in kept.tolist()]
     of_numbers = [table.names[j] for j in held.tolist()]

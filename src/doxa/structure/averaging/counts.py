@@ -135,13 +135,13 @@ class CompletedTable:
                 f"at most {_MOST_CELLS} are listed: learn with fewer max_parents"
             )
         shape = (size // sizes[-1], sizes[-1])
-        codes, times = self._cells(columns)
+        codes, times = self._cells(columns, family[0])
         whole: NDArray[np.bool_] = np.all(codes >= 0, axis=1)
         index = cell_index(codes[whole].T, sizes)
         static = np.bincount(index, weights=times[whole], minlength=size).astype(np.float64)
         if whole.all():
             return static.reshape(1, *shape)
-        rows = np.flatnonzero(~whole[self.row_of])  # of the expanded table
+        rows = np.flatnonzero((~whole & (times > 0))[self.row_of])  # of the expanded table
         counted = np.empty((len(draws), size))
         step = max(1, _AT_ONCE // max(size, len(rows) * len(columns)))
         for first in range(0, len(draws), step):
@@ -159,7 +159,8 @@ class CompletedTable:
         """
         columns = [family[0], *family[1]]
         sizes = self.table.n_states[columns].tolist()
-        codes, times = self._cells(columns)
+        codes, times = self._cells(columns, family[0])
+        codes, times = codes[times > 0], times[times > 0]
         if math.prod(sizes) > _FEW_CELLS:
             codes, place = np.unique(codes, axis=0, return_inverse=True)
             return codes, np.bincount(place.ravel(), weights=times).astype(np.int64)
@@ -178,11 +179,11 @@ class CompletedTable:
     ) -> list[tuple[NDArray[np.int16], NDArray[np.int64]]]:
         """As `occurring`, in the completed table of each draw; equal cells come in one order."""
         columns = [family[0], *family[1]]
-        codes, times = self._cells(columns)
-        whole: NDArray[np.bool_] = np.all(codes >= 0, axis=1)
+        codes, times = self._cells(columns, family[0])
+        whole: NDArray[np.bool_] = np.all(codes >= 0, axis=1) & (times > 0)
         known, place = np.unique(codes[whole], axis=0, return_inverse=True)
         of_known = np.bincount(place.ravel(), weights=times[whole], minlength=len(known)).astype(np.int64)
-        rows = np.flatnonzero(~whole[self.row_of])  # of the expanded table
+        rows = np.flatnonzero((~whole & (times > 0))[self.row_of])  # of the expanded table
         drawn = np.stack([self.column(j, rows, draws) for j in columns], axis=-1)
         found = []
         for own in drawn:
@@ -190,10 +191,10 @@ class CompletedTable:
             found.append((np.concatenate([known, cells]).astype(np.int16), np.concatenate([of_known, cases])))
         return found
 
-    def _cells(self, columns: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-        """Cells of some columns, and how often they occur."""
+    def _cells(self, columns: list[int], child: int) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+        """Cells of some columns, and how often they occur where nobody intervened on the child."""
         if not isinstance(self.table, OutOfCoreTable):
-            return self.table.codes[:, columns], self.table.counts
+            return self.table.codes[:, columns], self.table.own_counts(child)
         held = self.table.select([self.table.names[j] for j in columns])
         return held.codes, held.counts
 

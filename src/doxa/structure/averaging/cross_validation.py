@@ -164,6 +164,11 @@ def cross_validate(
     >>> found.probabilities.shape
     (1841, 2)
     """
+    if table.interventions is not None or learning.get("interventions") is not None:
+        raise ArgumentError(
+            "interventions are given, and rows in which columns were set cannot be held out for a prediction; learn "
+            "from all rows, or cross-validate those in which nobody intervened"
+        )
     column = column_of("target", target, table.names)
     folds = check_whole("folds", folds, 2)
     if folds > table.n_rows:

@@ -67,7 +67,7 @@ def impute(
     Cells are assumed missing at random.  Probabilities of several cells of a row do not multiply: for what holds
     together use `completed_tables`.
     """
-    if table.numbers is not None:
+    if table.numbers is not None or table.interventions is not None:
         return _impute_from_draws(posterior, table)
     return impute_of(draw_networks(posterior, table, networks, prior=prior))
 

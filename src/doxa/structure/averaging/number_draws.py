@@ -20,7 +20,7 @@ from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
-from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, missing_cells_of
+from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, completion_rows, missing_cells_of
 from doxa.structure.families.gaussian.kinds import GaussianKind
 
 __all__ = ["GaussianDraws"]
@@ -112,13 +112,15 @@ class GaussianDraws(NetworkDraws):
             users = self.users[family]
             stream = partial(self._stream, family)
             if self.completed.cells is None or not self._is_incomplete[members].any():
-                codes, numbers, cases = self._complete
-                own = self._parameters_from(codes, numbers, cases, members, sizes, stream)
+                cases = self.completed.table.own_counts(family[0])
+                own = self._parameters_from(*self._complete, cases, members, sizes, stream)
                 self._numbers[family] = _drawn(own, len(users), 0, sizes)
             else:
                 parts = []
                 for t in users.tolist():
                     codes, numbers, cases = self._completions[t]
+                    if self._done is not None:
+                        cases = np.where(self._done[:, family[0]] == 0, cases, 0)
                     own = self._parameters_from(
                         codes, numbers, cases, members, sizes, lambda a, b, t=t: stream(a + 1, b + t)
                     )
@@ -136,6 +138,7 @@ class GaussianDraws(NetworkDraws):
         stream: Any,
     ) -> Any:
         own = np.where(np.array(sizes)[:, None] == 0, numbers[members], codes[members]).T
+        own, cases = own[cases > 0], cases[cases > 0]
         kind = self.prior.of_node(members[0])
         if isinstance(kind, GaussianKind):
             return kind.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
@@ -150,9 +153,14 @@ class GaussianDraws(NetworkDraws):
         return missing_cells_of(self.completed.table)
 
     @cached_property
-    def _complete(self) -> tuple[NDArray[Any], Floats, NDArray[Any]]:
+    def _complete(self) -> tuple[NDArray[Any], Floats]:
+        return self.completed.table.codes.T, self.scaling.values
+
+    @cached_property
+    def _done(self) -> NDArray[np.int8] | None:
+        """`Table.interventions`, in the rows of a completion."""
         table = self.completed.table
-        return table.codes.T, self.scaling.values, table.counts
+        return None if table.interventions is None else table.interventions[completion_rows(table)]
 
     @cached_property
     def _completions(self) -> list[tuple[NDArray[Any], Floats, NDArray[Any]]]:
@@ -202,7 +210,8 @@ class GaussianDraws(NetworkDraws):
         """The posterior of a family of a complete table, in scaled units."""
         members = [family[0], *family[1]]
         sizes = np.where(self.is_number, 0, self.completed.table.n_states)[members].tolist()
-        return self._parameters_from(*self._complete, members, sizes, partial(self._stream, family))
+        cases = self.completed.table.own_counts(family[0])
+        return self._parameters_from(*self._complete, cases, members, sizes, partial(self._stream, family))
 
 
 def _drawn(parameters: Any, n: int, number: int, sizes: list[int]) -> list[Floats]:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from doxa.data import Table
-from doxa.data.declared import declared
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
@@ -566,7 +565,7 @@ class Posterior(StructurePosterior):
             )
         options = self.options
         table = read_without_empty(allowed=[name for name, _ in options.hidden], **self.source)
-        return check_table(self, declared(table, options.indicator, dict(options.hidden)))
+        return check_table(self, options.declared(table))
 
 
 class ExactGraphsPosterior(Posterior, ExactStructurePosterior):

@@ -216,6 +216,8 @@ def _check(posterior: Posterior) -> None:
     options, way = posterior.options, "learn again from all rows together"
     if options.indicator:
         raise ArgumentError(f"{options.indicator[0]!r} has an indicator column, which new rows do not have; {way}")
+    if options.interventions is not None or posterior.table.interventions is not None:
+        raise ArgumentError(f"the posterior was learned with interventions, which new rows do not have; {way}")
     if isinstance(posterior.table, OutOfCoreTable):
         raise ArgumentError(f"the rows of the table are not held in memory, but counts of families; {way}")
 

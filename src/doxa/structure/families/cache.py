@@ -158,6 +158,10 @@ class FamilyScores:
         _check_table(self.table)
         if self.prior is None:
             self.prior = uniform_prior(len(self.table.names))
+        if self.table.interventions is not None:
+            from doxa.structure.families.intervened import intervened  # compiled on import
+
+            self.score = intervened(self.score, self.table.interventions)
         self.data = self._rows()
         self.score.check_columns(self.names, self.data[2], self.table.is_number)
         self.numbers = None if self.table.numbers is None else scaled(self.table, self.like).values

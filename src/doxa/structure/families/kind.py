@@ -123,6 +123,11 @@ class FamilyKind:
         """Name and settings as plain data, for run files."""
         return {"name": self.name, **dataclasses.asdict(self)}  # type: ignore[call-overload]  # kinds are dataclasses
 
+    @property
+    def own(self) -> FamilyKind:
+        """The kind of families on which nobody intervened: this one."""
+        return self
+
     def log_marginal_likelihood(self, codes: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: Any) -> float:
         """Log probability (nats) of a node's cases given its parents', parameters integrated out.
 
@@ -269,6 +274,8 @@ class CalledScorer:
                 is_number = self._is_number[members]
                 sizes, counted = np.where(is_number, 0, n_states[members]), cases
                 codes = np.where(is_number, self._numbers[members].T, columns[members].T)
+                if not counted.all():
+                    codes, counted = codes[counted > 0], counted[counted > 0]
             value = float(self._kind.log_marginal_likelihood(codes, counted, sizes))
         except Exception as error:  # nothing may cross compiled code
             self.error = self.error or error

@@ -16,6 +16,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.models import Cpdag, Dag
+from doxa.models.bits import unpack_rows
 from doxa.structure.posterior.features import frequency_of
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def most_probable_class(posterior: GraphSample) -> SampledClass:
     from doxa.structure.posterior.relations import class_rows, label_rows
 
     rows, which = posterior._distinct
-    first, class_of = label_rows(np.stack(class_rows(rows), axis=1))
+    directed, undirected = class_rows(rows, posterior.options.targets)
+    first, class_of = label_rows(np.stack([directed, undirected], axis=1))
     draws = class_of[which]
     counts = np.bincount(draws.ravel(), minlength=len(first))
     score = posterior._distinct_score
@@ -127,11 +129,20 @@ def most_probable_class(posterior: GraphSample) -> SampledClass:
     ranks = (highest[rivals], counts[rivals]) if by_score else (counts[rivals], highest[rivals])
     best = int(rivals[np.lexsort((-np.round(ranks[1], 6), -np.round(ranks[0], 6)))[0]])
     return SampledClass(
-        Dag.from_rows(rows[first[best]], posterior.names).cpdag(),
+        _cpdag(directed[first[best]], undirected[first[best]], posterior.names),
         frequency_of(posterior, draws == best),
         float(highest[best]) if constant[best] else None,
         int((class_of == best).sum()),
         "log_score" if by_score else "frequency",
+    )
+
+
+def _cpdag(directed: NDArray[np.uint64], undirected: NDArray[np.uint64], names: tuple[str, ...]) -> Cpdag:
+    arrows, lines = (np.argwhere(unpack_rows(part, len(names))).tolist() for part in (directed, undirected))
+    return Cpdag(
+        names,
+        frozenset((names[i], names[j]) for i, j in arrows),
+        frozenset((names[i], names[j]) for i, j in lines if i < j),
     )
 
 

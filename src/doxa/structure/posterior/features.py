@@ -60,7 +60,7 @@ def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
         ``"directed"`` for a compelled edge source -> target, which all graphs of the class share (one row for each
         ordered pair), and ``"undirected"`` for an edge that has either direction in some graph of the class (one row
         for each pair, in the order of the nodes).  The three rows of a pair add up to the probability that the
-        two are joined.
+        two are joined.  Where somebody intervened, the classes are interventional: fewer edges are reversible.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
 
     rows, _ = posterior._distinct
     frames = []
-    for kind, found in zip(("directed", "undirected"), class_rows(rows), strict=True):
+    for kind, found in zip(("directed", "undirected"), class_rows(rows, posterior.options.targets), strict=True):
         diagnostics = _relation_diagnostics(posterior, found)
         frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once=kind == "undirected")
         frame.insert(2, "kind", kind)

@@ -127,7 +127,7 @@ def expected_loss(posterior: GraphSample, graph: Dag | Cpdag, loss: Loss = "shd"
     >>> posterior.expected_loss(empty).value == posterior.expected_edges.value
     True
     """
-    measure = _measure(loss, posterior.names)
+    measure = _measure(loss, posterior)
     candidate = _aligned(graph, posterior.names, "graph", measure)
     rows, _ = posterior._distinct
     if isinstance(measure, _UserLoss):
@@ -182,7 +182,7 @@ def least_loss_graph(
     """
     names = posterior.names
     max_evaluations = check_whole("max_evaluations", max_evaluations, 1)
-    measure = _measure(loss, names)
+    measure = _measure(loss, posterior)
     rows, which = posterior._distinct
     weights = np.bincount(which.ravel())
     if candidates is None:
@@ -205,11 +205,12 @@ class _Hamming:
     """
 
     over_classes: bool
+    targets: NDArray[np.bool_] | None = None  # of interventions, which make the classes smaller
 
     def split(self, rows: Words) -> tuple[Words, Words]:
         from doxa.structure.posterior.relations import class_rows
 
-        return class_rows(rows) if self.over_classes else (rows, np.zeros_like(rows))
+        return class_rows(rows, self.targets) if self.over_classes else (rows, np.zeros_like(rows))
 
     def against(self, graph: tuple[Words, Words], rows: Words) -> NDArray[np.float64]:
         from doxa.structure.posterior.relations import count_differing_pairs
@@ -293,11 +294,11 @@ class _UserLoss:
             )
 
 
-def _measure(loss: Loss, names: tuple[str, ...]) -> _Hamming | _WeightedEdges | _UserLoss:
+def _measure(loss: Loss, posterior: GraphSample) -> _Hamming | _WeightedEdges | _UserLoss:
     if isinstance(loss, str):
         known: dict[str, _Hamming | _WeightedEdges] = {
             "shd": _Hamming(over_classes=False),
-            "shd_cpdag": _Hamming(over_classes=True),
+            "shd_cpdag": _Hamming(over_classes=True, targets=posterior.options.targets),
             "edges": _WeightedEdges(EdgeLoss()),
         }
         if loss not in known:
@@ -312,7 +313,7 @@ def _measure(loss: Loss, names: tuple[str, ...]) -> _Hamming | _WeightedEdges | 
             f"loss is {loss!r}; it must be one of {_NAMES}, an EdgeLoss such as EdgeLoss(false_positive=2.0), or a "
             "function loss(graph, sampled) of two graphs"
         )
-    return _UserLoss(loss, names)
+    return _UserLoss(loss, posterior.names)
 
 
 def _aligned(

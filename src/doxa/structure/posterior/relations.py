@@ -3,7 +3,7 @@
 What `doxa.models.Dag` does for one graph is done here for all graphs of a sample, compiled; the tests hold the two to
 each other.  The equivalence class is found by the edge labelling of Chickering (1995, section 4).  There, the first
 edge into a node that is looked at, the one from its topologically last parent, settles all edges into that node: so one
-look for each node is enough.
+look for each node is enough.  Where somebody intervened, classes are smaller: see `class_rows`.
 
 Graphs are arrays of uint64, shape (n_graphs, n_nodes, n_words), as in `doxa.models.bits`.
 """
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
+from doxa.models.bits import n_words, pack_rows
 
 __all__ = [
     "bit_totals",
@@ -82,13 +83,16 @@ def blanket_rows(rows: Words) -> Words:
     return out
 
 
-def class_rows(rows: Words) -> tuple[Words, Words]:
+def class_rows(rows: Words, targets: NDArray[np.bool_] | None = None) -> tuple[Words, Words]:
     """The completed partially directed graph of every graph's equivalence class.
 
     Parameters
     ----------
     rows : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
         Adjacency rows.  Not modified.
+    targets : ndarray of bool, shape (n_sets, n_nodes), optional
+        Sets of nodes on which somebody intervened together, beside rows in which nobody did.  The classes are then
+        interventional: graphs whose interventions have the same consequences, too (Hauser & Buehlmann 2012).
 
     Returns
     -------
@@ -107,13 +111,37 @@ def class_rows(rows: Words) -> tuple[Words, Words]:
     >>> directed, undirected = class_rows(np.array([[[2], [4], [0]]], dtype=np.uint64))  # 0 -> 1 -> 2
     >>> directed.ravel(), undirected.ravel()
     (array([0, 0, 0], dtype=uint64), array([2, 5, 2], dtype=uint64))
+    >>> class_rows(np.array([[[2], [4], [0]]], dtype=np.uint64), np.array([[False, True, False]]))[0].ravel()
+    array([2, 4, 0], dtype=uint64)
     """
+    if targets is not None and len(targets):
+        return _interventional(rows, targets)
     rows = np.ascontiguousarray(rows)
     directed, undirected = np.zeros_like(rows), np.zeros_like(rows)
     parents, compelled = np.empty((2, *rows.shape[1:]), dtype=np.uint64)
     waiting, order, place = np.empty((3, rows.shape[1]), dtype=np.int64)
     _refuse_cycle(_classes(rows, directed, undirected, parents, compelled, waiting, order, place))
     return directed, undirected
+
+
+def _interventional(rows: Words, targets: NDArray[np.bool_]) -> tuple[Words, Words]:
+    """`class_rows` where sets of nodes were intervened on.
+
+    Each set gets a node above it, and two nodes that are not joined above that, so that its edges are compelled.
+    Graphs are of one interventional class when the graphs with these nodes are of one class (Yang, Katcoff & Uhler
+    2018).
+    """
+    n_graphs, n, words = rows.shape
+    total = n + 3 * len(targets)
+    wider = np.zeros((n_graphs, total, n_words(total)), dtype=np.uint64)
+    wider[:, :n, :words] = rows
+    added = np.zeros((3 * len(targets), total), dtype=np.bool_)
+    added[::3, :n] = targets
+    for above in (1, 2):
+        added[above::3, n::3] = np.eye(len(targets), dtype=np.bool_)
+    wider[:, n:] = pack_rows(added)
+    directed, undirected = class_rows(wider)
+    return np.ascontiguousarray(directed[:, :n, :words]), np.ascontiguousarray(undirected[:, :n, :words])
 
 
 def bit_totals(rows: Words, weights: NDArray[np.int64]) -> NDArray[np.int64]:

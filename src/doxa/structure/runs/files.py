@@ -20,7 +20,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from doxa.data import Table
-from doxa.data.declared import declared
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.store import (
@@ -123,7 +122,7 @@ def go_on(
     stored = header.options
     if table is None:
         table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
-    table = declared(table, options.indicator, dict(options.hidden))
+    table = options.declared(table)
     plan = RunPlan(
         table,
         dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
+from doxa.data.declared import declared
+from doxa.data.interventions import Interventions, with_interventions
 from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Until
@@ -52,6 +54,9 @@ class LearnOptions:
     tiers: Sequence[Sequence[str]] | None = None
     indicator: Iterable[str] = ()
     hidden: Mapping[str, int] | None = None
+    interventions: str | Mapping[int, str | Iterable[str]] | None = None
+    imperfect: bool | Iterable[str] = False
+    uncertain_targets: bool = False
     exact: bool | None = None
     chains: int = 4
     draws: int | None = None
@@ -62,6 +67,9 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "indicator", tuple(self.indicator))
+        if not isinstance(self.imperfect, (bool, str)) and isinstance(self.imperfect, Iterable):
+            object.__setattr__(self, "imperfect", tuple(self.imperfect))
+        _ = self.done  # raises, before a table is read
         if isinstance(self.family, Mapping):
             object.__setattr__(self, "family", dict(self.family))
         self._kind((), np.zeros(1, dtype=np.bool_))  # raises, before a table is read
@@ -72,6 +80,15 @@ class LearnOptions:
     def is_about_sampling(self) -> bool:
         """Whether something is asked that only a sampler can do."""
         return self.sampler != "auto" or any(x is not None for x in (self.draws, self.warmup, self.thin, self.until))
+
+    @property
+    def done(self) -> Interventions | None:
+        """The interventions, checked."""
+        return Interventions.of(self.interventions, self.imperfect, self.uncertain_targets)
+
+    def declared(self, table: Table) -> Table:
+        """The table with the columns that are declared, and what interventions did in its rows."""
+        return with_interventions(declared(table, self.indicator, self.hidden), self.done)
 
     def kind(self, table: Table) -> FamilyKind:
         """What ``family``, ``score`` and their numbers mean together, for the columns of a table."""
@@ -137,6 +154,8 @@ class RunOptions:
     numbers: tuple[str, ...] = ()  # columns that hold numbers
     transforms: tuple[tuple[str, str], ...] = ()  # the scales of those that are learned from on another
     graph_given: bool = False  # whether the tables of one graph were fitted, by `doxa.fit`
+    interventions: Interventions | None = None
+    target_sets: tuple[tuple[str, ...], ...] = ()  # columns on which somebody intervened together
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -162,7 +181,20 @@ class RunOptions:
             asked.most_configurations(table),
             tuple(name for name, number in zip(names, table.is_number.tolist(), strict=True) if number),
             tuple((name, transform.method) for name, transform in table.transforms.items()),
+            interventions=asked.done,
+            target_sets=table.target_sets,
         )
+
+    def declared(self, table: Table) -> Table:
+        """As `LearnOptions.declared`; what a table has already is left alone."""
+        return with_interventions(declared(table, self.indicator, dict(self.hidden)), self.interventions)
+
+    @property
+    def targets(self) -> NDArray[np.bool_] | None:
+        """The sets of columns on which somebody intervened together, shape (n_sets, n_columns); None without any."""
+        if not self.target_sets:
+            return None
+        return np.array([[name in names for name in self.names] for names in self.target_sets])
 
     @property
     def limits(self) -> Limits:
@@ -201,6 +233,8 @@ class RunOptions:
             "numbers": list(self.numbers),
             "transforms": [list(entry) for entry in self.transforms],
             "graph_given": self.graph_given,
+            "interventions": None if self.interventions is None else self.interventions.to_json(),
+            "target_sets": [list(names) for names in self.target_sets],
         }
 
     @classmethod
@@ -216,11 +250,12 @@ class RunOptions:
             "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
             "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
             "max_configurations": (int, type(None)), "numbers": list, "transforms": list, "graph_given": bool,
+            "interventions": (dict, type(None)), "target_sets": list,
         }  # fmt: skip
         # which older files do not have
         stored = {
             "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
-            "transforms": [], "graph_given": False, **stored,
+            "transforms": [], "graph_given": False, "interventions": None, "target_sets": [], **stored,
         }  # fmt: skip
         for name, form in forms.items():
             if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
@@ -254,6 +289,8 @@ class RunOptions:
                 tuple(map(str, stored["numbers"])),
                 tuple((str(name), str(method)) for name, method in stored["transforms"]),
                 stored["graph_given"],
+                None if stored["interventions"] is None else Interventions.from_json(stored["interventions"]),
+                tuple(tuple(map(str, names)) for names in stored["target_sets"]),
             )
             _ = options.limits, options.structure_prior
         except (KeyError, TypeError, ValueError, OverflowError) as error:

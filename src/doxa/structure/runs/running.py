@@ -314,7 +314,8 @@ def _audit(
     options = plan.options
     if options.limits.one_graph:
         return None
-    if not options.score.is_counted and not (scores is not None and plan.move.uses_table):
+    is_counted = options.score.is_counted and plan.table.interventions is None
+    if not is_counted and not (scores is not None and plan.move.uses_table):
         return None
     if not StructurePosterior(options.names, trace, plan.move, options).converged:
         return None

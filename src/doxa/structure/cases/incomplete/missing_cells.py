@@ -37,6 +37,7 @@ __all__ = [
     "MissingCells",
     "completed_table",
     "completion_of",
+    "completion_rows",
     "find_missing_cells",
     "put_cells",
     "read_cells",
@@ -217,15 +218,20 @@ def read_cells(completion: Completion, missing_cells: MissingCells) -> NDArray[A
 def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[Any]) -> Table:
     """The table with its missing cells filled in; rows in another order."""
     completion, scaling = completion_of(missing_cells, cells), missing_cells.numbers
+    order = completion_rows(table)
+    done = None if table.interventions is None else table.interventions[order]
     if scaling is None or table.numbers is None:
-        return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights)
-    incomplete = (table.codes < 0).any(axis=1)
-    order = np.concatenate(
-        [np.flatnonzero(~incomplete), np.repeat(np.flatnonzero(incomplete), table.counts[incomplete])]
-    )
+        return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, None, done)
     drawn = scaling.restored(completion.numbers.T, np.arange(table.n_columns))
     numbers = np.where(np.isnan(table.numbers[order]), drawn, table.numbers[order])  # what was seen stays as it was
-    return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, numbers)
+    return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, numbers, done)
+
+
+def completion_rows(table: Table) -> NDArray[np.intp]:
+    """The table's row of each row of a completion: complete rows, then incomplete ones, expanded."""
+    incomplete = (table.codes < 0).any(axis=1)
+    expanded = np.repeat(np.flatnonzero(incomplete), table.counts[incomplete])
+    return np.concatenate([np.flatnonzero(~incomplete), expanded])
 
 
 @dataclass(eq=False)
@@ -272,6 +278,10 @@ class IncompleteData:
                 "cells; take BDeu() or K2() for a table with missing cells"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
+        if self.table.interventions is not None:
+            from doxa.structure.families.intervened import intervened  # compiled on import
+
+            self.score = intervened(self.score, self.table.interventions[completion_rows(self.table)])
         self.score.check_columns(self.table.names, self.missing_cells.n_states, self.table.is_number)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)

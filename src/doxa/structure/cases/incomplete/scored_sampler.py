@@ -21,7 +21,7 @@ reference follows from the table and the limits alone: every chain, every proces
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def reference_scores(data: IncompleteData, limits: Limits) -> FamilyScores:
     def make() -> FamilyScores:
         if data.table.numbers is not None:
             return _after_sweeps(data, limits)
-        of_tables = IncompleteData(data.table, BDeu(), data.prior, data.hidden)
+        of_tables = IncompleteData(replace(data.table, interventions=None), BDeu(), data.prior, data.hidden)
         return data.completed(reference_completions(of_tables, limits, 1, _KEEP)[0][0])
 
     made: FamilyScores = data.remember("stale scores", limits, make)

@@ -474,10 +474,11 @@ class ScoredChain:
         self.joint_proposal, self.beta = sampler.joint_proposal, sampler.beta
         self.completion = completion_of(data.missing_cells, state.cells)
         self.scoring, self.scorer = data.scoring(self.completion)
-        scale = float(getattr(data.score, "prior_scale", _SCALE))
+        kind = data.score.own
+        scale = float(getattr(kind, "prior_scale", _SCALE))
         rule, numbers = None, data.missing_cells.numbers
-        if numbers is not None and isinstance(data.score, GaussianKind):
-            rule = data.score.gaussian_rule(int((~np.isnan(numbers.scale)).sum()), data.table.n_rows)
+        if numbers is not None and isinstance(kind, GaussianKind):
+            rule = kind.gaussian_rule(int((~np.isnan(numbers.scale)).sum()), data.table.n_rows)
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
         self.stale = reference_scores(data, sampler.limits) if stale is None else stale

@@ -293,7 +293,7 @@ def add_up(begin: int, end: int, size: int, weights: Ints, work: GaussianWork) -
         for i in range(size):
             work.mean[i] += weights[row] * work.values[work.members[i], row]
     for i in range(size):
-        work.mean[i] /= n_cases
+        work.mean[i] /= max(n_cases, 1.0)
         for j in range(i + 1):
             work.matrix[i, j] = 0.0
     for at_row in range(begin, end):
@@ -338,6 +338,8 @@ def _gaussian_log_marginal(
         begin, end = work.first[label], work.first[label + 1]
         if begin < end:
             n_cases = add_up(begin, end, size, weights, work)
+            if n_cases == 0.0:
+                continue
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
             for i in range(size):
                 for j in range(i + 1):
