@@ -71,6 +71,15 @@ Indicator = Annotated[
     Words, said("A column that matters by its absence, too (repeat for more): adds a column for that.")
 ]
 Hidden = Annotated[Words, said("A column that nobody observed and its states: cause=2 (repeat for more).")]
+Interventions = Annotated[
+    str | None,
+    said("The column whose cells name what was set in each row; several between commas, none where they are empty."),
+]
+Imperfect = Annotated[Words, said("A column that interventions changed without setting it (repeat for more), or all.")]
+Uncertain = Annotated[
+    bool,
+    typer.Option("--uncertain-targets", help="Learn what the interventions act on: they become columns of their own."),
+]
 Query = Annotated[
     Words,
     said("How probable is party=republican, or each state of party; or how is the number age distributed (repeat)?"),
@@ -98,7 +107,8 @@ Graph = Annotated[str, said("The graph of that network: consensus or most_probab
 _WHEN_TO_STOP = ("r_hat", "mcse", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
     "sampler", "chains", "warmup", "thin", "seed", "max_parents", "family", "score", "equivalent_sample_size",
-    "prior_scale", "prior", "edge_log_odds", "required", "forbidden", "tier", "indicator", "hidden", "exact",
+    "prior_scale", "prior", "edge_log_odds", "required", "forbidden", "tier", "indicator", "hidden",
+    "interventions", "imperfect", "uncertain_targets", "exact",
 )  # fmt: skip
 
 
@@ -129,6 +139,9 @@ def learn(
     tier: Tier = None,
     indicator: Indicator = None,
     hidden: Hidden = None,
+    interventions: Interventions = None,
+    imperfect: Imperfect = None,
+    uncertain_targets: Uncertain = False,
     query: Query = None,
     given: Given = None,
     do: Do = None,
@@ -183,6 +196,9 @@ def learn(
                 **_knowledge(edge_log_odds, max_parents, required, forbidden, tier),
                 indicator=indicator or (),
                 hidden=_states(hidden),
+                interventions=interventions,
+                imperfect=True if imperfect == ["all"] else tuple(imperfect or ()),
+                uncertain_targets=uncertain_targets,
                 sampler=sampler,
                 exact=exact,
                 chains=chains,

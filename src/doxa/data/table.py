@@ -202,11 +202,11 @@ class Table:
 
     @property
     def target_sets(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of columns on which somebody intervened in the same row."""
+        """Sets of columns on which somebody intervened in the same row; the empty one stands for rows without any."""
         if self.interventions is None:
             return ()
         found = np.unique(self.interventions != 0, axis=0)
-        return tuple(tuple(self.names[j] for j in np.flatnonzero(one).tolist()) for one in found if one.any())
+        return tuple(tuple(self.names[j] for j in np.flatnonzero(one).tolist()) for one in found)
 
     @property
     def n_distinct(self) -> int:

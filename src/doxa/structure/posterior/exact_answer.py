@@ -32,7 +32,7 @@ from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior, ParentSets
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.moves.by_name import Exact
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
-from doxa.structure.posterior.verdict import Verdict, wide_families
+from doxa.structure.posterior.verdict import Verdict, notes
 from doxa.text import duration
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class ExactStructurePosterior(StructurePosterior):
             f"{error:.0e}. Edges, adjacencies, ancestors and parent sets need no sampling; other features are means "
             f"over {self.n_edges.size} independent draws."
         )
-        wide = wide_families(self)
+        wide = notes(self)
         return Verdict(True, "Exact", f"{text} {wide}".rstrip())
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
@@ -44,6 +45,7 @@ __all__ = [
     "Verdict",
     "compare_posteriors",
     "judge",
+    "notes",
     "wide_families",
 ]
 
@@ -62,7 +64,7 @@ def judge(posterior: GraphSample) -> Verdict:
     """Judge a run; see the module docstring for the rules."""
     converged, reason, advice = _judge(posterior)
     stopped = "" if posterior.stop is None else posterior.stop.text
-    found = Verdict.of_chains(converged, f"{reason}.", stopped, wide_families(posterior), advice=advice)
+    found = Verdict.of_chains(converged, f"{reason}.", stopped, notes(posterior), advice=advice)
     bias = posterior.sampler.bias
     if bias is None:
         return found
@@ -138,6 +140,23 @@ def _few_arrivals(posterior: GraphSample) -> str:
     return (
         f"the chains needed temperatures, and only {arrivals} graphs came from the hottest of {last + 1} that trade "
         f"places to the first (at least {_LEAST_ARRIVALS} are wanted): modes that are hard to reach may be missing"
+    )
+
+
+def notes(posterior: GraphSample) -> str:
+    """In words, what a reader of any verdict should know; empty if there is nothing."""
+    return " ".join(filter(None, (_never_watched(posterior), wide_families(posterior))))
+
+
+def _never_watched(posterior: GraphSample) -> str:
+    """In words, that somebody intervened on columns in every row; empty if there is none."""
+    sets = posterior.options.target_sets
+    always = [name for name in posterior.names if sets and all(name in one for one in sets)]
+    if not always:
+        return ""
+    return (
+        f"Somebody intervened on {shown(always)} in every row: the table says nothing of the parents, which are as the "
+        "prior has them, nor of the parameters."
     )
 
 

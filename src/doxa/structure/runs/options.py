@@ -192,9 +192,9 @@ class RunOptions:
     @property
     def targets(self) -> NDArray[np.bool_] | None:
         """The sets of columns on which somebody intervened together, shape (n_sets, n_columns); None without any."""
-        if not self.target_sets:
+        if not any(self.target_sets):
             return None
-        return np.array([[name in names for name in self.names] for names in self.target_sets])
+        return np.array([[name in names for name in self.names] for names in self.target_sets if names])
 
     @property
     def limits(self) -> Limits:

@@ -58,6 +58,7 @@ class MissingCells(NamedTuple):
     missing_in: NDArray[np.uint64]  # (n_nodes, n_words): the incomplete rows without this column, as bit sets
     hidden: NDArray[np.int64]  # columns without a single value, declared as hidden
     numbers: Scaled | None = None  # of the same rows, NaN where missing; None where no column holds numbers
+    interventions: NDArray[np.int8] | None = None  # of the same rows, as `Table.interventions`
 
     @property
     def n_missing(self) -> int:
@@ -90,6 +91,7 @@ class Completion(NamedTuple):
     first: NDArray[np.int64]  # as `MissingCells.first`
     column: NDArray[np.int64]  # as `MissingCells.column`
     numbers: NDArray[np.float64]  # (n_nodes, n_complete + n_incomplete): scaled; of no columns where none holds numbers
+    interventions: NDArray[np.int8]  # (n_complete + n_incomplete, n_nodes), or of no rows: where families are others
 
 
 def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells:
@@ -137,6 +139,7 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     return MissingCells(
         first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
         pack_rows((rows < 0).T), np.sort(declared), scaling,
+        None if table.interventions is None else np.ascontiguousarray(table.interventions[completion_rows(table)]),
     )  # fmt: skip
 
 
@@ -182,12 +185,13 @@ def completion_of(missing_cells: MissingCells, cells: NDArray[Any]) -> Completio
     cells : array of int or float, shape (n_missing,)
         States and scaled numbers, in the order of the missing cells.
     """
-    numbers = missing_cells.numbers
+    numbers, done = missing_cells.numbers, missing_cells.interventions
     columns = missing_cells.base.copy()
     made = Completion(
         columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights,
         missing_cells.n_states, missing_cells.n_complete, missing_cells.first, missing_cells.column,
         np.zeros((0, 0)) if numbers is None else numbers.values.copy(),
+        np.zeros((0, 0), dtype=np.int8) if done is None else done.copy(),
     )  # fmt: skip
     put_cells(made, missing_cells, cells)
     return made
@@ -278,10 +282,10 @@ class IncompleteData:
                 "cells; take BDeu() or K2() for a table with missing cells"
             )
         self.missing_cells = find_missing_cells(self.table, self.hidden)
-        if self.table.interventions is not None:
+        if self.missing_cells.interventions is not None:
             from doxa.structure.families.intervened import intervened  # compiled on import
 
-            self.score = intervened(self.score, self.table.interventions[completion_rows(self.table)])
+            self.score = intervened(self.score, self.missing_cells.interventions)
         self.score.check_columns(self.table.names, self.missing_cells.n_states, self.table.is_number)
         if self.prior is None:
             self.prior = uniform_prior(self.n_nodes)

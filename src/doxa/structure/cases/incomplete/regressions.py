@@ -27,7 +27,7 @@ from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.gaussian.box import GaussianRule, GaussianWork, add_up, factorise, gaussian_work, sort_rows
 from doxa.structure.graph import has_bit
 
-__all__ = ["Regressions", "fit_regression", "log_density", "offer_number", "regressions"]
+__all__ = ["Regressions", "fit_regression", "is_own", "log_density", "offer_number", "regressions"]
 
 _MOST_PARENTS = 63
 _NEWTON_STEPS = 4
@@ -153,6 +153,12 @@ def log_density(node: int, i: int, column: int, state: int, completion: Completi
 
 
 @hot
+def is_own(node: int, row: int, completion: Completion) -> bool:
+    """Whether nobody intervened on the node in a row of the completion."""
+    return bool(completion.interventions.size == 0 or completion.interventions[row, node] == 0)
+
+
+@hot
 def offer_number(
     column: int, i: int, parents: Words, completion: Completion, work: Regressions, categories: CategoryFits
 ) -> tuple[float, float]:
@@ -161,6 +167,8 @@ def offer_number(
     precision, weighted, n_categories = 0.0, 0.0, 0
     for node in range(work.is_fitted.size):
         if (node != column and not has_bit(parents, node, column)) or work.is_fitted[node] == 0:
+            continue
+        if not is_own(node, row, completion):
             continue
         if work.gaussian.is_number[node] == 0:
             n_categories += 1
@@ -185,6 +193,8 @@ def offer_number(
         slope, whole = precision * (weighted / precision - centre), precision
         for node in range(work.is_fitted.size):
             is_child = node != column and has_bit(parents, node, column)
+            if not is_own(node, row, completion):
+                continue
             if is_child and work.is_fitted[node] != 0 and work.gaussian.is_number[node] == 0:
                 rise, bend = slope_and_curvature(node, i, column, centre, completion, categories)
                 slope += rise

@@ -47,6 +47,7 @@ from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCel
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
     fit_regression,
+    is_own,
     log_density,
     offer_number,
     regressions,
@@ -336,13 +337,12 @@ def draw_state(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> i
 def fit_column(column: int, begin: int, end: int, parents: Words, completion: Completion, work: CellWork) -> None:
     """Fit the column's families to all rows but these of the incomplete ones, which stand in ``work.row``."""
     n = completion.n_states.size
-    for row in range(work.weights.size):
-        work.weights[row] = completion.weights[row]
-    for place in range(begin, end):
-        work.weights[completion.n_complete + work.row[place]] = 0
+    _weigh_own_rows(column, begin, end, completion, work)
     for node in range(n):
         if node != column and not has_bit(parents, node, column):
             continue
+        if completion.interventions.size > 0:
+            _weigh_own_rows(node, begin, end, completion, work)
         if is_number_column(node, work):
             fitted = fit_regression(node, parents[node], completion, work.weights, work.numbers)
             work.kind[node] = _REGRESSION if fitted else _NOTHING
@@ -375,6 +375,15 @@ def fit_column(column: int, begin: int, end: int, parents: Words, completion: Co
             _count_table(node, n_parents, size, completion, work)
         else:
             work.kind[node] = _NOTHING
+
+
+@hot
+def _weigh_own_rows(node: int, begin: int, end: int, completion: Completion, work: CellWork) -> None:
+    """Cases of the rows that a fit of the node's family is made from, into ``work.weights``."""
+    for row in range(work.weights.size):
+        work.weights[row] = completion.weights[row] if is_own(node, row, completion) else 0
+    for place in range(begin, end):
+        work.weights[completion.n_complete + work.row[place]] = 0
 
 
 @hot
@@ -428,6 +437,8 @@ def weigh_rows(column: int, begin: int, end: int, parents: Words, completion: Co
 def _log_fitted(node: int, column: int, state: int, i: int, completion: Completion, work: CellWork) -> float:
     """Log probability of the node's own cell in incomplete row i under the fit, with this state in the column."""
     codes, n_states = completion.rows[i], completion.n_states
+    if not is_own(node, completion.n_complete + i, completion):
+        return 0.0  # what the node holds there is no news of its parents
     if work.kind[node] == _REGRESSION:
         return log_density(node, i, column, state, completion, work.numbers)
     if work.kind[node] == _OF_CATEGORY:
