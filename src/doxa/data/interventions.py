@@ -77,6 +77,16 @@ class Interventions:
             rows.append((int(row), _names(f"interventions[{row}]", [names] if isinstance(names, str) else names)))
         return cls(tuple(sorted(rows)), imperfect, uncertain)
 
+    @property
+    def text(self) -> str:
+        """In words."""
+        where = f"named in {self.where!r}" if isinstance(self.where, str) else f"in {len(self.where)} rows"
+        how = "; what they act on is learned" if self.uncertain else ""
+        if self.imperfect:
+            of = "" if self.imperfect is True else f" of {', '.join(self.imperfect)}"
+            how = f"; they change how the columns{of} come about"
+        return where + how
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, for run files."""
         where = self.where if isinstance(self.where, str) else [[row, list(names)] for row, names in self.where]

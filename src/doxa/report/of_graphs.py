@@ -369,6 +369,7 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
         ("Digest of the data", options.data_digest or "not known"),
         ("Score", options.score.text),
         ("Prior", f"{prior_text(posterior)}; {cap_text(posterior)}"),
+        *([] if options.interventions is None else [("Interventions", options.interventions.text)]),
         ("Sampler", "sum over all graphs" if exact else repr(posterior.sampler)),
         ("Draws", f"{n_chains} {'chain' if n_chains == 1 else 'chains'} of {n_draws} {_drawn(posterior)}"),
     ]
