@@ -83,7 +83,7 @@ class Interventions:
         where = f"named in {self.where!r}" if isinstance(self.where, str) else f"in {len(self.where)} rows"
         how = "; what they act on is learned" if self.uncertain else ""
         if self.imperfect:
-            of = "" if self.imperfect is True else f" of {', '.join(self.imperfect)}"
+            of = f" of {', '.join(self.imperfect)}" if isinstance(self.imperfect, tuple) else ""
             how = f"; they change how the columns{of} come about"
         return where + how
 
