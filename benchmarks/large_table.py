@@ -7,7 +7,8 @@ of the rows and forty ternary columns: its rows hardly repeat, and `doxa.learn` 
 where they are.  The same sets of columns are counted in a DuckDB relation and in lazy frames of Polars, Ibis and Dask,
 where these are installed (`_LAZY`: the frame is described, then all sets are counted).  Each task runs in a process of
 its own, whose seconds, CPU seconds and peak resident memory are printed; a part of a task's name picks the tasks.
-Target for the full size: 3 GB.
+A third file, of a fifth of the rows, has eight
+columns of numbers beside four of categories.  Target for the full size: 3 GB.
 """
 
 import importlib.util
@@ -77,6 +78,15 @@ posterior = doxa.learn(sys.argv[1], max_parents=2, draws=300, warmup=300, seed=1
 said = f"{posterior!r}, {posterior.table!r}, converged: {posterior.converged}"
 """,
 }
+_NUMBER_TASKS = {
+    "learn from moments, numbers and categories": """
+import doxa
+doxa.data.duck._LARGE_ROWS = 0
+posterior = doxa.learn(sys.argv[1], seed=1)
+effect = posterior.effect("column 0", "number 7")
+said = f"{posterior!r}, {posterior.table!r}, {posterior.table.n_distinct} rows made, effect {effect.value:.4f}"
+""",
+}
 _LAZY_TASK = """
 import warnings
 warnings.simplefilter("ignore")
@@ -142,19 +152,34 @@ def main():
             _WIDE,
             _tasks(_WIDE_TASKS | _lazy_tasks(3), chosen),
         )
+        path = folder / f"numbers-{n_rows // 5}.parquet"
+        _run(path, n_rows // 5, [0] * 12, _tasks(_NUMBER_TASKS, chosen), _numbers_sql(n_rows // 5))
+
+
+def _numbers_sql(n_rows):
+    """Four columns of categories, and eight of numbers, each a sum of the one before, a category and noise."""
+    inner = network_sql(n_rows, _NARROW[:4])
+    drawn, rows = '"column 0", "column 1", "column 2", "column 3"', f"({inner})"
+    above = "0.0"
+    for k in range(8):
+        noise = "sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())"
+        own = f"""0.3 * ({above}) + 0.2 * ("column {k % 4}" = 'yes')::INT + {noise}"""
+        rows = f'(SELECT {drawn}, {own} AS "number {k}" FROM {rows})'
+        drawn, above = f'{drawn}, "number {k}"', f'"number {k}"'
+    return f"SELECT * FROM {rows}"
 
 
 def _tasks(tasks, chosen):
     return {task: program for task, program in tasks.items() if chosen in task}
 
 
-def _run(path, n_rows, radix_of, tasks):
+def _run(path, n_rows, radix_of, tasks, query=None):
     was_there = path.exists()
     try:
         if not was_there and tasks:
             with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
                 connection.execute("SELECT setseed(0.5)")
-                connection.execute(f"COPY ({network_sql(n_rows, radix_of)}) TO '{path}' (FORMAT parquet)")
+                connection.execute(f"COPY ({query or network_sql(n_rows, radix_of)}) TO '{path}' (FORMAT parquet)")
         if tasks:
             print(f"{path.stat().st_size / 2**20:.0f} MB of Parquet, {n_rows} rows by {len(radix_of)} columns")
         for task, program in tasks.items():

@@ -101,8 +101,9 @@ def test_lazy_sources_with_numbers_are_read_into_memory(name):
     assert both[0].options.data_digest == both[1].options.data_digest
     with doxa.data.large.open_source(source, columns=["sex"]) as counted:
         assert counted.n_rows == 5
-    with pytest.raises(TableError, match=r"^column 'bmi' \(3 distinct numbers with decimals\): rows that are counted"):
-        doxa.data.large.open_source(source)
+    said = r"^column 'bmi' \(3 distinct numbers with decimals\): rows that are counted"
+    with doxa.data.large.open_source(source) as counted, pytest.raises(TableError, match=said):
+        counted.table()
 
 
 def test_lazy_sources_of_too_many_numbers_are_refused(monkeypatch):

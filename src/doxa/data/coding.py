@@ -150,7 +150,7 @@ def code_table(
     binning = {c.name: None if c.name in asked or c.name in kept else _bins_of(c, bins) for c in columns}
     of_numbers = [c for c in columns if c.name in asked or (_needs_bins(c, binning) and c.name not in kept)]
     if n_rows is None:
-        _refuse_numbers(of_numbers)
+        refuse_numbers(of_numbers)
     for column in columns:
         if binning[column.name] is None and column not in of_numbers:
             _refuse_many_states(column)
@@ -390,7 +390,8 @@ def _refuse_empty(columns: Sequence[Column]) -> None:
         )
 
 
-def _refuse_numbers(columns: Sequence[Column]) -> None:
+def refuse_numbers(columns: Sequence[Column]) -> None:
+    """Raise `NumbersCountedError` if there is any of these columns."""
     if not columns:
         return
     described = ", ".join(f"{column.name!r} ({_numbers_seen(column)})" for column in columns[:10])
@@ -398,7 +399,8 @@ def _refuse_numbers(columns: Sequence[Column]) -> None:
     raise NumbersCountedError(
         f"{_columns(len(columns))} {described}{rest}: rows that are counted where they are hold categories, and "
         f"numbers are categories only if they are integers of at most {MAX_INTEGERS} distinct values; cut into "
-        f"quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} (--bins 4 or --bins NAME=4), or {LEAVE_OUT_MANY}"
+        f"quantile bins with bins=4 or bins={{{columns[0].name!r}: 4}} (--bins 4 or --bins NAME=4), or "
+        f"{LEAVE_OUT_MANY}; doxa.learn and doxa learn take such a source as it is, and learn from its moments"
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,7 +82,11 @@ class Table:
         The scales on which columns of numbers are learned from, where these are not their own.
     interventions : ndarray of int8, shape (n_distinct, n_columns), or None
         0 where a cell came about by itself, -1 where somebody set it, and 1 where somebody changed how it comes about
-        (`doxa.data.declared.with_interventions`); None where nobody intervened.  Read-only.
+        (`doxa.data.interventions`); None where nobody intervened.  Read-only.
+    moments : str or None
+        None, if the rows are those of the source.  Else they only have their counts, means and sums of products in each
+        configuration of the categories, and this is the digest of what they were made from
+        (`doxa.data.large.moments`).
 
     Examples
     --------
@@ -103,6 +107,7 @@ class Table:
     measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     interventions: NDArray[np.int8] | None = None
+    moments: str | None = None
 
     @classmethod
     def from_codes(
@@ -245,8 +250,11 @@ class Table:
         The same for the same content, whatever it was read from; another order of the rows that
         changes the order of first occurrences changes it.
         """
-        labels = json.dumps([self.names, self.states, self.codes.shape], ensure_ascii=True, separators=(",", ":"))
+        shape = self.codes.shape if self.moments is None else self.moments  # how many rows have them is rounding
+        labels = json.dumps([self.names, self.states, shape], ensure_ascii=True, separators=(",", ":"))
         content = hashlib.sha256(labels.encode("ascii"))
+        if self.moments is not None:
+            return content.hexdigest()
         content.update(self.codes.astype("<i2").tobytes())
         content.update(self.counts.astype("<i8").tobytes())
         if self.numbers is not None:
@@ -299,6 +307,8 @@ class Table:
     def __repr__(self) -> str:
         rows, columns = _count(self.n_rows, "row"), _count(self.n_columns, "column")
         missing = _count(self.n_missing, "missing cell") if self.n_missing else "no missing cells"
+        if self.moments is not None:
+            return f"Table({rows}, of which the moments are kept, x {columns})"
         return f"Table({rows} ({self.n_distinct} distinct) x {columns}, {missing})"
 
     @cached_property
@@ -393,7 +403,8 @@ def _frozen(
         array.setflags(write=False)
     for measurements in of_columns.get("measured", {}).values():
         measurements.setflags(write=False)
-    return Table(names, states, own, counts, index, values, interventions=interventions, **of_columns)
+    made = Table(names, states, own, counts, index, values, **of_columns)  # type: ignore[arg-type]  # mappings
+    return made if interventions is None else replace(made, interventions=interventions)
 
 
 def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:

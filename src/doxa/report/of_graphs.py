@@ -216,6 +216,8 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     if draws is None:
         return found | {"missing": why}
     found["effects"] = effects(posterior, draws)
+    if draws.completed.table.moments is not None:
+        return found | {"missing": "The rows of the table were not held, but their moments: ask posterior.query."}
     if posterior.options.numbers:
         from doxa.report.of_numbers import inspection_of_numbers
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
 from doxa.data.duck import literal
-from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
+from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Moments, Seen, changed, failures, rank
 from doxa.data.number import number_column
 from doxa.data.parquet import NUMBER_TYPES, cell_of
 from doxa.data.table import MAX_STATES
@@ -199,6 +199,60 @@ class DuckEngine:
         self._hold_total(n_rows)
         self._verify()
         return tally.cells()
+
+    def extremes(self, numbers: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `doxa.data.large.engine.Engine.extremes`."""
+        asked = ", ".join(f"min({self._number(j)}), max({self._number(j)})" for j in numbers)
+        (row,) = self._ask("the extremes of its numbers were found", lambda r: r.aggregate(asked).fetchall())
+        return np.array(row[::2], dtype=np.float64), np.array(row[1::2], dtype=np.float64)
+
+    def moments(
+        self,
+        categories: tuple[int, ...],
+        numbers: tuple[int, ...],
+        origin: NDArray[np.float64],
+        power: NDArray[np.int64],
+        most: int,
+    ) -> Moments | None:
+        """As `doxa.data.large.engine.Engine.moments`; DuckDB updates covariances case by case, so they keep digits."""
+        p = len(numbers)
+        cells = ", ".join(f"c{j}" for j in categories)
+        shifted = [
+            f"(({self._number(j)} - {first!r}::DOUBLE) * {0.5**exponent!r}::DOUBLE) AS z{k}"
+            for k, (j, first, exponent) in enumerate(zip(numbers, origin.tolist(), power.tolist(), strict=True))
+        ]
+        prepared = ", ".join([*(f"{self._cell(j)} AS c{j}" for j in categories), *shifted])
+        sums = [f"avg(z{a}) AS m{a}" for a in range(p)]
+        sums += [f"covar_pop(z{a}, z{b}) AS s{a}_{b}" for a in range(p) for b in range(a + 1)]
+        coded = [f"{self._code(j)} AS c{j}" for j in categories]
+        kept = [*(f"m{a}" for a in range(p)), *(f"s{a}_{b}" for a in range(p) for b in range(a + 1))]
+
+        def ask(relation: DuckDBPyRelation) -> dict[str, NDArray[Any]]:
+            asked = ", ".join([*([cells] if cells else []), "count(*) AS n", *sums])
+            grouped = relation.project(prepared).aggregate(asked, cells)
+            result: dict[str, NDArray[Any]] = (
+                grouped.project(", ".join([*coded, "n", *kept])).limit(most + 1).fetchnumpy()
+            )
+            return result
+
+        found = self._ask("the sums of products of its numbers were made", ask)
+        counts = _plain(found["n"]).astype(np.int64)
+        if counts.size > most:
+            return None
+        self._hold_total(int(counts.sum()))
+        codes = np.empty((counts.size, len(categories)), dtype=np.int16)
+        for at, j in enumerate(categories):
+            codes[:, at] = _plain(found[f"c{j}"])
+        means = np.stack([_plain(found[f"m{a}"]) for a in range(p)], axis=1).astype(np.float64)
+        products = np.empty((counts.size, p, p))
+        for a in range(p):
+            for b in range(a + 1):
+                products[:, a, b] = products[:, b, a] = _plain(found[f"s{a}_{b}"]) * counts
+        return Moments(codes, counts, means, products)
+
+    def _number(self, j: int) -> str:
+        """A cell of a column of numbers."""
+        return f"({self._present(j)})::DOUBLE"
 
     def _radices(self, columns: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Number of values of some columns, and whether a missing cell is one of them."""

@@ -85,6 +85,15 @@ class Cells(NamedTuple):
     has_missing: NDArray[np.bool_]  # whether the first value of a column is a missing cell
 
 
+class Moments(NamedTuple):
+    """Numbers in each configuration of some columns of categories, shifted and divided by a power of 2."""
+
+    codes: NDArray[np.int16]  # (n_groups, n_categories), none of them missing
+    counts: NDArray[np.int64]  # (n_groups,)
+    means: NDArray[np.float64]  # (n_groups, n_numbers)
+    products: NDArray[np.float64]  # (n_groups, n_numbers, n_numbers): centred sums of products
+
+
 class Engine(Protocol):
     """A source that groups its rows itself."""
 
@@ -109,6 +118,19 @@ class Engine(Protocol):
 
     def count_blocks(self, blocks: Sequence[tuple[int, ...]], most: int) -> Sequence[Groups | Cells | None]:
         """As `group`, but where groups occur first may be left out, and cells that do not occur be there."""
+
+    def extremes(self, numbers: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the largest number of some columns without missing cells."""
+
+    def moments(
+        self,
+        categories: tuple[int, ...],
+        numbers: tuple[int, ...],
+        origin: NDArray[np.float64],
+        power: NDArray[np.int64],
+        most: int,
+    ) -> Moments | None:
+        """Moments of (x - origin) / 2^power of columns of numbers; None where there are more than ``most`` groups."""
 
     def is_spread(self, most: int) -> bool:
         """Whether there are clearly more distinct rows than ``most``: an estimate, to save a pass that would fail."""

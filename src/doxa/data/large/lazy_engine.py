@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import NUMBER, Column
+from doxa.data.coding import NUMBER, Column, Kind
 from doxa.data.large.blocks import cover, members_of
-from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Seen, changed, failures, rank
+from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Moments, Seen, changed, failures, rank
 from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, count_partitions, describe_partitions, streaming
 from doxa.data.options import LEAVE_OUT
 from doxa.data.series import series_column
@@ -185,6 +185,7 @@ _CELLS_AT_A_TIME = 2**18  # of a block that is grouped for the values of its col
 _GUESSED_FROM = 2**14  # rows
 _FIRST_ROWS, _NEARLY_ALL = 2**20, 0.9  # looked at to tell whether rows repeat
 _COUNT = "doxa n"
+_LEAST_SPREAD = 1e-5  # of sums of squares about the mean, in those about the origin
 
 
 class LazyEngine:
@@ -283,11 +284,28 @@ class LazyEngine:
         if not self._frame.collect_schema()[own].is_numeric():
             return Seen(Column(name, "text", n_values, None, lambda: np.empty(0, dtype=np.int64)), self.n_rows)
         if n_values > _MOST_NUMBERS:
+            return self._describe_numbers(j, n_values)
+        return self._seen(self._collect(self._grouped([nw.col(own)]), f"column {name!r} was described"), j)
+
+    def _describe_numbers(self, j: int, n_values: int) -> Seen:
+        """Describe a column of so many numbers that they are not fetched."""
+        import narwhals.stable.v2 as nw
+
+        name, number = self.names[j], nw.col(self._own[j])
+        is_float = self._frame.collect_schema()[self._own[j]].is_float()
+        present = ~number.is_null() & ~number.is_nan() if is_float else ~number.is_null()
+        counted = self._frame.select(present.cast(nw.Int64).sum().alias("n"))
+        n_present = int(self._collect(counted, f"column {name!r} was described").row(0)[0])
+
+        def refuse(_ranks: Sequence[int]) -> NDArray[np.float64]:
             raise TableError(
                 f"column {name!r} has {n_values} distinct numbers, more than the {_MOST_NUMBERS} that can be cut into "
                 f"bins here; round them in the lazy frame, or {LEAVE_OUT}"
             )
-        return self._seen(self._collect(self._grouped([nw.col(own)]), f"column {name!r} was described"), j)
+
+        kind: Kind = "decimal" if is_float else "integer"
+        column = Column(name, kind, n_values, None, lambda: np.empty(0, dtype=np.int64))
+        return Seen(column, n_present, None, refuse)
 
     def _seen(self, frame: nw.DataFrame[Any], j: int) -> Seen:
         """Describe a column by the groups of a block that contains it."""
@@ -375,6 +393,80 @@ class LazyEngine:
             cells.append((code if is_cut else nw.col(self._own[j])).alias(f"c{j}"))
             codes_of.append(None if is_cut or values is None else {**values.codes(self._codings[j])})
         return self._frame.select(*cells).to_native(), codes_of
+
+    def extremes(self, numbers: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As `doxa.data.large.engine.Engine.extremes`."""
+        import narwhals.stable.v2 as nw
+
+        asked = [
+            getattr(nw.col(self._own[j]).cast(nw.Float64), which)().alias(f"{which}{k}")
+            for k, j in enumerate(numbers)
+            for which in ("min", "max")
+        ]
+        row = self._collect(self._frame.select(*asked), "the extremes of its numbers were found").row(0)
+        return np.array(row[::2], dtype=np.float64), np.array(row[1::2], dtype=np.float64)
+
+    def moments(
+        self,
+        categories: tuple[int, ...],
+        numbers: tuple[int, ...],
+        origin: NDArray[np.float64],
+        power: NDArray[np.int64],
+        most: int,
+    ) -> Moments | None:
+        """As `doxa.data.large.engine.Engine.moments`, from sums of products about the origin.
+
+        Raises
+        ------
+        TableError
+            If the spread within a group is so much smaller than its distance from the origin that digits are lost.
+        """
+        import narwhals.stable.v2 as nw
+
+        p, doing = len(numbers), "the sums of products of its numbers were made"
+        cells = [self._cell(j) for j in categories]
+        parts = zip(numbers, origin.tolist(), power.tolist(), strict=True)
+        shifted = [
+            ((nw.col(self._own[j]).cast(nw.Float64) - first) * 0.5**exponent).alias(f"doxa z{k}")
+            for k, (j, first, exponent) in enumerate(parts)
+        ]
+        pairs = [(a, b) for a in range(p) for b in range(a + 1)]
+        products = [(nw.col(f"doxa z{a}") * nw.col(f"doxa z{b}")).alias(f"doxa s{a} {b}") for a, b in pairs]
+        one = nw.lit(1).alias("doxa one")
+        by = [self._own[j] for j in categories] or ["doxa one"]
+        sums = [nw.col(f"doxa z{a}").sum() for a in range(p)] + [nw.col(f"doxa s{a} {b}").sum() for a, b in pairs]
+        sums += [nw.col(f"doxa z{a}").min().alias(f"doxa min{a}") for a in range(p)]
+        sums += [nw.col(f"doxa z{a}").max().alias(f"doxa max{a}") for a in range(p)]
+        with failures(self.label, doing):
+            chosen = self._frame.select(*cells, *shifted).with_columns(*products, one)
+            grouped = chosen.group_by(*by).agg(nw.len().alias(self._count), *sums).head(most + 1)
+        frame = self._collect(grouped, doing)
+        if len(frame) > most:
+            return None
+        counts = self._counts(frame)
+        codes = np.empty((counts.size, len(categories)), dtype=np.int16)
+        for at, j in enumerate(categories):
+            codes[:, at] = self._codes(frame[self._own[j]], j)
+        total = np.stack([frame[f"doxa z{a}"].to_numpy() for a in range(p)], axis=1).astype(np.float64)
+        means, found = total / counts[:, None], np.empty((counts.size, p, p))
+        for a, b in pairs:
+            found[:, a, b] = found[:, b, a] = frame[f"doxa s{a} {b}"].to_numpy()
+        about = found.diagonal(axis1=1, axis2=2)
+        found = found - counts[:, None, None] * means[:, :, None] * means[:, None, :]
+        spread = found.diagonal(axis1=1, axis2=2)
+        least, most_of = (
+            np.stack([frame[f"doxa {which}{a}"].to_numpy() for a in range(p)], axis=1) for which in ("min", "max")
+        )
+        constant = least == most_of
+        lost = np.argwhere(~constant & (spread < _LEAST_SPREAD * about))
+        if len(lost):
+            raise TableError(
+                f"column {self.names[numbers[int(lost[0, 1])]]!r} varies so little within a configuration of the "
+                "columns of categories, compared with its range, that sums of products lose digits here; give a "
+                f"Parquet file or a relation of DuckDB, whose sums keep them, or {LEAVE_OUT}"
+            )
+        varies = ~constant
+        return Moments(codes, counts, means, found * varies[:, :, None] * varies[:, None, :])
 
     def is_spread(self, most: int) -> bool:
         """Whether nearly all of the first rows are distinct, and as many of all rows would be too many."""

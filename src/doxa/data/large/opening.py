@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.bins import check_bins
-from doxa.data.coding import NumbersCountedError
 from doxa.data.duck import database, is_large, literal, unglobbed
 from doxa.data.large.duck_engine import DuckEngine
 from doxa.data.large.engine import changed, failures
@@ -62,9 +61,8 @@ def read_or_open(
         found = source.try_table()
         return source if found is None else found  # with the file that it was opened with
     with ExitStack() as held:
-        try:
-            opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
-        except NumbersCountedError:
+        opened = held.enter_context(open_source(source, columns=columns, missing=missing, bins=bins))
+        if opened.numbers and not is_large(opened.n_rows, len(opened.names)):
             return read_table(source, columns=columns, missing=missing, bins=bins)
         found = opened.try_table()
         if found is not None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.bins import Binning
-from doxa.data.coding import Column, code_table
+from doxa.data.coding import Column, code_table, refuse_numbers
 from doxa.data.large.blocks import Block, cover, members_of
 from doxa.data.large.engine import Cells, Coding, Engine, Groups, Seen, SourceError, changed, unseen
 from doxa.data.large.kept import KeptCounts, Known
@@ -103,12 +103,23 @@ def find_codings(seen: Sequence[Seen], bins: Binning | Mapping[str, Binning] | N
     ends = np.cumsum(sizes)
     rows = [slice(int(end) - size, int(end)) for end, size in zip(ends, sizes, strict=True)]
     columns = [_specimens(one, int(ends[-1]), part) for one, part in zip(seen, rows, strict=True)]
-    table = code_table(columns, bins)
+    held = [j for j, one in enumerate(columns) if not _holds_numbers(one, bins)]
+    if not held:
+        return [_OF_NUMBERS] * len(columns)
+    table = code_table([columns[j] for j in held], bins)
     codes = table.codes[table.row_index]
     cuts = [None if name not in table.cuts else np.array(table.cuts[name]) for name in table.names]
-    return [
-        Coding(states, codes[part, j], cuts[j]) for j, (states, part) in enumerate(zip(table.states, rows, strict=True))
-    ]
+    found = {j: Coding(table.states[at], codes[rows[j], at], cuts[at]) for at, j in enumerate(held)}
+    return [found.get(j, _OF_NUMBERS) for j in range(len(columns))]
+
+
+_OF_NUMBERS = Coding((), np.empty(0, dtype=np.int16), None)
+
+
+def _holds_numbers(column: Column, bins: Binning | Mapping[str, Binning] | None) -> bool:
+    """Whether a column holds numbers that are not cut into bins."""
+    is_cut = column.name in bins if isinstance(bins, Mapping) else bins is not None
+    return column.needs_bins and not is_cut
 
 
 def _specimens(seen: Seen, n_rows: int, part: slice) -> Column:
@@ -145,6 +156,7 @@ class OutOfCoreSource:
             seen = engine.describe()
             codings = find_codings(_some_rows(engine, seen), bins)
             engine.set_codings(codings)
+            self._seen = seen
             self.names, self.n_rows = engine.names, engine.n_rows
             self.states = tuple(coding.states for coding in codings)
             cut = [(name, c.cuts) for name, c in zip(self.names, codings, strict=True) if c.cuts is not None]
@@ -162,6 +174,11 @@ class OutOfCoreSource:
     def n_states(self) -> NDArray[np.int64]:
         """Number of states of each column, shape (n_columns,)."""
         return np.array([len(labels) for labels in self.states], dtype=np.int64)
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that hold numbers."""
+        return tuple(name for name, labels in zip(self.names, self.states, strict=True) if not labels)
 
     @property
     def n_missing(self) -> int:
@@ -189,6 +206,8 @@ class OutOfCoreSource:
         They are in order of first occurrence where the source is a file, so that the table has the digest of the table
         read whole; otherwise they rise.
         """
+        if self.numbers:
+            refuse_numbers([one.column for one in self._seen if one.column.name in self.numbers])
         found = self.try_table(most_distinct)
         if found is None:
             raise TableError(
@@ -200,7 +219,12 @@ class OutOfCoreSource:
         return found
 
     def try_table(self, most_distinct: int = _MOST_DISTINCT) -> Table | None:
-        """As `table`, but None where there are more distinct rows."""
+        """As `table`, but None where there are more distinct rows.
+
+        Where columns hold numbers, rows that have their moments stand for the rows; see `doxa.data.large.moments`.
+        """
+        if self.numbers:
+            return self._of_moments(most_distinct)
         possible = math.prod(len(states) + bool(n) for states, n in zip(self.states, self._n_missing, strict=True))
         with self._lock:
             if min(possible, self.n_rows) > most_distinct and self._engine.is_spread(most_distinct):
@@ -212,6 +236,26 @@ class OutOfCoreSource:
         order = np.lexsort(found.codes.T[::-1]) if found.first is None else np.argsort(found.first)
         columns = [found.codes[order, j] for j in range(len(self.names))]
         return collapsed(self.names, self.states, columns, found.counts[order], in_order=False, cuts=self._cuts)
+
+    def _of_moments(self, most_rows: int) -> Table:
+        from doxa.data.large.moments import table_of_moments
+
+        if self.n_missing:
+            listed = ", ".join(f"{name!r} ({count})" for name, count in self.missing_by_column.items())
+            raise TableError(
+                f"{self._engine.label} has {self.n_rows} rows, more than are held in memory, columns of numbers, and "
+                f"missing cells, in the columns {listed}; missing cells are drawn row by row, which takes the rows: "
+                "leave these columns out, fill the cells or remove the rows in the source, or give fewer rows"
+            )
+        ids = [one.column.name for one in self._seen if one.column.kind == "integer"
+               and one.column.name in self.numbers and one.column.n_distinct == self.n_rows]  # fmt: skip
+        if ids:
+            raise TableError(
+                f"column {ids[0]!r} of {self._engine.label} has another whole number in each row, as row numbers and "
+                "identifiers have; leave it out with columns=[...] or --columns"
+            )
+        with self._lock:
+            return table_of_moments(self._engine, self.states, most_rows)
 
     def counted_table(self, sets: Iterable[Sequence[str] | Sequence[int]]) -> OutOfCoreTable:
         """The counts of some sets of columns as a table without rows, for `doxa.learn`.
@@ -329,7 +373,7 @@ def _some_rows(engine: Engine, seen: list[Seen]) -> list[Seen]:
 
 def _of_states(seen: Seen, coding: Coding) -> tuple[int, ...]:
     """How often each state of a column occurs, as far as the first passes tell."""
-    if coding.cuts is not None or seen.n_each is None:
+    if coding.cuts is not None or not coding.states or seen.n_each is None:
         return ()
     n_each = np.zeros(len(coding.states) + 1, dtype=np.int64)  # missing cells are last
     np.add.at(n_each, coding.codes[: seen.n_each.size], seen.n_each)

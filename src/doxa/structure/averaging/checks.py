@@ -78,6 +78,11 @@ def predictive_checks(
     """
     import pandas as pd
 
+    if table.moments is not None:
+        raise ArgumentError(
+            f"the table has {table.n_rows} rows, of which only the moments are kept, and replicas are compared with "
+            "rows; learn from fewer of them"
+        )
     draws = draw_networks(posterior, table, replicas, prior=prior, seed=seed)
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM,)))
     labels, observed, made = _with_numbers(draws, rng) if isinstance(draws, GaussianDraws) else _of_counts(draws, rng)

@@ -88,6 +88,9 @@ class FamilyKind:
     takes_categories : bool, default=True
     takes_numbers : bool, default=False
         Which columns a table may have.
+    is_of_moments : bool, default=False
+        Whether scores and parameters depend on numbers only through their means and sums of products in each
+        configuration of the columns of categories.
     most_states, most_parents : int, optional
         Of every column, and of a node; any number when None.
     """
@@ -101,6 +104,7 @@ class FamilyKind:
     is_mixture: ClassVar[bool] = False
     takes_categories: ClassVar[bool] = True
     takes_numbers: ClassVar[bool] = False
+    is_of_moments: ClassVar[bool] = False
     most_states: ClassVar[int | None] = None
     most_parents: ClassVar[int | None] = None
 

@@ -114,6 +114,11 @@ class LearnOptions:
         """
         kind = self.kind(table)
         kind.check_columns(table.names, table.n_states, table.is_number)
+        if table.moments is not None and not kind.is_of_moments:
+            raise ArgumentError(
+                f"the table has {table.n_rows} rows, of which the moments are kept, and {kind.name} families are "
+                "scored from rows; take family='conditional_gaussian' or 'gaussian', or give fewer rows"
+            )
         limits = make_limits(
             table.names,
             max_parents=self.max_parents,

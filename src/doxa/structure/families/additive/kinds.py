@@ -55,6 +55,7 @@ class AdditiveKind(GaussianKind):
     """A kind of family that knows additive ones; the methods that `Additive` and `AdditiveMixture` share."""
 
     takes_categories: ClassVar[bool] = True
+    is_of_moments: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = False
     most_states: ClassVar[int | None] = _MOST_STATES
 
