@@ -196,7 +196,9 @@ def test_edges_of_classes_have_their_exact_probability(posterior, exact, dags, m
         assert len(pair) == 3
         assert pair["probability"].sum() == pytest.approx(row.probability, abs=1e-12)
     # The check refuses a labelling that takes every edge for compelled.
-    monkeypatch.setattr("doxa.structure.posterior.relations.class_rows", lambda rows: (rows, np.zeros_like(rows)))
+    monkeypatch.setattr(
+        "doxa.structure.posterior.relations.class_rows", lambda rows, _targets: (rows, np.zeros_like(rows))
+    )
     z, compared = farthest(cpdag_edges(posterior), ("source", "target", "kind"), truth, n)
     assert z > z_limit(compared)
 

@@ -157,7 +157,18 @@ def test_hostile_options_are_refused(name):
 
 
 # which older files do not have
-NEW = ("n_missing", "indicator", "hidden", "n_states", "max_configurations", "numbers", "transforms", "graph_given")
+NEW = (
+    "interventions",
+    "target_sets",
+    "n_missing",
+    "indicator",
+    "hidden",
+    "n_states",
+    "max_configurations",
+    "numbers",
+    "transforms",
+    "graph_given",
+)
 
 
 @pytest.mark.parametrize("name", NEW)

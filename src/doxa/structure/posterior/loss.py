@@ -127,7 +127,7 @@ def expected_loss(posterior: GraphSample, graph: Dag | Cpdag, loss: Loss = "shd"
     >>> posterior.expected_loss(empty).value == posterior.expected_edges.value
     True
     """
-    measure = _measure(loss, posterior)
+    measure = _measure(loss, posterior.names, posterior.options.targets)
     candidate = _aligned(graph, posterior.names, "graph", measure)
     rows, _ = posterior._distinct
     if isinstance(measure, _UserLoss):
@@ -182,7 +182,7 @@ def least_loss_graph(
     """
     names = posterior.names
     max_evaluations = check_whole("max_evaluations", max_evaluations, 1)
-    measure = _measure(loss, posterior)
+    measure = _measure(loss, posterior.names, posterior.options.targets)
     rows, which = posterior._distinct
     weights = np.bincount(which.ravel())
     if candidates is None:
@@ -294,11 +294,13 @@ class _UserLoss:
             )
 
 
-def _measure(loss: Loss, posterior: GraphSample) -> _Hamming | _WeightedEdges | _UserLoss:
+def _measure(
+    loss: Loss, names: tuple[str, ...], targets: NDArray[np.bool_] | None = None
+) -> _Hamming | _WeightedEdges | _UserLoss:
     if isinstance(loss, str):
         known: dict[str, _Hamming | _WeightedEdges] = {
             "shd": _Hamming(over_classes=False),
-            "shd_cpdag": _Hamming(over_classes=True, targets=posterior.options.targets),
+            "shd_cpdag": _Hamming(over_classes=True, targets=targets),
             "edges": _WeightedEdges(EdgeLoss()),
         }
         if loss not in known:
@@ -313,7 +315,7 @@ def _measure(loss: Loss, posterior: GraphSample) -> _Hamming | _WeightedEdges | 
             f"loss is {loss!r}; it must be one of {_NAMES}, an EdgeLoss such as EdgeLoss(false_positive=2.0), or a "
             "function loss(graph, sampled) of two graphs"
         )
-    return _UserLoss(loss, posterior.names)
+    return _UserLoss(loss, names)
 
 
 def _aligned(
