@@ -470,3 +470,32 @@ def test_numbers_out_of_range_are_refused(value):
         AdditiveMixture(additive_share=value)
     with pytest.raises(ArgumentError, match="equivalent_sample_size"):
         doxa.learn(mixed(), family="additive", equivalent_sample_size=2.0)
+
+
+def test_scores_of_categories_have_the_errors_that_they_say():
+    """Families of few and many rows, by the second-order term and by nodes, against many more nodes."""
+    rng = np.random.default_rng(11)
+    gaps, errors, n_nodes = [], [], []
+    for n in (25, 60, 200):
+        x = rng.normal(size=(n, 4))
+        odds = np.stack([np.zeros(n), x[:, 0] - 0.5, 0.7 * x[:, 1] - 1.0], axis=1)
+        state = (odds + rng.gumbel(size=(n, 3))).argmax(axis=1)
+        codes = np.column_stack([state, np.zeros((n, 4), dtype=int)])
+        table = Table.from_codes(list("sabcd"), [("0", "1", "2"), (), (), (), ()], codes, numbers=np.insert(x, 0, 0, 1))
+        found = []
+        for tolerance in (0.01, 0.0005):
+            scores = FamilyScores(table, Additive(tolerance=tolerance))
+            box = Additive(tolerance=tolerance).scorer(scores.data, scores.numbers, fixed=True)
+            value = np.zeros(1)
+            for above in range(1, 16):
+                box.score(0, np.array([[above << 1]], dtype=np.uint64), value)
+                found.append((value[0], *box.report[[4, 5]]))
+        rough, fine = np.array(found).reshape(2, 15, 3)
+        gaps.append(np.abs(rough[:, 0] - fine[:, 0]))
+        errors.append(np.hypot(rough[:, 1], fine[:, 1]))
+        n_nodes.append(rough[:, 2])
+    assert 5 < (np.concatenate(n_nodes) == 0).sum() < 40  # by either way
+    z = np.concatenate(gaps) / np.concatenate(errors)
+    assert z.max() < 4.0
+    assert np.concatenate(gaps).max() < 0.02
+    assert (8 * z).max() > 4.0  # errors said to be an eighth of these are found out

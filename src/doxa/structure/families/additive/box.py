@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["AdditiveBox"]
 
 _SMALL = (
-    "root", "slopes", "differences", "hessian", "moved", "top_of_nodes", "most", "least", "pairs", "third", "fourth",
-    "mean_of", "covariance", "spread", "skewness",
+    "root", "slopes", "differences", "hessian", "moved", "top_of_nodes", "most", "least", "spread", "skewness",
 )  # fmt: skip
 _WIDE = ("x", "counts", "cases", "share", "logits", "along", "top", "part")
 
@@ -375,7 +374,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         state=carray(at(a[27]), 3, np.int64),
     )
     size = _size_of(child, parents, data[2], gaussian)
-    log_shares = carray(at(a[57]), (n_nodes, 2), np.float64)[child]
+    log_shares = carray(at(a[52]), (n_nodes, 2), np.float64)[child]
     is_conditional, is_mixture = log_shares[1] == -np.inf, is_mixture and log_shares[0] != -np.inf
     if is_conditional or (is_mixture and _is_one_model(child, size, gaussian)):
         return call_scorer(conditional, child, parents, 0.0)  # type: ignore[no-any-return]
@@ -404,13 +403,8 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         top_of_nodes=carray(at(a[47]), CHUNK, np.float64),
         most=carray(at(a[48]), MOST_COEFFICIENTS, np.float64),
         least=carray(at(a[49]), MOST_COEFFICIENTS, np.float64),
-        pairs=carray(at(a[50]), (2, 256), np.float64),
-        third=carray(at(a[51]), CHUNK, np.float64),
-        fourth=carray(at(a[52]), CHUNK, np.float64),
-        mean_of=carray(at(a[53]), most, np.float64),
-        covariance=carray(at(a[54]), (most, most), np.float64),
-        spread=carray(at(a[55]), (MOST_COEFFICIENTS, MOST_COEFFICIENTS), np.float64),
-        skewness=carray(at(a[56]), (3, 24, 24, 24), np.float64),
+        spread=carray(at(a[50]), (MOST_COEFFICIENTS, MOST_COEFFICIENTS), np.float64),
+        skewness=carray(at(a[51]), (3, 24, 24, 24), np.float64),
     )
     _, of_categories, nodes = open_box(logistic)
     work = AdditiveWork(place, rows, gaussian, scratch, cells, logistic, of_categories, nodes)

@@ -30,7 +30,7 @@ __all__ = [
     "LANES",
     "MOST_COEFFICIENTS",
     "MOST_IN_SERIES",
-    "PAIRS",
+    "MOST_ODDS_IN_SERIES",
     "MultinomialWork",
     "dot",
     "fill_contrasts",
@@ -47,7 +47,7 @@ __all__ = [
 MOST_COEFFICIENTS = 64  # the fixed nodes have so many columns
 LANES = 8  # cells that are added up side by side
 MOST_IN_SERIES = 24  # coefficients: the tensor of third derivatives has their cube
-PAIRS = (16, 32, 64, 128, 256)
+MOST_ODDS_IN_SERIES = 20  # whose covariances fit the rows of `moved`
 _MOST_STEPS, _FEWEST_HALVES = 100, 2.0**-30
 _GAIN = 1e-7  # nats: the nodes' law need not be centred better
 
@@ -71,11 +71,6 @@ class MultinomialWork(NamedTuple):
     top_of_nodes: Floats  # (CHUNK,)
     most: Floats  # (d,)
     least: Floats  # (d,)
-    pairs: Floats  # (2, 256): weights of pairs of nodes, and of what the series leaves of them
-    third: Floats  # (CHUNK,): cumulants of the log likelihood at the nodes, summed over the cases
-    fourth: Floats  # (CHUNK,)
-    mean_of: Floats  # (most K,)
-    covariance: Floats  # (most K, most K)
     spread: Floats  # (d, d): covariance of T under Laplace's Gaussian
     skewness: Floats  # (3, 24, 24, 24): the tensor of third derivatives, and work space
 
@@ -88,8 +83,7 @@ def multinomial_work(n_rows: int, n_columns: int, most_states: int) -> Multinomi
     return MultinomialWork(
         np.zeros((n_columns + 4, padded)), np.zeros(wide), np.zeros(padded), np.zeros(wide), np.zeros(wide),
         np.zeros(wide), np.zeros(padded), np.zeros(padded), np.zeros((k, k)), np.zeros(d), np.zeros(d),
-        np.zeros((d, d)), np.zeros((4 * d, CHUNK)), np.zeros(CHUNK), np.zeros(d), np.zeros(d), np.zeros((2, PAIRS[-1])),
-        np.zeros(CHUNK), np.zeros(CHUNK), np.zeros(k), np.zeros((k, k)), np.zeros((d, d)),
+        np.zeros((d, d)), np.zeros((4 * d, CHUNK)), np.zeros(CHUNK), np.zeros(d), np.zeros(d), np.zeros((d, d)),
         np.zeros((3, MOST_IN_SERIES, MOST_IN_SERIES, MOST_IN_SERIES)),
     )  # fmt: skip
 

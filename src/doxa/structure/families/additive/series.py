@@ -1,60 +1,26 @@
-r"""The second-order term of Laplace's approximation, as a control variate of its importance weights.
+r"""The term of Laplace's approximation that comes next, and what it leaves.
 
-Along a change of the log odds from the mode, the log posterior is normal but for its third and fourth cumulants.  With
-:math:`\kappa_3(z), \kappa_4(z)` their sums over the cases at a node z, the mean of the weights of z and -z is
-:math:`1 + \kappa_3^2 / 72 - \kappa_4 / 24` and terms of higher order.  The expectation of this series under Laplace's
-Gaussian has a closed form in the derivatives at the mode; what nodes must estimate is only what it leaves.
+Along a change of the log odds from the mode, the log posterior is normal but for its third and fourth cumulants,
+:math:`\kappa_3` and :math:`\kappa_4`, summed over the cases.  Under Laplace's Gaussian the weight of a change and its
+mirror image has the mean :math:`1 + E[\kappa_3^2] / 72 - E[\kappa_4] / 24` and terms of higher order.  Both
+expectations have a closed form in the derivatives at the mode.
 """
 
 from __future__ import annotations
 
+import math
+
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats
-from doxa.structure.families.additive.mode import LANES, MultinomialWork, dot, odds_at, stride_of, to_differences
-from doxa.structure.families.logistic.work import LogisticWork
+from doxa.structure.families.additive.mode import LANES, MultinomialWork, dot, to_differences
+from doxa.structure.families.logistic.work import CHUNK, LogisticWork
 
-__all__ = ["expected_series", "sum_cumulants"]
-
-
-@hot
-def sum_cumulants(n_nodes: int, n_odds: int, d: int, n_cells: int, cells: MultinomialWork, work: LogisticWork) -> None:
-    """Third and fourth cumulants of the change of the log odds, summed over the cases, at the first nodes."""
-    stride, third, fourth = stride_of(d), cells.third[:n_nodes], cells.fourth[:n_nodes]
-    change, centre = work.growth, work.logits[:n_nodes]
-    two, four = work.product[:n_nodes], work.weighted[:n_nodes]
-    for p in range(n_nodes):
-        third[p] = fourth[p] = 0.0
-    for cell in range(n_cells):
-        cases, rest = cells.cases[cell], 1.0
-        for p in range(n_nodes):
-            centre[p] = 0.0
-        for k in range(n_odds):
-            share, base, own = cells.share[k, cell], cells.logits[k, cell], change[k]
-            rest -= share
-            odds_at(cell, n_nodes, k * stride, stride, cells, own)
-            for p in range(n_nodes):
-                own[p] -= base
-                centre[p] += share * own[p]
-        for p in range(n_nodes):
-            square = centre[p] * centre[p]
-            two[p] = rest * square
-            four[p] = rest * square * square
-            third[p] -= cases * rest * square * centre[p]
-        for k in range(n_odds):
-            share, own = cells.share[k, cell], change[k]
-            for p in range(n_nodes):
-                x = own[p] - centre[p]
-                square = x * x
-                two[p] += share * square
-                four[p] += share * square * square
-                third[p] += cases * share * square * x
-        for p in range(n_nodes):
-            fourth[p] += cases * (four[p] - 3.0 * two[p] * two[p])
+__all__ = ["second_order"]
 
 
 @hot
-def expected_series(n_odds: int, d: int, n_cells: int, cells: MultinomialWork, work: LogisticWork) -> float:
-    """Expectation of what `_by_pairs` subtracts: third cumulant squared over 72, less the fourth over 24."""
+def second_order(n_odds: int, d: int, n_cells: int, cells: MultinomialWork, work: LogisticWork) -> tuple[float, float]:
+    """Logarithm of the mean weight to the second order (nats), and the standard error that it is taken to have."""
     size, spread, growth = n_odds * d, cells.spread, cells.hessian
     for axis in range(size):
         to_differences(n_odds, d, work.frame[axis], cells)
@@ -67,51 +33,79 @@ def expected_series(n_odds: int, d: int, n_cells: int, cells: MultinomialWork, w
                 total += growth[i, axis] * growth[j, axis]
             spread[i, j] = spread[j, i] = total
     n = -(-n_cells // LANES) * LANES
-    return _expected_square(n_odds, d, n, cells) / 72.0 - _expected_fourth(n_odds, d, n, cells) / 24.0
+    of_third = _expected_square(n_odds, d, n, cells) / 72.0
+    of_fourth = _expected_fourth(n_odds, d, n, cells) / 24.0
+    error = 0.25 * (abs(of_third) + abs(of_fourth)) ** 2
+    return math.log1p(max(of_third - of_fourth, -0.9)), error
 
 
 @hot
 def _expected_fourth(n_odds: int, d: int, n: int, cells: MultinomialWork) -> float:
     r"""Fourth cumulants of changes that are normal: 3 (sum p_k C_kk^2 - (sum p_k C_kk)^2 - 2 sum p_k p_l C_kl^2).
 
-    C is the covariance of the changes around their mean under the cell's probabilities p.
+    C is the covariance of the changes around their mean under a cell's probabilities p.
     """
     total = 0.0
-    mean_of = cells.mean_of
-    for cell in range(n):
-        cases = cells.cases[cell]
-        if cases == 0.0:
-            continue
-        own = cells.covariance
-        for k in range(n_odds):
-            for other in range(k + 1):
-                value = 0.0
-                for i in range(d):
-                    row = cells.spread[k * d + i]
-                    part = 0.0
-                    for j in range(d):
-                        part += row[other * d + j] * cells.x[j, cell]
-                    value += part * cells.x[i, cell]
-                own[k, other] = own[other, k] = value
-        centre, rest = 0.0, 1.0
-        for k in range(n_odds):
-            value = 0.0
-            for other in range(n_odds):
-                value += cells.share[other, cell] * own[k, other]
-            mean_of[k] = value
-            centre += cells.share[k, cell] * value
-            rest -= cells.share[k, cell]
-        squares, first, pairs = rest * centre * centre, rest * centre, rest * rest * centre * centre
-        for k in range(n_odds):
-            share = cells.share[k, cell]
-            variance = own[k, k] - 2.0 * mean_of[k] + centre
-            squares += share * variance * variance
-            first += share * variance
-            pairs += 2.0 * rest * share * (centre - mean_of[k]) ** 2
-            for other in range(n_odds):
-                pairs += share * cells.share[other, cell] * (own[k, other] - mean_of[k] - mean_of[other] + centre) ** 2
-        total += cases * (squares - first * first - 2.0 * pairs)
+    for begin in range(0, n, CHUNK):
+        total += _fourth_of_cells(n_odds, d, begin, min(CHUNK, n - begin), cells)
     return 3.0 * total
+
+
+@hot
+def _fourth_of_cells(n_odds: int, d: int, begin: int, size: int, cells: MultinomialWork) -> float:
+    """`_expected_fourth` of some cells, side by side: their covariances stand in the rows of ``cells.moved``."""
+    own, x, end = cells.moved, cells.x, begin + size
+    n_pairs = n_odds * (n_odds + 1) // 2
+    part, centre, rest = own[n_pairs + n_odds], own[n_pairs + n_odds + 1], own[n_pairs + n_odds + 2]
+    first, value = own[n_pairs + n_odds + 3], own[n_pairs + n_odds + 4]
+    for k in range(n_odds):
+        for other in range(k + 1):
+            target = own[k * (k + 1) // 2 + other]
+            target[:size] = 0.0
+            for i in range(d):
+                row, along = cells.spread[k * d + i], x[i, begin:end]
+                for c in range(size):
+                    part[c] = row[other * d]
+                for j in range(1, d):
+                    slope, column = row[other * d + j], x[j, begin:end]
+                    for c in range(size):
+                        part[c] += slope * column[c]
+                for c in range(size):
+                    target[c] += part[c] * along[c]
+    centre[:size] = 0.0
+    rest[:size] = 1.0
+    for k in range(n_odds):
+        mean, share = own[n_pairs + k], cells.share[k, begin:end]
+        mean[:size] = 0.0
+        for other in range(n_odds):
+            source = own[max(k, other) * (max(k, other) + 1) // 2 + min(k, other)]
+            of_other = cells.share[other, begin:end]
+            for c in range(size):
+                mean[c] += of_other[c] * source[c]
+        for c in range(size):
+            centre[c] += share[c] * mean[c]
+            rest[c] -= share[c]
+    for c in range(size):
+        of_rest = rest[c] * centre[c]
+        first[c] = of_rest
+        value[c] = of_rest * centre[c] - 2.0 * of_rest * of_rest
+    for k in range(n_odds):
+        mean, share = own[n_pairs + k], cells.share[k, begin:end]
+        square = own[k * (k + 1) // 2 + k]
+        for c in range(size):
+            variance, away = square[c] - 2.0 * mean[c] + centre[c], centre[c] - mean[c]
+            first[c] += share[c] * variance
+            value[c] += share[c] * (variance * variance - 4.0 * rest[c] * away * away)
+        for other in range(k + 1):
+            source, of_other = own[k * (k + 1) // 2 + other], cells.share[other, begin:end]
+            other_mean, times = own[n_pairs + other], 2.0 if other == k else 4.0
+            for c in range(size):
+                both = source[c] - mean[c] - other_mean[c] + centre[c]
+                value[c] -= times * share[c] * of_other[c] * both * both
+    total, cases = 0.0, cells.cases[begin:end]
+    for c in range(size):
+        total += cases[c] * (value[c] - first[c] * first[c])
+    return total
 
 
 @hot
