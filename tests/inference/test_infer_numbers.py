@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -295,7 +296,10 @@ def test_many_configurations_are_drawn_and_not_listed():
         (lambda n: doxa.infer(n, "x", given={"g": "perhaps"}), ArgumentError, "there are 'no', 'yes'"),
         (lambda n: doxa.infer(n, "x", given={"yy": 1.0}), ArgumentError, "given names 'yy'.*close to it is 'y'"),
         (lambda n: doxa.infer(n, "z"), ArgumentError, "query has 'z', which is no variable"),
-        (lambda n: doxa.infer(n, "x", soft={"g": [1, 2]}), ArgumentError, "soft is given.*add a node below"),
+        (lambda n: doxa.infer(n, "x", soft={"g": [1, 2, 3]}), ArgumentError, r"soft\['g'\] has shape \(3,\)"),
+        (lambda n: doxa.infer(n, "x", soft={"y": 30.0}), ArgumentTypeError, r"is 30.0; .* give \(value, sd\)"),
+        (lambda n: doxa.infer(n, "x", soft={"y": (3, 0)}), ArgumentError, r"above 0; say given={'y': 3} where"),
+        (lambda n: doxa.infer(n, "x", soft={"yy": (3, 1)}), ArgumentError, "soft names 'yy'.*close to it is 'y'"),
         (lambda n: doxa.infer(n, "x", method="gibbs"), ArgumentError, "take 'exact', 'importance' or 'auto'"),
         (lambda n: doxa.infer(n, "x", exact_budget=10), ArgumentError, "exact_budget is given.*leave it out"),
         (lambda n: doxa.infer(n, "g", method="exact"), ArgumentError, "a category that depends on numbers"),
@@ -315,3 +319,42 @@ def test_many_configurations_are_drawn_and_not_listed():
 def test_bad_questions_are_named(ask, error, words):
     with pytest.raises(error, match=words):
         ask(odds_network())
+
+
+def test_a_noisy_measurement_is_weighed_with_the_prior():
+    """In closed form: precisions add up; the density of what was measured is that of its scatter and the prior's."""
+    lines = {"age": Regression(50.0, [], 10.0), "pressure": Regression(80.0, [0.7], 8.0)}
+    network = GaussianNetwork(doxa.Dag.from_edges([("age", "pressure")]), lines)
+    found = doxa.infer(network, soft={"age": (60.0, 5.0)})
+    precision = 1 / 100 + 1 / 25
+    assert found["age"].mean.value == pytest.approx((50 / 100 + 60 / 25) / precision)
+    assert found["age"].sd.value == pytest.approx(precision**-0.5)
+    assert found["pressure"].sd.value == pytest.approx(math.sqrt(64 + 0.49 / precision))
+    assert found.log_evidence.value == pytest.approx(norm.logpdf(60.0, 50.0, math.sqrt(125.0)))
+    twice = doxa.infer(network, "age", soft={"age": (60.0, 5.0)}, given={"pressure": 130.0})
+    precision += 0.49 / 64
+    assert twice["age"].mean.value == pytest.approx((50 / 100 + 60 / 25 + 0.7 * 50 / 64) / precision)
+    assert doxa.infer(network, "age", given={"age": 60.0})["age"].mean.value == 60.0  # which is not the same
+
+
+@pytest.mark.parametrize("method", ["auto", "importance"])
+def test_soft_evidence_about_categories_and_numbers_together(method):
+    """Against the sum over the states, times a grid over the number below which a category stands."""
+    network = odds_network()
+    soft = {"g": {"no": 1.0, "yes": 3.0}, "x": (1.0, 0.5)}
+    found = doxa.infer(network, ["x", "g", "y"], soft=soft, method=method, seed=1)
+    hard = doxa.infer(network, ["x"], given={"x": 1.0}, method=method, seed=1)
+    rng = np.random.default_rng(5)
+    codes, numbers = network.draw_cells(400_000, rng)
+    g, x, y = (network.names.index(name) for name in "gxy")
+    weights = np.where(codes[:, g] == 1, 3.0, 1.0) * norm.pdf(1.0, numbers[:, x], 0.5)
+    total = weights.sum()
+    for of, value in ((x, found["x"].mean), (y, found["y"].mean)):
+        mean = weights @ numbers[:, of] / total
+        error = math.sqrt(weights**2 @ (numbers[:, of] - mean) ** 2) / total
+        assert abs(value.value - mean) < 4.9 * math.hypot(error, value.mcse)
+    share = weights @ (codes[:, g] == 1) / total
+    assert abs(found["g"]["yes"].value - share) < 4.9 * math.hypot(found["g"]["yes"].mcse, 2e-3)
+    log_evidence = math.log(total / len(weights))
+    assert abs(found.log_evidence.value - log_evidence) < 4.9 * math.hypot(found.log_evidence.mcse, 4e-3)
+    assert hard["x"].mean.value == 1.0

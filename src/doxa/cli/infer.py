@@ -34,7 +34,13 @@ Query = Annotated[Words, said("A variable to ask for (repeat for more).", "all t
 Given = Annotated[
     Words, said('What was observed: BP=LOW, split at the first "=" (repeat for more); or a JSON object for odd names.')
 ]
-Soft = Annotated[Words, said("Likelihoods of a variable's states, in their order: BP=0.5,1,2 (repeat for more).")]
+Soft = Annotated[
+    Words,
+    said(
+        "Likelihoods of a variable's states, in their order: BP=0.5,1,2; of a number a measurement and its standard "
+        "deviation: age=50,3 (repeat for more)."
+    ),
+]
 Method = Annotated[str, said("auto, exact, importance, gibbs, tempering, or mean_field for an approximation.", True)]
 Block = Annotated[
     Words,
@@ -141,7 +147,7 @@ def infer(
     model = doxa.read_network(network)
     if isinstance(model, GaussianNetwork):
         seen = as_numbers(observed, set(model.regressions), "--given")
-        result = _about_numbers(model, query, seen, chosen, asked, output)
+        result = _about_numbers(model, query, seen, likelihoods, chosen, asked, output)
         if report is not None:
             doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
             tell(report)
@@ -178,6 +184,7 @@ def _about_numbers(
     model: GaussianNetwork,
     query: list[str] | None,
     given: Mapping[str, str | float],
+    soft: dict[str, list[float]],
     chosen: set[str],
     asked: InferOptions,
     output: Path | None,
@@ -185,11 +192,10 @@ def _about_numbers(
     """Answer in a network with numbers."""
     from doxa.inference.infer import infer_from
 
-    for name in ("soft", "most_probable"):
-        if name in chosen:
-            refuse(f"--{name.replace('_', '-')}", "the network has numbers, whose answers have none; leave it out")
+    if "most_probable" in chosen:
+        refuse("--most-probable", "the network has numbers, whose answers have none; leave it out")
     with interruptible("infer"):
-        result = infer_from(model, query or None, given, None, asked)
+        result = infer_from(model, query or None, given, soft, asked)
     _show(result, output)
     return result
 

@@ -6,6 +6,7 @@ A method is imported when it is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from doxa.inference.exact import Budget, BudgetError
 from doxa.inference.exact_answers import answer_exactly, positions
 from doxa.inference.options import METHODS, InferOptions
 from doxa.models.categorical import CategoricalNetwork
-from doxa.models.evidence import Evidence, read_evidence, read_values
+from doxa.models.evidence import Evidence, read_evidence, read_values, with_soft_values
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.gaussian import GaussianNetwork
 from doxa.models.ising import PairNetwork
@@ -89,7 +90,8 @@ def infer(  # type: ignore[misc]  # the overloads say which options go on
     given : mapping of str to str, optional
         Hard evidence: the label of the state each variable was seen in; of a number its value, in its unit.
     soft : mapping of str to array_like or mapping, optional
-        Soft evidence: likelihoods by state, in the network's order or by label.
+        Soft evidence: likelihoods by state, in the network's order or by label; of a number ``(value, sd)``, a
+        measurement and its standard deviation.
     method : str, default="auto"
         ``"exact"`` (contraction), ``"importance"`` (adaptive importance sampling; directed networks), ``"gibbs"``,
         ``"tempering"`` (parallel tempering), or ``"mean_field"``, an approximation without an error.  ``"auto"`` takes
@@ -204,24 +206,25 @@ def _about_numbers(
     network: GaussianNetwork,
     query: str | Sequence[str] | None,
     given: Mapping[str, str | float] | None,
-    soft: object,
+    soft: Mapping[str, Any] | None,
     asked: InferOptions,
     progress: bool | None,
 ) -> GaussianInference:
     from doxa.inference.by_numbers import answer_about_numbers
 
-    if soft is not None:
-        raise ArgumentError(
-            "soft is given, and the network has numbers, of which evidence is hard; add a node below what it is about, "
-            "with its likelihoods in a table, and give that"
-        )
     seen = read_values(network, given)
     wanted = positions(network, query)
     if query is None:
         wanted = [v for v in wanted if v not in seen]
+    network, measured, constant = with_soft_values(network, soft)
+    seen |= measured
     entropy = fresh_entropy() if asked.seed is None else asked.seed
     with following(progress):
-        return answer_about_numbers(network, wanted, seen, asked, Running(*asked.length, entropy))
+        found = answer_about_numbers(network, wanted, seen, asked, Running(*asked.length, entropy))
+    evidence = found.log_evidence
+    if constant and evidence is not None:
+        found = replace(found, log_evidence=replace(evidence, value=evidence.value + constant))
+    return found
 
 
 def _read_plan(network: DiscreteNetwork, asked: InferOptions) -> Plan | None:

@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,7 @@ from doxa.models.markov import read_array
 if TYPE_CHECKING:
     from doxa.models.gaussian import GaussianNetwork
 
-__all__ = ["Evidence", "read_evidence", "read_values"]
+__all__ = ["Evidence", "read_evidence", "read_values", "with_soft_values"]
 
 
 class Evidence(NamedTuple):
@@ -138,6 +139,71 @@ def read_values(network: GaussianNetwork, given: Mapping[str, str | float] | Non
         labels = network.states[v]
         found[v] = _state(label, value, labels) if labels else check_number(label, value)
     return found
+
+
+def with_soft_values(
+    network: GaussianNetwork, soft: Mapping[str, Any] | None
+) -> tuple[GaussianNetwork, dict[int, float], float]:
+    """A network with a node below each that soft evidence is about, what is seen of these nodes, and a constant.
+
+    A child that repeats a number with normal scatter, and was seen to have a value, is a noisy measurement of it; one
+    that is ``yes`` with probabilities in the proportion of the likelihoods, and is ``yes``, is soft evidence of a
+    category (Pearl 1988, section 2.2.2).  The nodes are called ``"evidence about <name>"`` and stand last.
+
+    Parameters
+    ----------
+    network : GaussianNetwork
+    soft : mapping, optional
+        Of a category likelihoods, as `read_evidence` takes them; of a number ``(value, sd)``: what was measured, and
+        the standard deviation of the measurement, above 0.
+
+    Returns
+    -------
+    GaussianNetwork
+    dict of int to float
+        As `read_values` has it.
+    float
+        Nats, to be added to the log evidence: the scale of likelihoods counts.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a node is unknown, a likelihood or a number is not valid, or a node by the name of a new one is there.
+    """
+    from doxa.models.dag import Dag
+    from doxa.models.gaussian import GaussianNetwork, Regression, check_number
+
+    position = {name: i for i, name in enumerate(network.names)}
+    lines, tables = dict(network.regressions), dict(network.tables)
+    states = {name: labels for name, labels in zip(network.names, network.states, strict=True) if labels}
+    edges, constant = list(network.dag.edges), 0.0
+    new: list[str] = []
+    seen: dict[int, float] = {}
+    for name, value in _items("soft", soft):
+        v, label = _variable("soft", name, position), f"soft[{name!r}]"
+        child = f"evidence about {name}"
+        if child in position:
+            raise ArgumentError(f"{label} would add the node {child!r}, and there is one; rename that")
+        edges.append((name, child))
+        place = len(network.names) + len(new)
+        new.append(child)
+        if network.states[v]:
+            likelihood = _likelihood(label, value, network.states[v])
+            share = likelihood / likelihood.max()
+            tables[child], states[child] = np.stack([1.0 - share, share], axis=1), ("no", "yes")
+            seen[place], constant = 1.0, constant + math.log(float(likelihood.max()))
+            continue
+        form = f"{label} is {value!r}; of a number give (value, sd): what was measured and its standard deviation"
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__") or len(value) != 2:
+            raise ArgumentTypeError(form)
+        centre, sd = (check_number(label, one) for one in value)
+        if sd <= 0:
+            raise ArgumentError(f"{form}, above 0; say given={{{name!r}: {centre:g}}} where it is known exactly")
+        lines[child], seen[place] = Regression(0.0, [1.0], sd), centre
+    if not new:
+        return network, {}, 0.0
+    dag = Dag.from_edges(edges, [*network.names, *new])
+    return GaussianNetwork(dag, lines, tables, states, dict(network.log_odds)), seen, constant
 
 
 def _items(argument: str, mapping: Any) -> Iterable[tuple[Any, Any]]:
