@@ -300,7 +300,7 @@ def test_many_configurations_are_drawn_and_not_listed():
         (lambda n: doxa.infer(n, "x", soft={"y": 30.0}), ArgumentTypeError, r"is 30.0; .* give \(value, sd\)"),
         (lambda n: doxa.infer(n, "x", soft={"y": (3, 0)}), ArgumentError, r"above 0; say given={'y': 3} where"),
         (lambda n: doxa.infer(n, "x", soft={"yy": (3, 1)}), ArgumentError, "soft names 'yy'.*close to it is 'y'"),
-        (lambda n: doxa.infer(n, "x", method="gibbs"), ArgumentError, "take 'exact', 'importance' or 'auto'"),
+        (lambda n: doxa.infer(n, "x", method="tempering"), ArgumentError, "take 'exact', 'importance', 'gibbs' or"),
         (lambda n: doxa.infer(n, "x", exact_budget=10), ArgumentError, "exact_budget is given.*leave it out"),
         (lambda n: doxa.infer(n, "g", method="exact"), ArgumentError, "a category that depends on numbers"),
         (lambda n: doxa.infer(n, "x")["y"], ArgumentError, "'y' was not asked for; there are 'x'"),
@@ -358,3 +358,93 @@ def test_soft_evidence_about_categories_and_numbers_together(method):
     log_evidence = math.log(total / len(weights))
     assert abs(found.log_evidence.value - log_evidence) < 4.9 * math.hypot(found.log_evidence.mcse, 4e-3)
     assert hard["x"].mean.value == 1.0
+
+
+def chains_against(network, wanted, given, expected, seed=1, draws=2000):
+    """z-scores of means, standard deviations and probabilities by chains, against values with errors."""
+    found = doxa.infer(network, wanted, given=given, method="gibbs", seed=seed, draws=draws)
+    assert found.method == "gibbs"
+    z = []
+    for name in wanted:
+        own, other = found[name], expected[name]
+        if name in network.regressions:
+            low = float(other.quantile(0.3).value)
+            pairs = [(own.mean, other.mean), (own.sd, other.sd)]
+            pairs.append((own.probability(below=low), other.probability(below=low)))
+        else:
+            pairs = [(own[state], other[state]) for state in other]
+        z += [(a.value - b.value) / math.hypot(a.mcse, b.mcse) for a, b in pairs if a.mcse > 0]
+    return found, np.abs(z)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chains_have_the_exact_answers_where_there_are(seed):
+    network = random_network(seed)
+    names = network.names
+    codes, numbers = network.draw_cells(1, np.random.default_rng(seed))
+    seen = names[-1]
+    given = {seen: float(numbers[0, -1]) if seen in network.regressions else network.states[-1][int(codes[0, -1])]}
+    wanted = list(names[:-1])
+    exact = doxa.infer(network, wanted, given=given, method="exact")
+    found, z = chains_against(network, wanted, given, exact, draws=16_000)
+    assert found.converged
+    assert z.max() < z_limit(len(z))
+    without = doxa.infer(network, wanted, method="exact")
+    _, of_twin = chains_against(network, wanted, given, without)
+    assert of_twin.max() > z_limit(len(z))  # chains that did not listen to the evidence
+
+
+@pytest.mark.parametrize("given", [{}, {"y": 2.0, "h": "a"}, {"g": "yes", "h": "c"}])
+def test_chains_below_and_above_log_odds_agree_with_weighted_draws(given):
+    network = odds_network()
+    wanted = [name for name in network.names if name not in given]
+    weighted = doxa.infer(network, wanted, given=given, method="importance", until=doxa.Until(mcse=0.002), seed=2)
+    found, z = chains_against(network, wanted, given, weighted)
+    assert found.converged
+    assert z.max() < z_limit(len(z))
+
+
+def test_nodes_that_were_set_stand_where_they_were_set():
+    network = odds_network().do({"x": 1.0})
+    given = {"y": 2.0}
+    weighted = doxa.infer(network, ["g", "h"], given=given, method="importance", until=doxa.Until(mcse=0.002), seed=2)
+    _, z = chains_against(network, ["g", "h"], given, weighted)
+    assert z.max() < z_limit(len(z))
+
+
+def test_chains_are_refused_where_numbers_hold_each_other_fast():
+    dag = Dag.from_edges([("x", "m"), ("m", "y")])
+    lines = {"x": Regression(0.0, [], 1.0), "m": Regression(0.0, [2.0], 0.0), "y": Regression(0.0, [1.0], 1.0)}
+    network = GaussianNetwork(dag, lines)
+    with pytest.raises(ArgumentError, match="'m' has no scatter about its line"):
+        doxa.infer(network, "x", given={"y": 1.0}, method="gibbs")
+    assert doxa.infer(network, "x", given={"y": 1.0})["x"].mean.value == pytest.approx(0.4)
+
+
+def test_states_that_are_impossible_leave_the_verdict_open():
+    dag = Dag.from_edges([("a", "b"), ("a", "x")])
+    tables = {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.0, 1.0]]}
+    lines = {"x": Regression([0.0, 1.0], [[], []], [1.0, 1.0])}
+    network = GaussianNetwork(dag, lines, tables, {"a": ["n", "y"], "b": ["n", "y"]})
+    found = doxa.infer(network, "b", given={"x": 0.5}, method="gibbs", draws=200, seed=1)
+    assert found.converged is not True
+    assert doxa.infer(network, "b", given={"x": 0.5})["b"]["y"].value == pytest.approx(0.5)
+
+
+def test_chains_are_taken_where_weights_cannot_be_relied_on():
+    """Ten numbers, each above a category that was seen in its rare state, and one category below them all."""
+    xs, cs = [f"x{k}" for k in range(10)], [f"c{k}" for k in range(10)]
+    dag = Dag.from_edges([*zip(xs, cs, strict=True), *((x, "d") for x in xs)])
+    odds = {c: LogOdds([-9.0], [[2.0]]) for c in cs} | {"d": LogOdds([0.0], [[0.1] * 10])}
+    states = {c: ["n", "y"] for c in [*cs, "d"]}
+    network = GaussianNetwork(dag, {x: Regression(0.0, [], 3.0) for x in xs}, {}, states, odds)
+    given = dict.fromkeys(cs, "y")
+    found = doxa.infer(network, "d", given=given, seed=1, until=doxa.Until(max_draws=2**14))
+    assert found.method == "gibbs"
+    grid = np.linspace(-20.0, 20.0, 4001)
+    weight = norm.pdf(grid, 0.0, 3.0) / (1.0 + np.exp(9.0 - 2.0 * grid))
+    draws = np.random.default_rng(3).choice(grid, (200_000, 10), p=weight / weight.sum())
+    share = 1.0 / (1.0 + np.exp(-0.1 * draws.sum(axis=1)))
+    error = math.hypot(found["d"]["y"].mcse, share.std() / math.sqrt(len(share)))
+    assert abs(found["d"]["y"].value - share.mean()) < 4.9 * error
+    assert found["d"]["y"].mcse < 0.01

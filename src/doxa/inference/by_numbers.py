@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
+from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate, Verdict
+from doxa.estimates.real import diagnose_averages
 from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
 from doxa.inference.answers import SHOWN, Inference
-from doxa.inference.chains import Running
+from doxa.inference.chains import Running, run_to_accuracy
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.program import BudgetError
@@ -43,7 +45,7 @@ Floats = NDArray[np.float64]
 
 _FIRST, _MOST = 2**14, 2**18  # weighted draws for a node; some hundred bytes each
 _OF_EVIDENCE = 1e4  # effective draws: an error of 0.01 nats
-_METHODS = ("auto", "exact", "importance")
+_METHODS = ("auto", "exact", "importance", "gibbs")
 _ADVICE = "Leave out what was seen far below the nodes asked for, or draw more: until=doxa.Until(max_draws=...)."
 _EXACT = Verdict(True, "Exact", "by linear algebra, categories summed out.")
 
@@ -152,7 +154,8 @@ class _Question(NamedTuple):
 class _Found(NamedTuple):
     answer: NetworkNumber | StateProbabilities
     judgement: Verdict
-    sample: ImportanceSample | None  # None: exact
+    sample: ImportanceSample | None = None  # None: exact, or chains
+    chains: Mapping[str, float] | None = None  # what is said of them
 
 
 def answer_about_numbers(
@@ -185,8 +188,8 @@ def answer_about_numbers(
     """
     if asked.method not in _METHODS:
         raise ArgumentError(
-            f"method is {asked.method!r}, and the network has numbers, about which answers are exact or weighted "
-            "draws; take 'exact', 'importance' or 'auto'"
+            f"method is {asked.method!r}, and the network has numbers, about which answers are exact, weighted draws "
+            "or chains; take 'exact', 'importance', 'gibbs' or 'auto'"
         )
     if asked.exact_budget is not None:
         raise ArgumentError(
@@ -203,26 +206,36 @@ def answer_about_numbers(
     known = {**question.fixed, **seen}
     exact = {v: _known(question, v, known[v]) if v in known else _exactly(question, v) for v in wanted}
     groups: dict[frozenset[int], list[int]] = {}
-    for v in (v for v, one in exact.items() if one is None):
+    unknown = [v for v, one in exact.items() if one is None]
+    for v in unknown:
         groups.setdefault(_speaking(question, v), []).append(v)
-    drawn = {v: one for group in groups.values() for v, one in _drawn(question, group).items()}
+    if asked.method == "gibbs":
+        drawn = _by_chains(question, unknown) if unknown else {}
+    else:
+        drawn = {v: one for group in groups.values() for v, one in _drawn(question, group).items()}
+        if asked.method == "auto":
+            drawn |= _again(question, drawn)
     found = {v: one if one is not None else drawn[v] for v, one in exact.items()}
     evidence = _log_evidence(question)
-    sampled = {v: one for v, one in found.items() if one.sample is not None}
+    sampled = {v: one for v, one in found.items() if one.sample is not None or one.chains is not None}
     judged = [one.judgement for one in sampled.values()]
     verdict = min(judged, key=lambda one: (False, None, True).index(one.converged), default=_EXACT)
     why = "asked for" if asked.method != "auto" else "an exact answer is within the budget"
     if asked.method == "auto" and sampled:
         reasons = dict.fromkeys(_why(question, v) for v in sampled)
         why = "; ".join(f"exact: {reason}" for reason in reasons)
-    counts = {}
-    if sampled:
-        worst = min((one.sample for one in sampled.values() if one.sample), key=lambda sample: sample.ess)
+    counts: dict[str, float] = {}
+    weighted = [one.sample for one in sampled.values() if one.sample is not None]
+    by_chains = next((one.chains for one in sampled.values() if one.chains is not None), None)
+    if by_chains is not None:
+        counts = dict(by_chains)
+    elif weighted:
+        worst = min(weighted, key=lambda sample: sample.ess)
         counts = {"draws": float(worst.n), "ess": worst.ess, "pareto_k": worst.pareto_k}
     names = network.names
     return GaussianInference(
         {names[v]: one.answer for v, one in found.items() if isinstance(one.answer, StateProbabilities)},
-        "importance" if sampled else "exact",
+        "exact" if not sampled else "importance" if by_chains is None else "gibbs",
         why,
         verdict,
         evidence,
@@ -283,7 +296,7 @@ def _exactly(question: _Question, v: int) -> _Found | None:
     found: gaussian.Conditioned | Weighted | None = numbers.listed(
         network, [v], question.states, question.columns, question.values, question.fixed
     )
-    if found is None and question.method == "importance":
+    if question.method == "gibbs" or (found is None and question.method == "importance"):
         return None
     if found is None and question.method == "auto" and _needs_draws(question, v):
         return None
@@ -336,6 +349,75 @@ def _conflicts_named(question: _Question, targets: list[int], *, whole: bool) ->
         listed = " and ".join(f"{name!r} is {question.given[name]!r}" for name in names)
         verb = "have probability 0 together" if len(names) > 1 else "has probability 0"
         raise ImpossibleEvidenceError(f"given says that {listed}, which {verb}; leave out one", names) from None
+
+
+class _ChainDraws:
+    """Kept draws of chains, in the place of weighted ones."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape  # chains, draws of each
+
+    def expectation(self, f: Any, *, unit: bool = False) -> Estimate:
+        """The mean of what every draw has, with its error."""
+        own = np.asarray(f(None)).reshape(self.shape)
+        return diagnose_averages(own[..., None]).estimate(0) if unit else diagnose_real(own).estimate
+
+
+_CHAIN_ADVICE = "Draw more: draws=, or until=doxa.Until(max_draws=...)."
+_ZEROS = "States that are impossible in some configurations may keep chains from others."
+
+
+def _by_chains(question: _Question, group: list[int]) -> dict[int, _Found]:
+    """Answers about nodes by Gibbs sampling."""
+    from doxa.inference.gibbs.numbers import NumberGibbs, has_zeros  # compiled on import
+
+    network = question.network
+    seen = {**question.states, **dict(zip(question.columns, question.values[0].tolist(), strict=True))}
+    sampler = NumberGibbs(network, group, seen, question.fixed)
+    names = [
+        f"{network.names[v]}{label}"
+        for v in group
+        for label in ([f" = {state}" for state in network.states[v]] or [", its mean in standard deviations,"])
+    ]
+    tell(f"chains for {_listing(question, group)}")
+    run = run_to_accuracy(sampler, question.running, len(names), names.__getitem__)
+    kept = run.trace["kept"]
+    flat = kept.reshape(-1, kept.shape[-1])
+    draws = _ChainDraws(kept.shape[:2])
+    verdict = run.judgement
+    if verdict.converged is not True:
+        verdict = verdict._replace(advice=_CHAIN_ADVICE)
+    elif has_zeros(network, sampler.nodes):
+        verdict = Verdict.of_chains(None, verdict.reason, _ZEROS)
+    found: dict[int, _Found] = {}
+    for v in group:
+        name, labels, at = network.names[v], network.states[v], int(sampler.places[v])
+        if labels:
+            own = flat[:, at : at + len(labels)].T
+            made = [draws.expectation(lambda _, one=one: one, unit=True) for one in own]
+            answer: Any = StateProbabilities(name, dict(zip(labels, made, strict=True)))
+        else:
+            parts = flat[:, at], flat[:, at + 1]
+            n = len(flat)
+            means, sds = (part[None, :, None] for part in parts)
+            every = np.full((1, n), -math.log(n))
+            no_states = np.zeros((1, n, 0), dtype=np.int64)
+            mixture = Weighted(np.zeros(1), every, means, sds, (), no_states, {}, False).mixture(0, 0, n, alone=True)
+            answer = NetworkNumber(name, question.given, {}, mixture=mixture, weighted=draws, parts=parts)
+        found[v] = _Found(answer, verdict, chains=run.numbers)
+    return found
+
+
+def _again(question: _Question, drawn: Mapping[int, _Found]) -> dict[int, _Found]:
+    """By chains what weighted draws could not be relied on for, where those can be."""
+    poor = [v for v, one in drawn.items() if one.judgement.converged is not True]
+    if not poor:
+        return {}
+    try:
+        found = _by_chains(question, poor)
+    except ArgumentError:  # a number without scatter, or no start that agrees with the evidence
+        return {}
+    return found if all(one.judgement.converged for one in found.values()) else {}
 
 
 class _JudgedSample(ImportanceSample):

@@ -47,6 +47,7 @@ class ChainRun(NamedTuple):
     marginals: AverageDiagnostics
     judgement: Verdict
     numbers: dict[str, float]
+    trace: Trace
 
 
 def run_to_accuracy(
@@ -111,7 +112,7 @@ def run_to_accuracy(
         "r_hat": _largest_r_hat(marginals, where),
         "ess": marginals.slowest,
     }
-    return ChainRun(marginals, judgement, numbers)
+    return ChainRun(marginals, judgement, numbers, run.trace)
 
 
 def _are_stuck(probability: Any) -> bool:

@@ -96,8 +96,9 @@ def infer(  # type: ignore[misc]  # the overloads say which options go on
         ``"exact"`` (contraction), ``"importance"`` (adaptive importance sampling; directed networks), ``"gibbs"``,
         ``"tempering"`` (parallel tempering), or ``"mean_field"``, an approximation without an error.  ``"auto"`` takes
         the first of the first four that is feasible and whose answer can be relied on.  Of a `GaussianNetwork`,
-        ``"exact"`` (linear algebra, categories summed out) or ``"importance"`` (likelihood weighting), which auto takes
-        where the answer depends on a category that depends on numbers.
+        ``"exact"`` (linear algebra, categories summed out), ``"importance"`` (likelihood weighting), which auto takes
+        where the answer depends on a category that depends on numbers, or ``"gibbs"``, which auto takes where the
+        weights cannot be relied on and chains can.
     exact_budget : Budget or int, optional
         Most that an exact answer may cost; a number is one of operations.  20 thousand million, some ten seconds, and
         4 GB when left out.

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,11 +26,16 @@ from doxa.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.sampling.importance import ImportanceSample
-
 __all__ = ["Line", "NetworkNumber", "NumberDistribution", "StateProbabilities", "refuse_thresholds"]
 
 Floats = NDArray[np.float64]
+
+
+class Draws(Protocol):
+    """What errors of means over draws are found by: weighted ones, or those of chains."""
+
+    def expectation(self, f: Any, *, unit: bool = False) -> Estimate:
+        """The mean of what ``f`` returns for every draw, with its error."""
 
 
 class Line(NamedTuple):
@@ -177,7 +182,7 @@ class NetworkNumber(NumberDistribution):
     """
 
     mixture: NormalMixture = field(kw_only=True)
-    weighted: ImportanceSample | None = field(default=None, kw_only=True)
+    weighted: Draws | None = field(default=None, kw_only=True)
     parts: tuple[Floats, Floats] | None = field(default=None, kw_only=True)  # means and sds of draws; NaN: points
 
     @property
