@@ -88,10 +88,11 @@ def listed_sets(
     limits = options.limits
     if not options.n_missing:
         return parent_sets(FamilyScores(table, options.score, options.structure_prior), limits, 1.0), None
-    if not options.score.is_dirichlet:
+    if not options.score.is_dirichlet or table.interventions is not None:
+        what = "interventions" if options.score.is_dirichlet else f"the score is {options.score.text}"
         raise ArgumentError(
-            f"the table has {options.n_missing} missing cells, and the score is {options.score.text}; sums over graphs "
-            "and cells are known for family='categorical'"
+            f"the table has {options.n_missing} missing cells, and {what}; sums over graphs and cells are known for "
+            "family='categorical' where nobody intervened"
         )
     data = IncompleteData(table, options.score, options.structure_prior, [name for name, _ in options.hidden])
     lists, _ = shared_lists(data, limits, _REFERENCES, _KEEP_WITHIN)
