@@ -233,9 +233,40 @@ def test_rows_without_the_child_say_nothing_about_its_regression():
     assert abs(filled.loc["x", "mean"] - exact["x"][0]) > z_limit(3) * own.loc["x", "mcse"]
     x = fit.regressions().set_index(["node", "term"]).loc[("x", "intercept")]
     assert x["mean"] == pytest.approx(frame["x"].mean(), rel=0.01)
-    with pytest.raises(ArgumentError, match=r"20 missing cells.*leave the rows"):
-        _ = fit.log_marginal_likelihood
+    evidence = fit.log_marginal_likelihood
+    known = log_evidence(values, 0, []) + log_evidence(values[:, seen], 1, [0])
+    assert 0 < evidence.mcse < 0.1
+    assert abs(evidence.value - known) < z_limit(1) * evidence.mcse
+    assert abs(evidence.value - log_evidence(values, 0, []) - log_evidence(values[:, seen], 1, [])) > 1  # the twin
     assert set(fit.impute()["column"]) == {"y"}
+
+
+def test_the_evidence_with_a_missing_cause_and_category_is_an_integral():
+    """A missing x over a grid and a missing k over its states, of the evidence of the completed tables."""
+    frame = mixed(40, 3)
+    frame.loc[5, "x"], frame.loc[7, "k"] = np.nan, None
+    fit = doxa.fit(GRAPH, frame, draws=200, seed=1)
+    table = doxa.read_table(frame)
+    scaling = scaled(table)
+    values = scaling.values[:, table.row_index][[table.names.index(name) for name in ("x", "y")]]
+    grid = np.linspace(-8.0, 8.0, 65)
+    terms = []
+    for state in ("n", "y"):
+        made = frame.assign(k=frame["k"].fillna(state))
+        counts = pd.crosstab(made["m"], made["k"]).to_numpy()
+        of_tables = log_bdeu(counts, 1.0) + log_bdeu(counts.sum(axis=1)[None], 1.0)
+        for x in grid:
+            values[0, 5] = x
+            total = of_tables + log_evidence(values, 0, [])
+            total += sum(log_evidence(values[:, np.flatnonzero(made["k"] == own)], 1, [0]) for own in ("n", "y"))
+            terms.append(total)
+    known = logsumexp(terms) + np.log(grid[1] - grid[0])
+    found = fit.log_marginal_likelihood
+    assert 0 < found.mcse < 0.1
+    assert abs(found.value - known) < z_limit(1) * found.mcse
+    additive = doxa.fit(GRAPH, frame, family="additive", draws=50, seed=1)
+    with pytest.raises(ArgumentError, match=r"2 missing cells.*additive families is known"):
+        _ = additive.log_marginal_likelihood
 
 
 def rng_rows(n, k):

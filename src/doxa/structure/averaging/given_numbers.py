@@ -11,19 +11,23 @@ over kinds of family, are read off independent draws.  Where cells are missing t
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
+from doxa.inference.exact.gaussian import log_density
 from doxa.models import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
+from doxa.sampling.importance import ImportanceSample
 from doxa.structure.averaging.given_graph import GraphFit
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.parent_tables import family_table
@@ -39,6 +43,7 @@ __all__ = ["RegressionPosterior", "kind_for"]
 
 Floats = NDArray[np.float64]
 
+_EVIDENCE_DRAWS = 256  # completions, and parameters
 _MEAN_OF = 2000  # draws, of tables that are no Dirichlet's: as `AdditiveFamily.log_means`
 _SPREAD = ("mean", "sd", "lower", "upper")
 _ERRORS = ("mcse", "ess", "r_hat")
@@ -165,22 +170,48 @@ class RegressionPosterior(GraphFit):
         for the same columns are log Bayes factors.  Exact, but for additive families of categories, each of which has a
         standard error of the score's ``tolerance``.
 
+        Where cells are missing, by importance sampling of the parameters: of S drawn completions X of the table,
+        parameters :math:`\theta` are drawn given each, so that their density is known, and what was seen is weighed by
+        them, the missing cells integrated out,
+
+        .. math:: p(D) \approx \frac1S \sum_t \frac{p(\theta_t)\, p(D \mid \theta_t)}
+           {\frac1S \sum_s p(\theta_t \mid X_s)}.
+
         Raises
         ------
         ArgumentError
-            If cells are missing.
+            If cells are missing and families are additive.
         """
         if not self.is_closed_form:
-            raise ArgumentError(
-                f"the table has {self.options.n_missing} missing cells, and the evidence of regressions is known of "
-                "complete tables; leave the rows with missing cells out, or cut the numbers into bins"
-            )
+            return self._evidence_by_weights()
         value, score = float(self.log_score[0, 0]), self.options.score
         n_sampled = int((~self._draws.is_number).sum()) if isinstance(score, AdditiveKind) else 0
         if not n_sampled:
             return Estimate.exactly(value)
         assert isinstance(score, AdditiveKind)
         return Estimate(value, score.tolerance * float(np.sqrt(n_sampled)), np.nan)
+
+    def _evidence_by_weights(self) -> Estimate:
+        if isinstance(self.options.score, AdditiveKind):
+            raise ArgumentError(
+                f"the table has {self.options.n_missing} missing cells, and the evidence of additive families is known "
+                "of complete tables; take family='conditional_gaussian', or leave the rows with missing cells out"
+            )
+        draws, table = self._draws, self.table
+        chosen = np.unique(np.linspace(0, len(draws) - 1, min(_EVIDENCE_DRAWS, len(draws))).astype(np.int64)).tolist()
+        log_weights = np.zeros(len(chosen))
+        log_q = np.zeros((len(chosen), len(chosen)))  # [s, t]: of parameters t given completion s
+        for node in range(len(self.names)):
+            own, prior = draws.log_densities(self._family(node), chosen)
+            log_q += own
+            log_weights += prior
+        log_weights -= logsumexp(log_q, axis=0) - math.log(len(chosen))
+        values = np.full(table.codes.shape, np.nan) if table.numbers is None else table.numbers
+        unit = np.where(np.isnan(values), 0.0, np.log(draws.scaling.scale)).sum(axis=1, where=draws.is_number)
+        for k, t in enumerate(chosen):
+            log_weights[k] += table.counts @ (log_density(draws.all[t], table.codes, values) + unit)
+        sample = ImportanceSample(np.arange(len(chosen)), log_weights, np.zeros(len(chosen)))
+        return sample.log_normalising_constant()
 
     @property
     def _known(self) -> str:  # type: ignore[override]  # it depends on the graph

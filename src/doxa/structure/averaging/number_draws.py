@@ -189,6 +189,34 @@ class GaussianDraws(NetworkDraws):
             Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t]), log_odds
         )
 
+    def log_densities(self, family: Family, draws: Sequence[int]) -> tuple[Floats, Floats]:
+        """Log densities (nats) of the family's drawn parameters, of networks that all have it, in scaled units.
+
+        Returns
+        -------
+        ndarray, shape (n_draws, n_draws)
+            ``[s, t]``: of the parameters of network t, given the completed table of network s.
+        ndarray, shape (n_draws,)
+            Under the prior.
+        """
+        members = [family[0], *family[1]]
+        sizes = np.where(self.is_number, 0, self.completed.table.n_states)[members].tolist()
+        places = [self.place[t][family[0]] for t in draws]
+        drawn = [part[places] for part in self.family_draws(family)]
+        stream = partial(self._stream, family)
+        found = np.empty((len(draws), len(draws)))
+        if self.completed.cells is None or not self._is_incomplete[members].any():
+            cases = self.completed.table.own_counts(family[0])
+            of_all = self._parameters_from(*self._complete, cases, members, sizes, stream)
+            found[:] = of_all.log_density(*drawn)
+        else:
+            for s, t in enumerate(draws):
+                own = self._parameters_from(*self._completions[t], members, sizes, stream)
+                found[s] = own.log_density(*drawn)
+        codes, numbers = self._complete
+        nothing = self._parameters_from(codes, numbers, np.zeros(codes.shape[1], np.int64), members, sizes, stream)
+        return found, nothing.log_density(*drawn)
+
     def in_units(self, family: Family, drawn: list[Floats]) -> Regression | LogOdds | Floats:
         """What `family_draws` has, in the units of the table: regressions, log odds or tables, any axes before."""
         node, parents = family

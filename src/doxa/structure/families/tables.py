@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 
@@ -37,6 +38,12 @@ class DirichletFamily(FamilyParameters):
     def log_tables(self, n: int) -> Floats:
         """As `FamilyParameters.log_tables`; with several completions, a draw for each."""
         return log_dirichlet(np.broadcast_to(self.weights, (n, *self.weights.shape[1:])), self._stream(0, 0))
+
+    def log_density(self, log_tables: Floats) -> Floats:
+        """Log density (nats) of drawn tables, (n, n_configurations, n_states), given the one completion; shape (n,)."""
+        weights = self.weights[0]
+        constant = gammaln(weights.sum(axis=1)).sum() - gammaln(weights).sum()
+        return np.asarray(constant + ((weights - 1.0) * log_tables).sum(axis=(1, 2)))
 
     def log_mean_tables(self) -> Floats:
         """Log of the posterior means given each completion."""

@@ -129,6 +129,22 @@ class GaussianFamily(FamilyParameters):
         ends = [np.sqrt(s / (2.0 * gammaincinv(nu / 2.0, level))) for level in (0.5 + 0.5 * prob, 0.5 - 0.5 * prob)]
         return Spread(*(part.reshape(self.shape) for part in (mean, sd, *ends)))
 
+    def log_density(self, intercept: Floats, coefficients: Floats, sd: Floats) -> Floats:
+        """Log density (nats) of coefficients and variances, arrays as `regressions` draws them; shape (n,).
+
+        With respect to the variance, not the standard deviation: what is compared must be so, too.
+        """
+        n, (q, d) = len(intercept), self.mean.shape
+        drawn = np.concatenate([intercept.reshape(n, q, 1), coefficients.reshape(n, q, d - 1)], axis=2)
+        variance = sd.reshape(n, -1) ** 2
+        half = 0.5 * self.freedom
+        total = half * np.log(0.5 * self.square) - gammaln(half) - (half + 1.0) * np.log(variance)
+        total -= 0.5 * self.square / variance
+        roots = np.einsum("qij,nqi->nqj", self._factor, drawn - self.mean)
+        total -= 0.5 * (roots**2).sum(axis=2) / variance + 0.5 * d * np.log(2.0 * np.pi * variance)
+        total += np.log(np.diagonal(self._factor, axis1=1, axis2=2)).sum(axis=1)
+        return np.asarray(total.sum(axis=1))
+
     def regressions(self, n: int, number: int = 0) -> RegressionDraws:
         """Draw ``n`` times; ``number`` is that of the stream."""
         rng = self._stream(3, number)
