@@ -80,10 +80,12 @@ class Weighted(NamedTuple):
         means, sds = self.means[row, :, target], self.sds[row, :, target]
         if not np.isnan(sds).any():
             return means, sds
-        mean = share @ means
-        wide = min(0.9, _BANDWIDTH * float(self.effective[row]) ** power)
-        spread = wide * math.sqrt(share @ (means - mean) ** 2)
-        return mean + math.sqrt(1.0 - wide**2) * (means - mean), np.full_like(means, spread)
+        found = _spread_out(share[None], means[None], self.effective[[row]], power)
+        return found[0][0], found[1][0]
+
+    def smoothed_rows(self, target: int) -> tuple[Floats, Floats]:
+        """Means and standard deviations of the kernels of a number of which only draws are known, as of `mixture`."""
+        return _spread_out(np.exp(self.log_weights), self.means[..., target], self.effective, _NARROW)
 
     def state_probabilities(self, category: int, n_states: int) -> Floats:
         """Of a category among the listed, shape (n_rows, n_states)."""
@@ -96,6 +98,14 @@ class Weighted(NamedTuple):
         """That categories have these states, in the first row."""
         holds = np.all(self.states[0][:, [self.listed.index(j) for j in target]] == np.array(event), axis=1)
         return float(np.exp(self.log_weights[0])[holds].sum())
+
+
+def _spread_out(shares: Floats, means: Floats, effective: Floats, power: float) -> tuple[Floats, Floats]:
+    """Kernels about draws, (n_rows, n_draws), that keep mean and variance (West 1993)."""
+    mean = (shares * means).sum(axis=1, keepdims=True)
+    wide = np.minimum(0.9, _BANDWIDTH * effective[:, None] ** power)
+    spread = wide * np.sqrt((shares * (means - mean) ** 2).sum(axis=1, keepdims=True))
+    return mean + np.sqrt(1.0 - wide**2) * (means - mean), np.broadcast_to(spread, means.shape)
 
 
 def condition(
@@ -262,11 +272,12 @@ def _draw(
     for v in (v for v in network.order if v in inside):
         above = [at[p] for p in network.parents[v] if network.states[p]]
         on = [at[p] for p in network.parents[v] if not network.states[p]]
-        numbers = np.stack(on, axis=-1) if on else np.zeros((*wide, 0))
         name = network.names[v]
         if not network.states[v]:
             regression = network.regressions[name]
-            mean = regression.intercept[tuple(above)] + (numbers * regression.coefficients[tuple(above)]).sum(axis=-1)
+            mean, slopes = regression.intercept[tuple(above)], regression.coefficients[tuple(above)]
+            for j, parent in enumerate(on):
+                mean = mean + slopes[..., j] * parent
             mean, sd = np.broadcast_to(mean, wide), np.broadcast_to(regression.sd[tuple(above)], wide)
             moments[v] = mean, sd
             if v in at:
@@ -276,6 +287,7 @@ def _draw(
                 at[v] = mean + sd * rng.standard_normal(wide)
             continue
         if name in network.log_odds:
+            numbers = np.stack(on, axis=-1) if on else np.zeros((*wide, 0))
             p = odds_probabilities(network.log_odds[name], tuple(above), numbers)
         else:
             p = network.tables[name][tuple(above)] if above else network.tables[name]

@@ -336,6 +336,84 @@ def _patterns(
             yield own[first : first + _ROWS], states, numbers, missing
 
 
+_COMPONENTS = 2**14  # of a row's distribution, over all networks
+_FEWEST, _MOST_OF_ONE = 16, 256  # of one network's
+_GOLDEN = 0.6180339887498949
+
+
+class _PooledRows:
+    """Distributions of a number in many rows, each the mean over networks that count by what was seen of the row.
+
+    Parameters
+    ----------
+    draws : GaussianDraws
+    column : int
+    found : sequence of Conditioned or Weighted
+        In every network.
+    target : int
+        The column's place among the targets of these.
+    log_weights : ndarray of float, shape (n_networks, n_rows)
+        Nats, up to a constant.
+    """
+
+    def __init__(
+        self,
+        draws: GaussianDraws,
+        column: int,
+        found: Sequence[Conditioned | Weighted],
+        target: int,
+        log_weights: Floats,
+    ) -> None:
+        self._draws, self._column, self._log_weights = draws, column, log_weights
+        most = min(_MOST_OF_ONE, max(_FEWEST, _COMPONENTS // len(found)))
+        parts = [_components(one, target, most, (0.5 + k * _GOLDEN) % 1.0) for k, one in enumerate(found)]
+        self._means = np.stack([mean for mean, _ in parts])  # (n_networks, n_rows)
+        self._parts = [own for _, own in parts]
+
+    def of(self, row: int) -> tuple[NormalMixture, Estimate]:
+        """The distribution in a row, and its mean with its error."""
+        weights = self._log_weights[:, row]
+        rows = [[part[row] for part in one] for one in self._parts]
+        if self._draws.scaling.transforms[self._column] is not None:
+            each = [self._draws.in_unit(self._column, NormalMixture(*one)) for one in rows]
+            name, shape, worth = self._draws.names[self._column], self._draws.shape, self._draws.reference_ess
+            answer = NumberAnswer(name, {}, {}, each, shape, worth, weights)
+            return answer.distribution, answer.mean
+        shares = np.exp(weights - weights.max())
+        shares /= shares.mean()
+        own = self._means[:, row]
+        value = float(shares @ own / len(own))
+        mean = diagnose_real((value + shares * (own - value)).reshape(self._draws.shape)).estimate
+        weight = np.concatenate([share * one[0] for share, one in zip(shares, rows, strict=True)])
+        return NormalMixture(weight, *(np.concatenate([one[k] for one in rows]) for k in (1, 2))), mean
+
+
+def _components(
+    found: Conditioned | Weighted, target: int, most: int, offset: float
+) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Means of rows (n_rows,), and weights, means and sds (n_rows, n) of their components, ``most`` at most.
+
+    Weighted draws are resampled in order of their means, at even distances from an ``offset`` of this network's own, so
+    that over many networks no part of the distribution is left out.
+    """
+    weights, means = np.exp(found.log_weights), found.means[..., target]
+    mean = (weights * means).sum(axis=1)
+    if isinstance(found, Conditioned):
+        return mean, (weights, means, np.broadcast_to(found.sds[:, target], means.shape))
+    sds = found.sds[..., target]
+    if np.isnan(sds).any():
+        means, sds = found.smoothed_rows(target)
+    if weights.shape[1] <= most:
+        return mean, (weights, means, sds)
+    order = np.argsort(means, axis=1)
+    ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    at = (np.arange(most) + offset) / most
+    place = np.minimum((ends[:, None, :] < at[None, :, None]).sum(axis=2), weights.shape[1] - 1)
+    chosen = np.take_along_axis(order, place, axis=1)
+    even = np.full(chosen.shape, 1.0 / most)
+    return mean, (even, np.take_along_axis(means, chosen, axis=1), np.take_along_axis(sds, chosen, axis=1))
+
+
 def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) -> pd.DataFrame:
     """Predictive distributions of one column, or of all missing cells, of every row; networks count by what was seen.
 
@@ -362,17 +440,15 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         ]
         log_weights = np.array([one.log_evidence for one in found])
         numbers = [j for j in wanted if draws.is_number[j]]
+        pooled = {j: _PooledRows(draws, j, found, numbers.index(j), log_weights) for j in numbers}
         for r, row in enumerate(own.tolist()):
             for j in wanted:
                 place = {"row": row, "column": draws.names[j]}
                 if draws.is_number[j]:
-                    each = [draws.in_unit(j, one.mixture(r, numbers.index(j))) for one in found]
-                    answer = NumberAnswer(
-                        draws.names[j], {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r]
-                    )
-                    low, high = answer.interval()
-                    spread = {"mean": answer.mean.value, "sd": answer.sd.value, "lower": low, "upper": high}
-                    made.append((row, j, {**place, **spread, "mcse": answer.mean.mcse}))
+                    distribution, mean = pooled[j].of(r)
+                    low, high = distribution.interval()
+                    spread = {"mean": mean.value, "sd": distribution.sd, "lower": low, "upper": high}
+                    made.append((row, j, {**place, **spread, "mcse": mean.mcse}))
                 else:
                     size = draws.n_states[j]
                     own_p = np.array([one.state_probabilities(j, size)[r] for one in found])
@@ -398,10 +474,9 @@ def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[Norm
             for t, network in enumerate(draws.all)
         ]
         log_weights = np.array([one.log_evidence for one in found])
+        pooled = _PooledRows(draws, asked, found, 0, log_weights)
         for r, row in enumerate(own.tolist()):
-            each = [draws.in_unit(asked, one.mixture(r, 0)) for one in found]
-            answer = NumberAnswer(target, {}, {}, each, draws.shape, draws.reference_ess, log_weights[:, r])
-            made[row] = answer.distribution
+            made[row] = pooled.of(r)[0]
     return [made[row] for row in range(len(new.codes))]
 
 
