@@ -381,6 +381,7 @@ def _by_chains(question: _Question, group: list[int]) -> dict[int, _Found]:
     ]
     tell(f"chains for {_listing(question, group)}")
     run = run_to_accuracy(sampler, question.running, len(names), names.__getitem__)
+    assert run.trace is not None  # it has just been run
     kept = run.trace["kept"]
     flat = kept.reshape(-1, kept.shape[-1])
     draws = _ChainDraws(kept.shape[:2])

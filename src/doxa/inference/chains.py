@@ -47,7 +47,7 @@ class ChainRun(NamedTuple):
     marginals: AverageDiagnostics
     judgement: Verdict
     numbers: dict[str, float]
-    trace: Trace
+    trace: Trace | None = None
 
 
 def run_to_accuracy(
