@@ -73,10 +73,11 @@ format: .venv/.ready ## rewrite the sources in the house format
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
+# extras stay in the pins: without them pip takes the newest release of coverage[toml], finds no hash for it, and stops
 lock: .venv-lock/.ready ## regenerate the locked requirements from pyproject.toml
-	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/dev.lock
-	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/demo.in --universal --python-version 3.11 --generate-hashes \
+	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/demo.in --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--constraint requirements/dev.lock --no-annotate --custom-compile-command 'make lock' --output-file requirements/demo.lock
 	.venv-lock/bin/uv pip compile --quiet pyproject.toml requirements/oldest.in --resolution lowest-direct --python-version 3.11 \
 		--only-binary :all: --no-annotate --custom-compile-command 'make lock' $(LOCK_OPTIONS) --output-file requirements/oldest.txt

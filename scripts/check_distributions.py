@@ -166,9 +166,10 @@ def make_clean_environment(folder: Path, python: Path) -> Path:
 
 
 def write_constraints(path: Path) -> Path:
-    """The lock without its hashes: pip asks for a hash of everything as soon as it sees one, our wheel included."""
+    """The lock as constraints: no hashes (pip would ask for one of our wheel), and no extras, which a constraint may not have."""
     lock = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8").splitlines()
     pins = [line.removesuffix("\\").rstrip() for line in lock if line and not line.startswith((" ", "#"))]
+    pins = [re.sub(r"^([\w.-]+)\[[^]]*\]", r"\1", pin) for pin in pins]
     path.write_text("\n".join(pins) + "\n", encoding="utf-8")
     return path
 
