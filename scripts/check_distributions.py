@@ -166,7 +166,7 @@ def make_clean_environment(folder: Path, python: Path) -> Path:
 
 
 def write_constraints(path: Path) -> Path:
-    """The lock as constraints: no hashes (pip would ask for one of our wheel), and no extras, which a constraint may not have."""
+    """The lock as constraints: without hashes, or pip asks for one of our wheel, and without extras."""
     lock = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8").splitlines()
     pins = [line.removesuffix("\\").rstrip() for line in lock if line and not line.startswith((" ", "#"))]
     pins = [re.sub(r"^([\w.-]+)\[[^]]*\]", r"\1", pin) for pin in pins]
