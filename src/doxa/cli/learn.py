@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +18,12 @@ from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_effects, show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
+from doxa.data.options import near
+from doxa.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from doxa.data import Table
+    from doxa.data.large import OutOfCoreSource
     from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.runs.options import LearnOptions
 
@@ -82,7 +88,9 @@ Uncertain = Annotated[
 ]
 Query = Annotated[
     Words,
-    said("How probable is party=republican, or each state of party; or how is the number age distributed (repeat)?"),
+    said(
+        "How probable is party=republican, or each state of party, or 'age>50'; or how is the number age distributed?"
+    ),
 ]
 Given = Annotated[Words, said("Among cases where crime=y or age=50 was seen (repeat for more).")]
 Do = Annotated[Words, said("Where crime=y or age=50 was set by intervention (repeat for more).")]
@@ -208,7 +216,7 @@ def learn(
                 until=until,
                 seed=seed,
             )
-            posterior = _begin(data, read, asked, store, workers)
+            posterior = _begin(data, read, asked, store, workers, partial(_check_questions, questions, effects, asked))
     show_graphs(posterior)
     if slopes:
         show_slopes(posterior)
@@ -274,11 +282,33 @@ def _knowledge(
     }
 
 
-def _begin(data: Any, read: dict[str, Any], asked: LearnOptions, store: Path | None, workers: int | None) -> Posterior:
+def _check_questions(
+    questions: Questions, effects: list[tuple[str, str]], asked: LearnOptions, cases: Table | OutOfCoreSource
+) -> None:
+    """Before hours of sampling, not after."""
+    if not isinstance(cases, doxa.Table) or not (questions.targets or effects):
+        return
+    table = asked.declared(cases)
+    questions.check(table)
+    for pair in effects:
+        for name in pair:
+            if name not in table.names:
+                raise ArgumentError(f"--effect names {name!r}, which is not a column{near(name, table.names)}")
+
+
+def _begin(
+    data: Any,
+    read: dict[str, Any],
+    asked: LearnOptions,
+    store: Path | None,
+    workers: int | None,
+    check: Callable[[Table | OutOfCoreSource], None],
+) -> Posterior:
     """Learn from a file; ``read`` says how it is read."""
     from doxa.structure.learn import learn_from, opened
 
     with opened(data, store, asked.hidden or (), **read) as cases:
+        check(cases)
         return learn_from(cases, {"source": str(data.absolute()), **read}, asked, store, workers, None)
 
 

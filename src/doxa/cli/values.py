@@ -1,11 +1,12 @@
 """`doxa impute` and `doxa predict`: what missing cells and new rows hold, averaged over networks.
 
-Also questions to a posterior of networks: ``--query party=republican --given crime=y --do aid=n``.
+Also questions to a posterior of networks: ``--query party=republican --given crime=y --do aid=n``,
+``--query 'bmi>30'``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,12 +15,13 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.words import aligned, as_numbers, parse_given
+from doxa.cli.words import aligned, as_numbers, parse_event, parse_given
 from doxa.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doxa.data import Table
     from doxa.estimates.estimate import Estimate
     from doxa.structure.averaging.posterior import Posterior
 
@@ -41,9 +43,16 @@ class Questions(NamedTuple):
             raise typer.BadParameter("it needs a question: --query party=republican", param_hint=option)
         return cls(query or [], parse_given(given or []), parse_given(do or [], "--do"))
 
-    def typed_for(self, posterior: Posterior) -> Questions:
+    def check(self, table: Table) -> None:
+        """Raise, before a run is made, what `answer` would raise after it."""
+        from doxa.structure.averaging.query import checked_question
+
+        asked = self.typed_for(table)
+        for word in self.targets:
+            checked_question(table, _target(word, table.names), asked.given, asked.do)
+
+    def typed_for(self, table: Table) -> Questions:
         """Values of columns of numbers as numbers."""
-        table = posterior.table
         held = {name for name, one in zip(table.names, table.is_number.tolist(), strict=True) if one}
         return self._replace(given=as_numbers(self.given, held, "--given"), do=as_numbers(self.do, held, "--do"))
 
@@ -51,7 +60,7 @@ class Questions(NamedTuple):
         """Print the answers, each with its Monte Carlo error and the spread of the posterior."""
         if not self.targets:
             return
-        self.typed_for(posterior)._answer(posterior)
+        self.typed_for(posterior.table)._answer(posterior)
 
     def _answer(self, posterior: Posterior) -> None:
         is_number = dict(zip(posterior.table.names, posterior.table.is_number.tolist(), strict=True))
@@ -74,15 +83,25 @@ class Questions(NamedTuple):
     def _one(self, posterior: Posterior, word: str) -> list[tuple[str, str, str]]:
         from doxa.structure.averaging import NumberAnswer, QueryAnswer
 
-        names = posterior.table.names
-        is_column = word in names or ("=" not in word and not word.lstrip().startswith("{"))
-        target = word if is_column else parse_given([word], "--query")
+        target = _target(word, posterior.table.names)
         found = posterior.query(target, given=self.given, do=self.do)
         if isinstance(found, QueryAnswer):
             return [_row(f"{word} = {state}", estimate) for state, estimate in found.items()]
         assert not isinstance(found, NumberAnswer)  # numbers are answered apart
         event = target.items() if isinstance(target, dict) else ()
-        return [_row(", ".join(f"{name} = {state}" for name, state in event), found)]
+        return [_row(", ".join(_said(name, state) for name, state in event), found)]
+
+
+def _target(word: str, names: Sequence[str]) -> str | dict[str, Any]:
+    is_column = word in names or not (any(sign in word for sign in "=<>") or word.lstrip().startswith("{"))
+    return word if is_column else parse_event(word)
+
+
+def _said(name: str, state: Any) -> str:
+    if isinstance(state, str):
+        return f"{name} = {state}"
+    word, *ends = state
+    return f"{name} {word} {' and '.join(f'{end:g}' for end in ends)}"
 
 
 def _row(name: str, estimate: Estimate) -> tuple[str, str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "as_numbers",
     "parse_bins",
     "parse_edges",
+    "parse_event",
     "parse_family",
     "parse_given",
     "parse_log_odds",
@@ -38,6 +40,31 @@ def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
                 raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
             given[name] = label
     return given
+
+
+_THRESHOLD = re.compile(r"\s*([^<>=]+?)\s*([<>])=?\s*([^<>=]+?)\s*")
+_BETWEEN = re.compile(r"\s*([^<>=]+?)\s*<=?\s*([^<>=]+?)\s*<=?\s*([^<>=]+?)\s*")
+
+
+def parse_event(word: str, option: str = "--query") -> dict[str, Any]:
+    """``bmi>30``, ``bmi<18.5``, ``18.5<bmi<30``, ``heart=yes`` or a JSON object of such, as targets of a query."""
+    if word.lstrip().startswith("{"):
+        return _parse_object(option, word, lists=True)
+    if found := _BETWEEN.fullmatch(word):
+        low, name, high = found.groups()
+        return {name: ("between", _threshold(low, word, option), _threshold(high, word, option))}
+    if found := _THRESHOLD.fullmatch(word):
+        name, sign, number = found.groups()
+        return {name: ("above" if sign == ">" else "below", _threshold(number, word, option))}
+    return dict([_split(option, word, "BP=LOW")])
+
+
+def _threshold(text: str, word: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        message = f"{word!r} compares with {text!r}, which is no number; write it as {option} 'bmi>30'"
+        raise typer.BadParameter(message, param_hint=option) from None
 
 
 def as_numbers(known: Mapping[str, str | float], held: set[str], option: str) -> dict[str, str | float]:
@@ -75,15 +102,15 @@ def _split(option: str, word: str, example: str) -> tuple[str, str]:
     return name, rest
 
 
-def _parse_object(option: str, word: str) -> dict[str, str]:
+def _parse_object(option: str, word: str, *, lists: bool = False) -> dict[str, Any]:
     try:
         found = json.loads(word)
     except (json.JSONDecodeError, RecursionError) as error:
         raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint=option) from None
     for name, label in found.items():
-        if isinstance(label, bool) or not isinstance(label, (str, int)):
+        if isinstance(label, bool) or not isinstance(label, (str, int, list) if lists else (str, int)):
             raise typer.BadParameter(f"{name!r} has {label!r}; a label is a text", param_hint=option)
-    return {name: str(label) for name, label in found.items()}
+    return {name: label if isinstance(label, list) else str(label) for name, label in found.items()}
 
 
 def aligned(rows: Sequence[Sequence[str]], n_left: int) -> str:

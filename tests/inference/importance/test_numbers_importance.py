@@ -98,6 +98,32 @@ def test_categories_are_summed_out_where_nothing_else_is_left():
     assert pair.event_probability([G, H], [1, 2]) == pytest.approx(both[1], abs=1e-12)
 
 
+def event(found, category, state, above):
+    """Probability that a category has a state and the number among the targets is above a threshold."""
+    means, sds = found.components(0)
+    return found.event_probability([category], [state], norm.sf(above, means, sds))
+
+
+def test_events_are_exact_where_nothing_else_is_left():
+    """A category that nothing depends on counts by its probability: its one drawn state is not the answer."""
+    alone = asked([G], {}, [X], [1.0])
+    assert alone.event_probability([G], [1]) == pytest.approx(expit(0.8), abs=1e-12)
+    assert abs(alone._replace(shares={}).event_probability([G], [1]) - expit(0.8)) > 0.1
+    odds = np.array([[0.0, 0.6, -1.0], [0.0, 1.1, -0.5]])
+    h = np.array([1 - expit(0.8), expit(0.8)]) @ (np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True))
+    assert event(asked([H, Y], {}, [X], [1.0]), H, 2, 2.0) == pytest.approx(h[2] * norm.sf(2.0, 1.8, 1.0), abs=1e-12)
+
+
+def test_events_of_a_category_and_a_number_below_evidence():
+    x, p = joint()
+    share = p[:, 1, :].sum(axis=1)
+    right = share @ norm.sf(2.0, 1 + 0.8 * x, 1.0)
+    own = [event(asked([G, Y], seed=seed), G, 1, 2.0) for seed in range(20)]
+    assert np.mean(own) == pytest.approx(right, abs=4 * np.std(own) / np.sqrt(20))
+    apart = share.sum() * (p.sum(axis=(1, 2)) @ norm.sf(2.0, 1 + 0.8 * x, 1.0))  # as if they were independent
+    assert abs(np.mean(own) - apart) > 8 * np.std(own) / np.sqrt(20)
+
+
 def test_a_number_that_evidence_does_not_depend_on_is_a_mixture():
     """y given g: its scatter about every drawn x is exact, so its quantiles are smooth."""
     x, p = joint()

@@ -391,3 +391,28 @@ def test_numbers_alone_take_the_gaussian_family():
 def test_bad_fits_are_named(ask, words):
     with pytest.raises(ArgumentError, match=words):
         ask(mixed())
+
+
+def test_regressions_of_parent_sets_are_those_of_the_graph():
+    """Given a parent set the parameters are those of a graph with this set; other sets have others."""
+    frame = mixed()
+    posterior = doxa.learn(frame, seed=1)
+    found = posterior.parent_regressions("y", most=2, prob=0.9)
+    parents = found["parents"][0]
+    fit = doxa.fit(Dag.from_edges([(p, "y") for p in parents], sorted({*parents, "y"})), frame[[*parents, "y"]], seed=1)
+    lines = fit.regressions(0.9)
+    lines, own = lines[lines["node"] == "y"], found[[names == parents for names in found["parents"]]]
+    for name in ("given", "term", "cases"):
+        assert own[name].tolist() == lines[name].tolist()
+    for name in ("mean", "sd", "lower", "upper"):
+        assert own[name].to_numpy(float) == pytest.approx(lines[name].to_numpy(float), rel=1e-9)
+    sets = posterior.parent_sets("y", 2)
+    assert found.drop_duplicates("parents")["probability"].tolist() == sets["probability"].tolist()
+    assert list(posterior.parent_tables("k", most=1)["state"].unique()) == ["n", "y"]
+    for ask, words in (
+        (lambda: posterior.parent_tables("y"), "take parent_regressions"),
+        (lambda: posterior.parent_regressions("k"), "take parent_tables"),
+        (lambda: doxa.learn(frame[["k", "m"]], seed=1).parent_regressions("k"), "take parent_tables"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            ask()

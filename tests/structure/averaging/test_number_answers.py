@@ -300,6 +300,24 @@ def test_predictions_of_rows_are_those_of_single_questions():
     assert np.allclose(states.groupby("row")["probability"].sum(), 1.0)
 
 
+def test_events_of_numbers_and_categories(learned):
+    posterior = doxa.learn(mixed(), seed=1)
+    given = {"x": 9.0}
+    above = posterior.query({"y": ("above", 4.0)}, given=given)
+    assert above.value == pytest.approx(posterior.query("y", given=given).probability(above=4.0).value, abs=1e-12)
+    parts = [posterior.query({"k": k, "y": ["above", 4.0]}, given=given) for k in posterior.query("k")]
+    assert sum(part.value for part in parts) == pytest.approx(above.value, abs=1e-12)
+    alone = posterior.query({"k": "y"}, given=given).value
+    assert alone == pytest.approx(posterior.query("k", given=given)["y"].value, abs=1e-12)
+    assert abs(parts[1].value - alone * above.value) > 1e-3  # they depend on each other
+    low, high = above.credible_interval()
+    assert low < above.value < high
+    whole = posterior.predictive({"y": ("between", (-1e9, 1e9))}, given=given)
+    assert whole.value == pytest.approx(1.0, abs=1e-9)
+    with pytest.raises(ArgumentTypeError, match="states have no order"):
+        posterior.query({"k": ("above", 1)})
+
+
 def test_missing_cells_are_drawn_with_the_networks():
     posterior = doxa.learn(mixed(missing=0.06), draws=200, seed=1)
     whole = doxa.learn(mixed(), seed=1)
@@ -333,7 +351,13 @@ def test_credible_intervals_cover():
     [
         (lambda p: p.query("b", given={"a": "fifty"}), ArgumentTypeError, "holds numbers"),
         (lambda p: p.query("b", given={"a": float("nan")}), ArgumentError, "finite"),
-        (lambda p: p.query({"b": 5.0}), ArgumentError, "ask for the column"),
+        (lambda p: p.query({"b": 5.0}), ArgumentTypeError, r"target\['b'\] is 5.0.*give \('above', number\)"),
+        (lambda p: p.query({"b": ("over", 5.0)}), ArgumentError, r"give \('above', number\)"),
+        (lambda p: p.query({"b": ("between", 5.0)}), ArgumentError, r"'between', low, high"),
+        (lambda p: p.query({"b": ("between", 5.0, 4.0)}), ArgumentError, r"between=\(4, 5\)"),
+        (lambda p: p.query({"b": ("above", float("nan"))}), ArgumentError, "neither above nor below"),
+        (lambda p: p.query({"a": ("above", 1), "b": ("above", 1)}), ArgumentError, "an event has one at most"),
+        (lambda p: p.query({"b": ("above", 5.0)}, given={"b": 5.0}), ArgumentError, "is in target and in given"),
         (lambda p: p.query("b", given={"b": 5.0}), ArgumentError, "is in target and in given"),
         (lambda p: p.query("bb"), ArgumentError, "not a column"),
         (lambda p: p.query("b").probability(between=(3, 1)), ArgumentError, "lower end comes first"),

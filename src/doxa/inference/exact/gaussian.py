@@ -55,10 +55,16 @@ class Conditioned(NamedTuple):
         """The distribution of a number in a row."""
         return NormalMixture(np.exp(self.log_weights[row]), self.means[row, :, target], self.sds[:, target])
 
-    def event_probability(self, target: Sequence[int], event: Sequence[int]) -> float:
-        """That categories have these states, in the first row."""
+    def components(self, target: int) -> tuple[Floats, Floats]:
+        """Means and standard deviations of a number in each configuration, in the first row."""
+        return self.means[0, :, target], self.sds[:, target]
+
+    def event_probability(self, target: Sequence[int], event: Sequence[int], inside: Floats | float = 1.0) -> float:
+        """That categories have these states, in the first row, times what has the probability ``inside`` in each
+        configuration.
+        """
         holds = np.all(self.configurations[:, [self.listed.index(j) for j in target]] == np.array(event), axis=1)
-        return float(np.exp(self.log_weights[0])[holds].sum())
+        return float((np.exp(self.log_weights[0]) * holds * inside).sum())
 
     def state_probabilities(self, category: int, n_states: int) -> Floats:
         """Of a category among the listed, shape (n_rows, n_states)."""

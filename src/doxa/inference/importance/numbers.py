@@ -94,10 +94,24 @@ class Weighted(NamedTuple):
         own = self.states[:, :, self.listed.index(category)]
         return np.stack([(np.exp(self.log_weights) * (own == k)).sum(axis=1) for k in range(n_states)], axis=1)
 
-    def event_probability(self, target: Sequence[int], event: Sequence[int]) -> float:
-        """That categories have these states, in the first row."""
-        holds = np.all(self.states[0][:, [self.listed.index(j) for j in target]] == np.array(event), axis=1)
-        return float(np.exp(self.log_weights[0])[holds].sum())
+    def components(self, target: int) -> tuple[Floats, Floats]:
+        """Means and standard deviations of a number in each draw, in the first row; 0 where the draw is all that is
+        known.
+        """
+        return self.means[0, :, target], np.nan_to_num(self.sds[0, :, target], nan=0.0)
+
+    def event_probability(self, target: Sequence[int], event: Sequence[int], inside: Floats | float = 1.0) -> float:
+        """That categories have these states, in the first row, times what has the probability ``inside`` in each
+        draw.
+
+        Nodes that nothing depends on are independent given a draw, and count by their probabilities; where draws are a
+        sum they must, for their own states were drawn but once.
+        """
+        total = np.exp(self.log_weights[0]) * inside
+        for j, k in zip(target, event, strict=True):
+            share = self.shares.get(j)
+            total = total * (self.states[0, :, self.listed.index(j)] == k if share is None else share[0, :, k])
+        return float(total.sum())
 
 
 def _spread_out(shares: Floats, means: Floats, effective: Floats, power: float) -> tuple[Floats, Floats]:

@@ -23,3 +23,4 @@ from doxa.structure.averaging.predict import log_score as log_score
 from doxa.structure.averaging.predict import predict as predict
 from doxa.structure.averaging.query import predictive as predictive
 from doxa.structure.averaging.query import query as query
+from doxa.structure.averaging.terms import parent_regressions as parent_regressions

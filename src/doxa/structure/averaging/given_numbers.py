@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +30,8 @@ from doxa.sampling.importance import ImportanceSample
 from doxa.structure.averaging.given_graph import GraphFit
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.parent_tables import family_table
+from doxa.structure.averaging.terms import Spread, closed_form, drawn_terms, spread_of, terms_of
 from doxa.structure.families.additive.kinds import AdditiveKind
-from doxa.structure.families.additive.parameters import MixtureFamily
 from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.runs.options import LearnOptions
 
@@ -45,7 +44,6 @@ Floats = NDArray[np.float64]
 
 _EVIDENCE_DRAWS = 256  # completions, and parameters
 _MEAN_OF = 2000  # draws, of tables that are no Dirichlet's: as `AdditiveFamily.log_means`
-_SPREAD = ("mean", "sd", "lower", "upper")
 _ERRORS = ("mcse", "ess", "r_hat")
 
 
@@ -154,7 +152,7 @@ class RegressionPosterior(GraphFit):
                 shape = [self._draws.n_states[j] for j in (*self._family(node)[1], node)]
                 tables[name] = family_table(self._draws, *self._family(node)).mean.reshape(shape)
                 continue
-            mean = self._spread_of(node, 0.95)[0]
+            mean = self._spread_of(node, 0.95).mean
             if is_number[node]:
                 regressions[name] = Regression(mean[0], np.moveaxis(mean[1:-1], 0, -1), mean[-1])
             else:
@@ -244,12 +242,13 @@ class RegressionPosterior(GraphFit):
             return False
         if node in self._tabled:
             return isinstance(self._draws.parameters_of(self._family(node)), DirichletFamily)
-        return node not in self._with_odds and not isinstance(self._whole(node), MixtureFamily)
+        return self._whole(node) is not None
 
     def _whole(self, node: int) -> Any:
+        """The terms of a node in closed form, or None."""
         kept: dict[int, Any] = self.__dict__.setdefault("_wholes", {})
         if node not in kept:
-            kept[node] = self._draws.whole_family(self._family(node))
+            kept[node] = closed_form(self._draws, self._family(node)) if self.is_closed_form else None
         return kept[node]
 
     @cached_property
@@ -269,40 +268,12 @@ class RegressionPosterior(GraphFit):
         return diagnose_averages(tables.reshape(*self._draws.shape, -1)) if len(tables) > 1 else None
 
     def _of_lines(self, node: int) -> AverageDiagnostics | None:
-        return None if self._is_known(node) else _diagnosed(self._lines_of(node).reshape(*self._draws.shape, -1))
-
-    def _lines_of(self, node: int) -> Floats:
-        """Draws of a node's terms, shape (n_draws, n_terms, n_states of parents..., n_states - 1 of log odds)."""
-        family = self._family(node)
-        made = self._draws.in_units(family, list(self._draws.family_draws(family)))
-        assert isinstance(made, (Regression, LogOdds))
-        parts = [made.intercept, *np.moveaxis(made.coefficients, -1, 0)]
-        return np.stack([*parts, made.sd] if isinstance(made, Regression) else parts, axis=1)
-
-    def _spread_of(self, node: int, prob: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """Mean, standard deviation and ends of the interval of a node's terms, shapes as `_lines_of` without draws."""
         if self._is_known(node):
-            scaling, on = self._draws.scaling, [p for p in self._family(node)[1] if self._draws.is_number[p]]
-            scale, centre = float(scaling.scale[node]), float(scaling.centre[node])
-            weights = np.diag([scale, *(scale / scaling.scale[on])])
-            weights[0, 1:] = -scale / scaling.scale[on] * scaling.centre[on]
-            family = self._whole(node)
-            lines, sd = family.linear(weights, prob), family.scatter(prob)
-            moved = np.zeros_like(lines.mean)
-            moved[0] = centre
-            ends = (lines.mean + moved, lines.sd, lines.lower + moved, lines.upper + moved)
-            made = [np.concatenate([a, scale * b[None]]) for a, b in zip(ends, sd, strict=True)]
-            return made[0], made[1], made[2], made[3]
-        drawn, tail = self._lines_of(node), (1 - prob) / 2
-        lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
-        return drawn.mean(axis=0), drawn.std(axis=0, ddof=1), lower, upper
+            return None
+        return _diagnosed(drawn_terms(self._draws, self._family(node)).reshape(*self._draws.shape, -1))
 
-    def _cases(self, above: list[int]) -> Floats:
-        """Rows of each configuration of categories."""
-        if not above:
-            return np.array([float(self.table.n_rows)])
-        counts = self._draws.completed.counts((above[-1], tuple(above[:-1])), self._draws.draws)
-        return np.asarray(counts.reshape(len(counts), -1).mean(axis=0))
+    def _spread_of(self, node: int, prob: float) -> Spread:
+        return spread_of(self._draws, self._family(node), self._whole(node), prob)
 
     def _frame(self, nodes: list[int], prob: float) -> pd.DataFrame:
         from doxa.frames import ReadFrame
@@ -310,27 +281,18 @@ class RegressionPosterior(GraphFit):
         draws, rows = self._draws, []
         with_state = nodes == self._with_odds and bool(nodes)
         for node in nodes:
-            parents = self._family(node)[1]
-            above, on = ([p for p in parents if draws.is_number[p] == one] for one in (False, True))
-            terms = ["intercept", *(self.names[p] for p in on), *([] if with_state else ["sd"])]
-            spread, own = self._spread_of(node, prob), self._diagnoses[node]
-            shape = spread[0].shape
+            family, spread, own = self._family(node), self._spread_of(node, prob), self._diagnoses[node]
+            shape = spread.mean.shape
             errors = [
                 np.full(shape, blank) if own is None else getattr(own, name).reshape(shape)
                 for name, blank in zip(_ERRORS, (0.0, np.nan, np.nan), strict=True)
             ]
-            cases = self._cases(above)
-            states = draws.states[node][1:] if with_state else ("",)
-            known = tuple(self.names[p] for p in above)
-            for k, given in enumerate(product(*(range(draws.n_states[p]) for p in above))):
-                labels = tuple(draws.states[p][code] for p, code in zip(above, given, strict=True))
-                for s, state in enumerate(states):
-                    for t, term in enumerate(terms):
-                        at = (t, *given, s) if with_state else (t, *given)
-                        row: list[Any] = [self.names[node], known, labels, *([state] if with_state else []), term]
-                        rows.append([*row, *(part[at] for part in (*spread, *errors)), cases[k]])
-        columns = ["node", "parents", "given", *(["state"] if with_state else []), "term", *_SPREAD, *_ERRORS, "cases"]
-        return ReadFrame(rows, columns=columns)
+            known = tuple(self.names[p] for p in family[1] if not draws.is_number[p])
+            for term in terms_of(draws, family):
+                row: list[Any] = [self.names[node], known, term.given, *([term.state] if with_state else []), term.name]
+                rows.append([*row, *(part[term.place] for part in (*spread, *errors)), term.cases])
+        columns = ["node", "parents", "given", *(["state"] if with_state else []), "term", *Spread._fields]
+        return ReadFrame(rows, columns=[*columns, *_ERRORS, "cases"])
 
     def __repr__(self) -> str:
         """The first terms and the verdict."""

@@ -111,7 +111,7 @@ class GaussianDraws(NetworkDraws):
             sizes = np.where(self.is_number, 0, self.completed.table.n_states)[members].tolist()
             users = self.users[family]
             stream = partial(self._stream, family)
-            if self.completed.cells is None or not self._is_incomplete[members].any():
+            if self.is_complete(family):
                 cases = self.completed.table.own_counts(family[0])
                 own = self._parameters_from(*self._complete, cases, members, sizes, stream)
                 self._numbers[family] = _drawn(own, len(users), 0, sizes)
@@ -143,6 +143,17 @@ class GaussianDraws(NetworkDraws):
         if isinstance(kind, GaussianKind):
             return kind.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
         return kind.parameters(own, cases, sizes, stream)
+
+    def is_complete(self, family: Family) -> bool:
+        """Whether no cell of the family's columns is missing."""
+        return self.completed.cells is None or not self._is_incomplete[[family[0], *family[1]]].any()
+
+    def cases_of(self, categories: Sequence[int]) -> Floats:
+        """Rows of each configuration of some categories, averaged over what missing cells may hold; as in a table."""
+        if not categories:
+            return np.array([float(self.completed.table.n_rows)])
+        counts = self.completed.counts((categories[-1], tuple(categories[:-1])), self.draws)
+        return np.asarray(counts.reshape(len(counts), -1).mean(axis=0))
 
     @cached_property
     def _is_incomplete(self) -> NDArray[np.bool_]:
@@ -205,7 +216,7 @@ class GaussianDraws(NetworkDraws):
         drawn = [part[places] for part in self.family_draws(family)]
         stream = partial(self._stream, family)
         found = np.empty((len(draws), len(draws)))
-        if self.completed.cells is None or not self._is_incomplete[members].any():
+        if self.is_complete(family):
             cases = self.completed.table.own_counts(family[0])
             of_all = self._parameters_from(*self._complete, cases, members, sizes, stream)
             found[:] = of_all.log_density(*drawn)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data import Table
+from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
@@ -61,9 +62,10 @@ class NumberQuestion(NamedTuple):
     """A question, by positions."""
 
     target: tuple[int, ...]
-    event: tuple[int, ...] | None  # states of categories; None: all of one column
+    event: tuple[int, ...] | None  # states of categories, the first targets; None: all of one column
     given: dict[int, float]  # numbers, and positions of states
     do: dict[int, float]
+    between: tuple[float, float] | None = None  # where a number, the last target, lies in an event
 
 
 def read_number_question(
@@ -77,31 +79,69 @@ def read_number_question(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If a column or state is unknown, a number is given as text or not finite, the target is empty, holds a number
-        among several, or is also given or set, or a column is both given and set.
+        If a column or state is unknown, a number is given as text or not finite, an event has no thresholds of a
+        number, those of a category, or two numbers, the target is empty, or also given or set, or a column is both
+        given and set.
     """
     seen, made = _read(table, "given", given), _read(table, "do", do)
     if isinstance(target, str):
-        columns: tuple[int, ...] = (column_of("target", target, table.names),)
-        event: tuple[int, ...] | None = None
+        asked = NumberQuestion((column_of("target", target, table.names),), None, seen, made)
+    elif isinstance(target, Mapping):
+        asked = _event(table, target)._replace(given=seen, do=made)
     else:
-        if not isinstance(target, Mapping):
-            raise ArgumentTypeError(f"target is {target!r}; give a column, or a mapping of columns to states")
-        for name in target:
-            if not table.states[column_of("target", name, table.names)]:
-                raise ArgumentError(
-                    f"target names {name!r} with a value, and the column holds numbers; ask for the column, "
-                    f"query({name!r}), and the answer for .probability(above=...), (below=...) or (between=...)"
-                )
-        states = _read(table, "target", target)
-        if not states:
-            raise ArgumentError("target is empty; name a column, or columns and their states")
-        columns, event = tuple(states), tuple(int(k) for k in states.values())
-    for j in {*columns, *made}:
-        where = [word for word, places in (("target", columns), ("given", seen), ("do", made)) if j in places]
+        raise ArgumentTypeError(f"target is {target!r}; give a column, or a mapping of columns to states")
+    for j in {*asked.target, *made}:
+        where = [word for word, places in (("target", asked.target), ("given", seen), ("do", made)) if j in places]
         if len(where) > 1:
             raise ArgumentError(f"{table.names[j]!r} is in {' and in '.join(where)}; leave it in one of them")
-    return NumberQuestion(columns, event, seen, made)
+    return asked
+
+
+def _event(table: Table, target: Mapping[str, Any]) -> NumberQuestion:
+    """States of categories, and thresholds of a number, that are to hold together."""
+    numbers = [name for name in target if not table.states[column_of("target", name, table.names)]]
+    if len(numbers) > 1:
+        raise ArgumentError(
+            f"target names the numbers {', '.join(map(repr, numbers))}, and an event has one at most; ask for one of "
+            "them, given the value of the other"
+        )
+    for name, value in target.items():
+        if name not in numbers and isinstance(value, (tuple, list)):
+            raise ArgumentTypeError(
+                f"target[{name!r}] is {value!r}, and the column is a category, whose states have no order; give one "
+                f"of {shown(table.states[table.names.index(name)])}"
+            )
+    states = _read(table, "target", {name: value for name, value in target.items() if name not in numbers})
+    if not target:
+        raise ArgumentError("target is empty; name a column, or columns and their states")
+    between = read_thresholds(f"target[{numbers[0]!r}]", target[numbers[0]]) if numbers else None
+    columns = (*states, *(table.names.index(name) for name in numbers))
+    return NumberQuestion(columns, tuple(int(k) for k in states.values()), {}, {}, between)
+
+
+def read_thresholds(label: str, value: Any) -> tuple[float, float]:
+    """Ends of the interval that ``("above", 30)``, ``("below", 30)`` or ``("between", 20, 30)`` names.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If it is none of these, a threshold is no number, or the ends are reversed.
+
+    Examples
+    --------
+    >>> read_thresholds("bmi", ("above", 30)), read_thresholds("bmi", ("between", 20, 30))
+    ((30.0, inf), (20.0, 30.0))
+    """
+    way = "give ('above', number), ('below', number) or ('between', low, high)"
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentTypeError(f"{label} is {value!r}, and the column holds numbers; {way}")
+    word, ends = (value[0], tuple(value[1:])) if value else ("", ())
+    if word == "between" and len(ends) == 1 and isinstance(ends[0], (tuple, list)):
+        ends = tuple(ends[0])
+    if word not in ("above", "below", "between") or len(ends) != 1 + (word == "between"):
+        raise ArgumentError(f"{label} is {value!r}, and the column holds numbers; {way}")
+    named: dict[str, Any] = {"above": None, "below": None, "between": None}
+    return threshold_pair(**{**named, word: ends if word == "between" else ends[0]})
 
 
 def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[int, float]:
@@ -239,14 +279,14 @@ def number_answer(
         raise ArgumentError("given has probability zero in every network; leave out part of it")
     j = question.target[0]
     given, do = _named(draws, question.given), _named(draws, question.do)
-    if draws.is_number[j]:
+    if question.event is None and draws.is_number[j]:
         each = [draws.in_unit(j, one.mixture()) for one in found]
         notes = (*_notes(draws, question), *_worth(found))
         return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes=notes)
     if question.event is None:
         own = np.array([one.state_probabilities(j, draws.n_states[j])[0] for one in found])
     else:
-        own = np.array([[one.event_probability(question.target, question.event)] for one in found])
+        own = np.array([[_event_probability(draws, question, one)] for one in found])
     effective = float(len(draws))
     made: list[Any]
     if log_weights is not None:
@@ -260,6 +300,17 @@ def number_answer(
     estimates = dict(zip(draws.states[j], made, strict=True))
     seen, made_so = ({name: str(value) for name, value in known.items()} for known in (given, do))
     return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
+
+
+def _event_probability(draws: GaussianDraws, question: NumberQuestion, found: Conditioned | Weighted) -> float:
+    """In one network."""
+    assert question.event is not None
+    inside: Floats | float = 1.0
+    if question.between is not None:
+        means, sds = found.components(0)
+        each = draws.in_unit(question.target[-1], NormalMixture(np.ones(len(means)), means, sds))
+        inside = each.component_probabilities(*question.between)
+    return found.event_probability(question.target[: len(question.event)], question.event, inside)
 
 
 def _on_scale(draws: GaussianDraws, column: int, value: float) -> float:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.data.table import check_categories
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
 from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
@@ -69,6 +68,11 @@ def parent_tables(
         ``given`` (states of the parents, a tuple), ``state, mean, lower, upper``: P(node = state | parents) given that
         these are its parents, with the spread of the posterior; ``cases``: rows of this configuration of the parents.
 
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If the column is unknown, or holds numbers, or all its probable parent sets do, or a number is out of range.
+
     Notes
     -----
     Each table is that of `family_table`.  P(node = state | columns) *over* structures is
@@ -84,8 +88,11 @@ def parent_tables(
     """
     import pandas as pd
 
-    check_categories(table, "a list of tables")
     child = column_of("node", node, table.names)
+    if table.is_number[child]:
+        raise ArgumentError(
+            f"node is {node!r}, a column of numbers, which has regressions and no tables; take parent_regressions"
+        )
     check_prob(prob)
     draws = draw_networks(posterior, table, None, prior=prior)
     asked: Any = posterior
@@ -93,8 +100,8 @@ def parent_tables(
     frames = []
     for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
         parents = tuple(table.names.index(name) for name in names)
-        if (child, parents) not in draws.users:
-            continue  # of an exact posterior: probable, and yet never drawn
+        if (child, parents) not in draws.users or table.is_number[list(parents)].any():
+            continue  # of an exact posterior: probable, and yet never drawn; or with log odds (`parent_regressions`)
         found = family_table(draws, child, parents, prob=prob)
         q, r = found.mean.shape
         labels = list(product(*(table.states[p] for p in parents)))
@@ -113,6 +120,8 @@ def parent_tables(
                 }
             )
         )
+    if not frames:
+        raise ArgumentError(f"every probable parent set of {node!r} has numbers, and no table; take parent_regressions")
     return pd.concat(frames, ignore_index=True)
 
 

@@ -366,6 +366,16 @@ class Posterior(StructurePosterior):
 
         return parent_tables(self, self.table, node, most, prob=prob, prior=prior)
 
+    def parent_regressions(
+        self, node: str, most: int = 5, *, prob: float = 0.95, prior: FamilyKind | None = None
+    ) -> pd.DataFrame:
+        """The probable parent sets of a node with numbers, each with its regression, in units of the columns; see
+        `doxa.structure.averaging.parent_regressions`.
+        """
+        from doxa.structure.averaging.terms import parent_regressions
+
+        return parent_regressions(self, self.table, node, most, prob=prob, prior=prior)
+
     def coefficients(
         self,
         node: str,

@@ -44,9 +44,9 @@ from doxa.structure.averaging.questions import Question, read_question
 from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
-    from doxa.structure.averaging.numbers import NumberAnswer
+    from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion
 
-__all__ = ["asked", "predictive", "predictive_of", "query", "query_of"]
+__all__ = ["asked", "checked_question", "predictive", "predictive_of", "query", "query_of"]
 
 
 def query(
@@ -117,13 +117,32 @@ def asked(
     weighted: bool = False,
 ) -> Any:
     """`query` of networks that are drawn already, or `predictive`, where ``weighted``."""
-    table = draws.completed.table
-    if table.numbers is not None:
-        from doxa.structure.averaging.numbers import number_answer, read_number_question
+    question = checked_question(draws.completed.table, target, given, do)
+    if not isinstance(question, Question):
+        from doxa.structure.averaging.numbers import number_answer
 
-        return number_answer(draws, read_number_question(table, target, given, do), weighted=weighted)  # type: ignore[arg-type]  # of such a table
-    question = read_question(table.names, table.states, target, given, do, table.cuts)
+        return number_answer(draws, question, weighted=weighted)  # type: ignore[arg-type]  # of such a table
     return (predictive_of if weighted else query_of)(draws, question, exact_budget)
+
+
+def checked_question(
+    table: Table,
+    target: str | Mapping[str, Any],
+    given: Mapping[str, Any] | None = None,
+    do: Mapping[str, Any] | None = None,
+) -> Question | NumberQuestion:
+    """What `query` and `predictive` ask of a table, by positions.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If a column or state is unknown, the target is empty, or target, given and do contradict each other.
+    """
+    if table.numbers is not None:
+        from doxa.structure.averaging.numbers import read_number_question
+
+        return read_number_question(table, target, given, do)
+    return read_question(table.names, table.states, target, given, do, table.cuts)
 
 
 def query_of(
