@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import WorkingGraph, replace_parents
@@ -37,7 +37,7 @@ __all__ = ["joint_parents_step", "joint_work", "near_nodes", "small_graphs"]
 
 _NODES = 4
 _NEAR = 6  # nodes that may join a node
-_MOST_SETS = 512  # of a node's list
+_MOST_BLOCKS = 8  # of 64 sets each, of a node's list
 _DEEPEST = 10  # levels of 64 nats below the first set that fits: what is deeper is nothing beside it
 _LEAST = 1e-200  # a sum of products below this may lack some that were cut, each below 1e-237, and has lost digits
 
@@ -73,7 +73,9 @@ def joint_work(near: NDArray[np.int64], n_words: int) -> tuple[NDArray[Any], ...
     """What `joint_parents_step` needs beside the lists: near nodes, small graphs and work space of a chain's own."""
     graphs = small_graphs(len(near))
     k = graphs.shape[1]
-    return near, graphs, np.zeros(len(graphs)), np.zeros((k, 2**k)), np.zeros((k, n_words), dtype=np.uint64)
+    alike = np.append(np.flatnonzero(np.diff(graphs[:, :2], axis=0, prepend=-1).any(axis=1)), len(graphs))
+    reach, meets = np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64)
+    return near, graphs, alike, np.zeros(len(alike) - 1), np.zeros((k, 2**k)), reach, meets
 
 
 @hot
@@ -118,46 +120,63 @@ def _reach_outside(children: Words, node: int, inside: Words, reached: Words) ->
 
 
 @hot
-def _type_of(parents: Words, reach: Words, k: int) -> int:
-    """Which of the k reaches a set meets, as bits."""
+def _meet(table: ParentSets, node: int, reach: Words, k: int, meets: Words) -> None:
+    """Which of the sets that are looked at meet each of the k reaches: a word for each block of 64 and each reach."""
+    for b in range(_n_blocks(table, node)):
+        block = table.first_block[node] + b
+        for s in range(k):
+            found = np.uint64(0)
+            for w in range(reach.shape[1]):
+                word = reach[s, w] & table.union[block, w]
+                while word != np.uint64(0):
+                    found |= table.holds[block, 64 * w + lowest_bit(word)]
+                    word &= word - np.uint64(1)
+            meets[b, s] = found
+
+
+@hot
+def _n_blocks(table: ParentSets, node: int) -> int:
+    """Blocks of 64 sets that are looked at."""
+    return min(table.first_block[node + 1] - table.first_block[node], _MOST_BLOCKS)
+
+
+@hot
+def _fitting(table: ParentSets, node: int, s: int, b: int, meets: Words) -> np.uint64:
+    """The sets of a block, as bits, that do not meet the node's own reach."""
+    behind = table.first[node + 1] - table.first[node] - 64 * b
+    listed = ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
+    return listed & ~meets[b, s]
+
+
+@inlined
+def _type_of(bit: np.uint64, b: int, k: int, meets: Words) -> int:
+    """Which of the k reaches a set meets, as bits; the set is told by its block and its bit there."""
     found = 0
     for s in range(k):
-        for w in range(parents.size):
-            if parents[w] & reach[s, w] != np.uint64(0):
-                found |= 1 << s
-                break
+        if meets[b, s] & bit != np.uint64(0):
+            found |= 1 << s
     return found
 
 
 @hot
-def _sum_types(table: ParentSets, nodes: Ints, reach: Words, k: int, sums: Floats) -> bool:
-    """Fill ``sums[s]`` with the sums of weights by type; False if a node's set is not there.
+def _sum_types(table: ParentSets, node: int, s: int, k: int, meets: Words, sums: Floats) -> None:
+    """Fill ``sums`` with the sums of weights by type.
 
     Each is relative to the heaviest of the node's sets that may be taken: the heaviest of all can be hundreds of nats
     above it, and products of four such numbers are less than a float can hold.
     """
-    for s in range(k):
-        node = nodes[s]
-        first, last = _part(table, node)
-        if table.where[node] < first or table.where[node] >= last:
-            return False
-        sums[s, :] = 0.0
-        top, unit = -1, 1.0
-        for number in range(first, last):
-            kind = _type_of(table.sets[number], reach, k)
-            if not kind >> s & 1:
-                top, unit = _unit(table, number, top, unit)
-                if unit == 0.0:
-                    break
-                sums[s, kind] += unit * table.scaled[number]
-    return True
-
-
-@hot
-def _part(table: ParentSets, node: int) -> tuple[int, int]:
-    """The part of a node's list that is looked at: from the first number to before the second."""
-    first = table.first[node]
-    return first, min(table.first[node + 1], first + _MOST_SETS)
+    sums[:] = 0.0
+    top, unit = -1, 1.0
+    for b in range(_n_blocks(table, node)):
+        fits = _fitting(table, node, s, b, meets)
+        while fits != np.uint64(0):
+            bit = fits & (~fits + np.uint64(1))
+            number = table.first[node] + 64 * b + lowest_bit(fits)
+            top, unit = _unit(table, number, top, unit)
+            if unit == 0.0:
+                return
+            sums[_type_of(bit, b, k, meets)] += unit * table.scaled[number]
+            fits ^= bit
 
 
 @hot
@@ -172,50 +191,71 @@ def _unit(table: ParentSets, number: int, top: int, unit: float) -> tuple[int, f
 
 
 @hot
-def _draw_graph(graphs: Ints, sums: Floats, weights: Floats, rng: np.random.Generator) -> int:
+def _draw_graph(graphs: Ints, alike: Ints, sums: Floats, until: Floats, rng: np.random.Generator) -> int:
     """Number of a graph on the nodes, drawn by its weight; -1 if all weights are too small for a float.
 
     That is so, or not, for all graphs that the step could come from or go to, so to stay then changes no answer.
+    Graphs whose first two nodes have parents of no weight, which are most, are passed over together.
     """
     total = 0.0
-    for h in range(graphs.shape[0]):
-        weight = 1.0
-        for s in range(graphs.shape[1]):
-            weight *= sums[s, graphs[h, s]]
-        total += weight
-        weights[h] = total
+    for group in range(until.size):
+        first = alike[group]
+        of_two = sums[0, graphs[first, 0]] * sums[1, graphs[first, 1]]
+        if of_two > 0.0:
+            for h in range(first, alike[group + 1]):
+                weight = of_two
+                for s in range(2, graphs.shape[1]):
+                    weight *= sums[s, graphs[h, s]]
+                total += weight
+        until[group] = total
     if total < _LEAST:
         return -1
-    target = rng.random() * total
-    low, high = 0, graphs.shape[0] - 1
+    target = min(rng.random() * total, total * (1.0 - 1e-15))
+    low, high = 0, until.size - 1
     while low < high:
         middle = (low + high) >> 1
-        if weights[middle] > target:
+        if until[middle] > target:
             high = middle
         else:
             low = middle + 1
-    return low
+    total, last = until[low - 1] if low > 0 else 0.0, -1
+    of_two = sums[0, graphs[alike[low], 0]] * sums[1, graphs[alike[low], 1]]
+    for h in range(alike[low], alike[low + 1]):
+        weight = of_two
+        for s in range(2, graphs.shape[1]):
+            weight *= sums[s, graphs[h, s]]
+        total += weight
+        if weight > 0.0:
+            last = h
+            if total > target:
+                break
+    return last
 
 
 @hot
 def _draw_of_type(
-    table: ParentSets, node: int, s: int, kind: int, reach: Words, k: int, total: float, rng: np.random.Generator
+    table: ParentSets, node: int, s: int, kind: int, k: int, meets: Words, total: float, rng: np.random.Generator
 ) -> int:
     """A set of the node of this type, drawn by its weight; ``total`` is their sum."""
     target = rng.random() * total
-    first, last = _part(table, node)
     found, top, unit = -1, -1, 1.0
-    for number in range(first, last):
-        own = _type_of(table.sets[number], reach, k)
-        if not own >> s & 1:
+    for b in range(_n_blocks(table, node)):
+        fits = _fitting(table, node, s, b, meets)
+        if top >= 0:  # the first set that fits is met, the others are wanted only if they are of this type
+            for t in range(k):
+                fits &= meets[b, t] if kind >> t & 1 else ~meets[b, t]
+        while fits != np.uint64(0):
+            bit = fits & (~fits + np.uint64(1))
+            number = table.first[node] + 64 * b + lowest_bit(fits)
             top, unit = _unit(table, number, top, unit)
             if unit == 0.0:
-                break
-            if own == kind:
+                return found
+            if _type_of(bit, b, k, meets) == kind:
                 found = number
                 target -= unit * table.scaled[number]
                 if target < 0.0:
-                    break
+                    return found
+            fits ^= bit
     return found
 
 
@@ -233,7 +273,7 @@ def joint_parents_step(
     Closures are not kept.
     """
     nothing = -(1 << 30)
-    near, graphs, weights, sums, reach = table.joint
+    near, graphs, alike, until, sums, reach, meets = table.joint
     k = graphs.shape[1]
     nodes, inside = table.order[0], table.reached[0]
     if near.shape[0] < 2:
@@ -242,18 +282,22 @@ def joint_parents_step(
     inside[:] = np.uint64(0)
     for s in range(k):
         inside[nodes[s] >> 6] |= np.uint64(1) << np.uint64(nodes[s] & 63)
+        number = table.where[nodes[s]] - table.first[nodes[s]]
+        if number < 0 or number >= 64 * _MOST_BLOCKS:
+            return nothing
     for s in range(k):
         _reach_outside(graph[1], nodes[s], inside, reach[s])
-    if not _sum_types(table, nodes, reach, k, sums):
-        return nothing
-    drawn = _draw_graph(graphs, sums, weights, rng)
+    for s in range(k):
+        _meet(table, nodes[s], reach, k, meets[s])
+        _sum_types(table, nodes[s], s, k, meets[s], sums[s])
+    drawn = _draw_graph(graphs, alike, sums, until, rng)
     if drawn < 0:
         return nothing
     more, changed = 0, False
     for s in range(k):
         node = nodes[s]
         kind = graphs[drawn, s]
-        number = _draw_of_type(table, node, s, kind, reach, k, sums[s, kind], rng)
+        number = _draw_of_type(table, node, s, kind, k, meets[s], sums[s, kind], rng)
         if number != table.where[node]:
             changed = True
             for w in range(inside.size):
