@@ -3,7 +3,8 @@
     python benchmarks/gaussian.py [rate | answers | mixed | ecoli70 | magic-niab | magic-irri | arth150] ...
 
 ``rate``    families a CPU second on one core, 1000 rows, three parents, compiled beforehand: Gaussian from sums of
-            products (the goal is 2 million), conditional Gaussian from rows (50,000).
+            products (the goal is 2 million), conditional Gaussian from rows (50,000), additive ones of a number and of
+            a category of three states (5,000).
 ``answers`` a marginal of arth150 with 20 nodes seen (the goal is 5 ms), and a query averaged over 1000 networks of 37
             mixed nodes, these made (5 CPU seconds).
 a network   one of the Gaussian networks that pgmpy ships (the extra ``interop``), 500 rows: a default run of
@@ -25,7 +26,7 @@ from doxa import Until
 from doxa.data import Table
 from doxa.inference.exact import conditional_distribution
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure import BGe, ConditionalGaussian
+from doxa.structure import Additive, BGe, ConditionalGaussian
 from doxa.structure.families.cache import FamilyScores
 
 NETWORKS = ("ecoli70", "magic-niab", "magic-irri", "arth150")
@@ -66,17 +67,23 @@ def rate() -> None:
     rng = np.random.default_rng(1)
     table = numbers_of([f"x{j}" for j in range(40)], rng.normal(size=(1000, 40)))
     mixed = mixed_records(40, 1000, 0.0, 1)
-    for kind, data, n_families in ((BGe(), table, 400_000), (ConditionalGaussian(), mixed, 20_000)):
+    for kind, data, child, n_families in (
+        (BGe(), table, 0, 400_000),
+        (ConditionalGaussian(), mixed, 0, 20_000),
+        (Additive(), mixed, 0, 400_000),
+        (Additive(), mixed, 1, 4000),
+    ):
         scores = FamilyScores(data, kind)
         members = np.zeros((n_families, 40), dtype=bool)
         for family in members:
-            family[1 + rng.choice(39, 3, replace=False)] = True
+            family[rng.choice(np.delete(np.arange(40), child), 3, replace=False)] = True
         sets, found = pack_rows(members), np.zeros(n_families)
         scorer: Any = kind.scorer(scores.data, scores.numbers, fixed=True)
-        scorer.score(0, sets[:10], found[:10])
+        scorer.score(child, sets[:10], found[:10])
         begin = time.process_time()
-        scorer.score(0, sets, found)
-        print(f"{kind.name:22s} {n_families / (time.process_time() - begin):12,.0f} families a CPU second")
+        scorer.score(child, sets, found)
+        what = f"{kind.name}, {'a category' if child else 'a number'}"
+        print(f"{what:32s} {n_families / (time.process_time() - begin):12,.0f} families a CPU second")
 
 
 def run(what: str, table: Table) -> None:

@@ -17,20 +17,20 @@ from doxa._jit import hot, inlined
 from doxa.arrays import Floats
 from doxa.structure.families.additive.frame import stretch_axes, turn_frame
 from doxa.structure.families.additive.mode import (
-    LANES,
+    BLOCK,
     MOST_IN_SERIES,
     MOST_ODDS_IN_SERIES,
     MultinomialWork,
-    dot,
     fill_root,
     find_multinomial_mode,
-    odds_at,
-    stride_of,
+    odds_of,
+    to_differences,
 )
+from doxa.structure.families.additive.products import LANES, add_dots, combine_rows
 from doxa.structure.families.additive.series import second_order
 from doxa.structure.families.logistic.evidence import mean_and_error, place_nodes, prior_frame
 from doxa.structure.families.logistic.mode import solve_transposed
-from doxa.structure.families.logistic.softplus import exponential, exponentials
+from doxa.structure.families.logistic.softplus import exponential, exponentials, logarithm
 from doxa.structure.families.logistic.work import CHUNK, LogisticWork
 
 __all__ = ["log_multinomial_evidence"]
@@ -49,8 +49,8 @@ def log_multinomial_evidence(
     size = n_odds * d
     n = -(-n_cells // LANES) * LANES
     fill_root(n_odds, scale, cells)
-    for j in range(stride_of(d)):
-        for cell in range(0 if j >= d else n_cells, n):
+    for j in range(d):
+        for cell in range(n_cells, n):
             cells.x[j, cell] = 0.0
     for cell in range(n_cells, n):
         cells.cases[cell] = 0.0
@@ -58,8 +58,10 @@ def log_multinomial_evidence(
         for cell in range(n_cells, n):
             cells.counts[k, cell] = 0.0
         for j in range(d):
-            cells.slopes[k * d + j] = dot(cells.counts[k], cells.x[j], n)
-    peak = find_multinomial_mode(n_odds, d, n, cells, work)
+            cells.slopes[k * d + j] = 0.0
+        for begin in range(0, n, BLOCK):
+            add_dots(cells.counts[k, begin:], cells.x, d, (begin, min(BLOCK, n - begin)), cells.slopes[k * d :])
+    peak, gain = find_multinomial_mode(n_odds, d, n, scale, cells, work)
     log_determinant = 0.0
     for i in range(size):
         log_determinant -= math.log(work.precision[i, i])
@@ -72,7 +74,9 @@ def log_multinomial_evidence(
     if size <= MOST_IN_SERIES and n_odds <= MOST_ODDS_IN_SERIES:
         term, error = second_order(n_odds, d, n_cells, cells, work)
         if error <= tolerance:
-            return peak + log_determinant + term, error, 0
+            return peak + 0.5 * gain + log_determinant + term, error, 0
+    to_differences(n_odds, d, work.mean, cells)
+    odds_of(n_odds, d, n, cells, cells.logits)
     turn_frame(n_odds, d, n, cells, work)
     stretch_axes(n_odds, d, n, cells, work)
     family = (n_odds, d, n_cells, tolerance, cells, work)
@@ -93,15 +97,12 @@ def _add_log_likelihood(
     """Add the log likelihood of each of the nodes in ``work.moved`` to ``work.exponents``."""
     exponents, product = work.exponents[:n_nodes], work.product[:n_nodes]
     logits, factor = work.logits[:n_nodes], work.weighted[:n_nodes]
-    stride = stride_of(d)
     largest = 0.0  # that a log odds can be
     for k in range(n_odds):
-        for j in range(stride):
-            target = cells.moved[k * stride + j]
+        for j in range(d):
+            target = cells.moved[k * d + j]
             for p in range(n_nodes):
                 target[p] = 0.0
-        for j in range(d):
-            target = cells.moved[k * stride + j]
             for a in range(k + 1):
                 size, source = cells.root[k, a], work.moved[a * d + j]
                 for p in range(n_nodes):
@@ -116,13 +117,14 @@ def _add_log_likelihood(
         product[p] = 1.0
     since = 0
     for cell in range(n_cells):
-        if cells.cases[cell] != 1.0 or _largest_odds(cell, n_odds, d, cells) > _LARGE:
+        _take_column(cell, d, cells, work)
+        if cells.cases[cell] != 1.0 or _largest_odds(n_odds, d, cells, work) > _LARGE:
             _subtract_partition(cell, n_nodes, n_odds, d, cells, work)
             continue
         for p in range(n_nodes):
             factor[p] = 1.0
         for k in range(n_odds):
-            odds_at(cell, n_nodes, k * stride, stride, cells, logits)
+            combine_rows(work.step, cells.moved[k * d :], d, (0, CHUNK), work.logits)
             for p in range(n_nodes):
                 factor[p] += exponential(logits[p])
         for p in range(n_nodes):
@@ -139,13 +141,20 @@ def _add_log_likelihood(
 
 
 @inlined
-def _largest_odds(cell: int, n_odds: int, d: int, cells: MultinomialWork) -> float:
-    """No log odds of the cell is larger at any node."""
+def _take_column(cell: int, d: int, cells: MultinomialWork, work: LogisticWork) -> None:
+    """The cell's part of the design, into ``work.step``."""
+    for j in range(d):
+        work.step[j] = cells.x[j, cell]
+
+
+@inlined
+def _largest_odds(n_odds: int, d: int, cells: MultinomialWork, work: LogisticWork) -> float:
+    """No log odds of the cell in ``work.step`` is larger at any node."""
     largest = 0.0
     for k in range(n_odds):
         bound = 0.0
         for j in range(d):
-            size = cells.x[j, cell]
+            size = work.step[j]
             bound += max(size * cells.most[k * d + j], size * cells.least[k * d + j])
         largest = max(largest, bound)
     return largest
@@ -156,27 +165,30 @@ def _subtract_partition(
     cell: int, n_nodes: int, n_odds: int, d: int, cells: MultinomialWork, work: LogisticWork
 ) -> None:
     """Subtract the cases of a cell times log(1 + sum of exp(h)) from ``work.exponents``: many cases, or large odds."""
-    stride, cases = stride_of(d), cells.cases[cell]
-    top, factor = cells.top_of_nodes, work.weighted
+    cases = cells.cases[cell]
+    top, factor, logits = cells.top_of_nodes[:n_nodes], work.weighted[:n_nodes], work.logits[:n_nodes]
+    exponents = work.exponents[:n_nodes]
     for p in range(n_nodes):
         top[p] = 0.0
-        factor[p] = 0.0
     for k in range(n_odds):
-        odds_at(cell, n_nodes, k * stride, stride, cells, work.logits)
+        combine_rows(work.step, cells.moved[k * d :], d, (0, CHUNK), work.logits)
         for p in range(n_nodes):
-            top[p] = max(top[p], work.logits[p])
-    for k in range(n_odds):
-        odds_at(cell, n_nodes, k * stride, stride, cells, work.logits)
-        for p in range(n_nodes):
-            factor[p] += exponential(work.logits[p] - top[p])
+            top[p] = logits[p] if logits[p] > top[p] else top[p]
     for p in range(n_nodes):
-        work.exponents[p] -= cases * (top[p] + math.log(exponential(-top[p]) + factor[p]))
+        factor[p] = exponential(-top[p])
+    for k in range(n_odds):
+        if n_odds > 1:
+            combine_rows(work.step, cells.moved[k * d :], d, (0, CHUNK), work.logits)
+        for p in range(n_nodes):
+            factor[p] += exponential(logits[p] - top[p])
+    for p in range(n_nodes):
+        exponents[p] -= cases * (top[p] + logarithm(factor[p]))
 
 
 @hot
 def _take_logarithm(product: Floats, exponents: Floats) -> None:
     for p in range(product.size):
-        exponents[p] -= math.log(product[p])
+        exponents[p] -= logarithm(product[p])
         product[p] = 1.0
 
 

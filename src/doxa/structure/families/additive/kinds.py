@@ -101,7 +101,7 @@ class AdditiveKind(GaussianKind):
 
     def cost(self, n_parents: int, n_rows: int) -> float:
         """That of a multinomial regression of three states, for every other family."""
-        return 15.0 + n_rows * (0.1 + 0.015 * (1 + n_parents))
+        return 10.0 + n_rows * (0.01 + 0.011 * (1 + n_parents))
 
     def _check_settings(self) -> None:
         for name in ("alpha_mu", *(() if self.alpha_w is None else ("alpha_w",))):

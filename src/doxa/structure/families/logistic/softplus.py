@@ -1,9 +1,15 @@
-r"""log(1 + exp(h)) by arithmetic alone, so that the compiler turns loops over it into vector instructions.
+r"""log(1 + exp(h)), exp and log by arithmetic alone: the compiler turns loops over them into vector instructions.
 
 With a = \|h\| the value is max(h, 0) + log1p(exp(-a)).  The exponential is the 64th power of the Taylor polynomial of
 degree 8 in a / 64; log1p(y) is twice the series of artanh at y / (2 + y), which is at most 1/3, to its 21st power.
 The error is below 2e-12 everywhere (the tests hold it), many times faster than the two library calls.  Coefficients are
 products with constants: a division by 7 is not turned into one, and takes as long as a dozen of them.
+
+exp(x) is 2^k times exp(r), k the whole number next to x / log 2 and r what is left, at most half of log 2: a polynomial
+of degree 9, 1 + r times an interpolation at Chebyshev's nodes, with a relative error of 4e-14.  A float of the size of
+1.5 2^52 has no digits after the point, so adding that leaves k in the last bits of the sum; with a float's bias added
+there, too, these are the exponent of 2^k.  log(x) takes x apart in the same way, into a power of two and a number
+between the roots of 1/2 and of 2, whose logarithm is twice the series of artanh.
 
 The integral over a single logit: cases of one cell under a normal prior.
 
@@ -19,16 +25,30 @@ two rules of twice the step, and half of their difference, the error of each, is
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats
 
-__all__ = ["exponential", "exponentials", "log_one_logit", "softplus", "subtract_softplus"]
+__all__ = ["exponential", "exponentials", "log_one_logit", "logarithm", "softplus", "subtract_softplus"]
 
 _FARTHEST = 45.0  # exp(-45) is 3e-20: below, log1p(exp(-a)) is lost beside any count
 _LARGEST = 60.0  # of the exponents that `exponentials` takes
+_LOG_TWO, _PER_NAT = math.log(2.0), 1.0 / math.log(2.0)
+_ROUNDING_ALONE = 1.5 * 2.0**52
+_ROUNDING = _ROUNDING_ALONE + 1023.0  # the bias of a float's exponent
+_BITS_OF_ROUNDING = 0x4338000000000000  # of 1.5 2^52, to which a small whole number may be added
+_BITS_OF_ROOT = 0x3FE6A09E667F3BCD  # of the root of 1/2
+_MANTISSA = 0x000FFFFFFFFFFFFF
+_EXP = (
+    1.0, 1.0, 0.49999999999797773, 0.1666666666664829, 0.0416666668910917,
+    0.008333333353729397, 0.001388882165071769, 0.00019841208732536384, 2.4876178959085513e-05, 2.762511557828763e-06,
+)  # fmt: skip
 
 
 @inlined
@@ -71,30 +91,61 @@ def subtract_softplus(logits: Floats, cases: float, total: Floats) -> None:
         total[p] -= cases * softplus(logits[p])
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits(_typing: Any, value: Any) -> Any:  # noqa: ARG001 (Numba reads the argument's name)
+    """The 64 bits of a float, as int64 (compiled code only)."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float(_typing: Any, bits: Any) -> Any:  # noqa: ARG001
+    """The float that has these 64 bits (compiled code only)."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
 @inlined
 def exponential(x: float) -> float:
     """Exp of ``x``; beyond 60 on either side, of 60."""
     x = x if x < _LARGEST else _LARGEST
     x = x if x > -_LARGEST else -_LARGEST
-    t = x * (1.0 / 256.0)
-    y = 1.0 + t * (1.0 / 9.0)
-    y = 1.0 + t * (1.0 / 8.0) * y
-    y = 1.0 + t * (1.0 / 7.0) * y
-    y = 1.0 + t * (1.0 / 6.0) * y
-    y = 1.0 + t * (1.0 / 5.0) * y
-    y = 1.0 + t * (1.0 / 4.0) * y
-    y = 1.0 + t * (1.0 / 3.0) * y
-    y = 1.0 + t * (1.0 / 2.0) * y
-    y = 1.0 + t * y
-    y *= y
-    y *= y
-    y *= y
-    y *= y
-    y *= y
-    y *= y
-    y *= y
-    y *= y
-    return y
+    shifted = x * _PER_NAT + _ROUNDING
+    r = x - (shifted - _ROUNDING) * _LOG_TWO
+    y = _EXP[8] + _EXP[9] * r
+    y = _EXP[7] + y * r
+    y = _EXP[6] + y * r
+    y = _EXP[5] + y * r
+    y = _EXP[4] + y * r
+    y = _EXP[3] + y * r
+    y = _EXP[2] + y * r
+    y = _EXP[1] + y * r
+    y = _EXP[0] + y * r
+    return y * _float(_bits(shifted) << 52)  # type: ignore[no-any-return]
+
+
+@inlined
+def logarithm(x: float) -> float:
+    """Log of ``x``, a normal float above 0."""
+    bits = _bits(x) - _BITS_OF_ROOT
+    power = _float((bits >> 52) + _BITS_OF_ROUNDING) - _ROUNDING_ALONE
+    part = _float((bits & _MANTISSA) + _BITS_OF_ROOT)
+    q = np.divide(part - 1.0, part + 1.0)
+    s = q * q
+    series = 1.0 / 15.0 + s * (1.0 / 17.0)
+    series = 1.0 / 13.0 + s * series
+    series = 1.0 / 11.0 + s * series
+    series = 1.0 / 9.0 + s * series
+    series = 1.0 / 7.0 + s * series
+    series = 1.0 / 5.0 + s * series
+    series = 1.0 / 3.0 + s * series
+    return power * _LOG_TWO + 2.0 * q * (1.0 + s * series)  # type: ignore[no-any-return]
 
 
 @hot
