@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,6 +219,7 @@ class RunReader:
         self.path = path
         self._connection = connection
         self._max_bytes = max_bytes
+        self.check_trace: Callable[[Trace], None] | None = None  # what the draws must be, where it is known
         self._index = Index()
         self.refresh()
 
@@ -284,7 +285,11 @@ class RunReader:
             arrays[block.name][block.chain, block.first : block.first + block.n_draws] = values
         counters = dict.fromkeys(name for chain in index.chains for name in chain.info)
         info = {name: np.array([chain.info.get(name, 0) for chain in index.chains]) for name in counters}
-        return Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
+        trace = Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
+        if self.check_trace is not None:
+            with self._reading():
+                self.check_trace(trace)
+        return trace
 
     def verify(self) -> None:
         """Read every block and check lengths and checksums."""
