@@ -156,7 +156,7 @@ def made_of_fields(kind: Any, stored: Any, where: str, called: Mapping[str, str]
     before = where if where.endswith(" ") else f"{where}."
     for name in stored:
         if called.get(name, name) not in types_of or name in in_file:
-            raise ArgumentError(f"{before}{shown(name)} is nothing that this version of doxa knows")
+            raise ArgumentError(f"{before}{shown(name)[1:-1]} is nothing that this version of doxa knows")
     for field in needed:
         if in_file.get(field, field) not in stored:
             raise ArgumentError(f"{before}{in_file.get(field, field)} is missing")
