@@ -175,6 +175,11 @@ class Runner:
             rng.bit_generator.state = rng_state
             state = _checked_state(self.sampler, self.chains[number].state, fields, store.path)
             self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
+        if self.warmed_up and store.n_steps != store.n_draws * self.sampler.thin:
+            raise run_store.RunFileError(
+                f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which are "
+                f"{self.sampler.thin} steps apart; use a copy, or run it again"
+            )
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
         if store.n_draws and not self.warmed_up:  # the time of the run before ended in its warm-up
             self.n_warmup += store.n_steps // self.sampler.thin

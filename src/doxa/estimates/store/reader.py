@@ -148,7 +148,10 @@ def _read_blocks(connection: sqlite3.Connection, index: Index, ends: list[int], 
         _whole(number, chain, first)
         if not isinstance(name, str):
             raise ArgumentError("a quantity has no name")
-        (n_draws, *tail), n_bytes = check_packed(dtype, shape, codec, n_stored)
+        axes, n_bytes = check_packed(dtype, shape, codec, n_stored)
+        if not axes:
+            raise ArgumentError("a block of draws has no axis of draws")
+        n_draws, *tail = axes
         _same(index.layout.setdefault(name, (dtype, tuple(tail))), (dtype, tuple(tail)), "a quantity changes its shape")
         index.n_bytes += n_bytes
         if index.n_bytes > max_bytes:
