@@ -37,7 +37,7 @@ class _Run(NamedTuple):
 
 def run_formats(folder: Path) -> dict[str, Format]:
     """The format of run files, of every kind of run that can be kept."""
-    made = {path: table for path, table in _runs(folder)}
+    made = dict(_runs(folder))
     return {"run": Format(".doxa", list(made), _change, _use_with(made), is_linear=False)}
 
 

@@ -35,11 +35,7 @@ def _in_bytes(
 ) -> Callable[[np.random.Generator, Path, Path], None]:
     def change(rng: np.random.Generator, whole: Path, to: Path) -> None:
         data = whole.read_bytes()
-        if rng.random() < of_bytes:
-            data = changed_bytes(rng, data)
-        else:
-            data = changed_text(rng, data, words)
-        to.write_bytes(data)
+        to.write_bytes(changed_bytes(rng, data) if rng.random() < of_bytes else changed_text(rng, data, words))
 
     return change
 
@@ -53,11 +49,8 @@ def _in_tree(rng: np.random.Generator, whole: Path, to: Path) -> None:
 
 def _zipped(rng: np.random.Generator, whole: Path, to: Path) -> None:
     data = whole.read_bytes()
-    if rng.random() < 0.5:
-        data = changed_bytes(rng, data)
-    else:
-        data = gzip.compress(changed_text(rng, gzip.decompress(data)))
-    to.write_bytes(data)
+    inside = rng.random() < 0.5
+    to.write_bytes(gzip.compress(changed_text(rng, gzip.decompress(data))) if inside else changed_bytes(rng, data))
 
 
 def _use_network(path: Path, rng: np.random.Generator) -> None:
@@ -122,11 +115,10 @@ def text_formats(folder: Path) -> dict[str, Format]:
     formats["bif.gz"] = Format(".bif.gz", [folder / "whole.bif.gz"], _zipped, _use_network)
     write_evidence_file({"rain": "yes", "wet grass": "wet"}, network, folder / "whole.uai.evid")
     formats["evidence"] = Format(".uai.evid", [folder / "whole.uai.evid"], _in_bytes(of_bytes=0.4), _use_evidence)
-    for end in (".csv", ".dot"):
-        write_graph(network.dag, folder / f"graph{end}")
+    write_graph(network.dag, folder / "graph.dot")
     edges = folder / "edges.csv"
     edges.write_text('source,target,probability\na,b,0.75\nb,c,0.5\n"d, e",a,0.9\n')
-    formats["graph csv"] = Format(".csv", [folder / "graph.csv", edges], _in_bytes((b"source", b"target")), _use_graph)
+    formats["graph csv"] = Format(".csv", [edges], _in_bytes((b"source", b"target")), _use_graph)
     formats["graph dot"] = Format(
         ".dot",
         [folder / "graph.dot"],
@@ -141,7 +133,7 @@ def _tables(folder: Path) -> dict[str, Format]:
     rows = [f"{'xy'[i % 2]},{'pqr'[i % 3]},{i * 0.37:.3f},{'' if i % 5 else 'NA'}" for i in range(24)]
     plain.write_text("\n".join(["a,b,c,d", *rows]) + "\n")
     quoted = folder / "quoted.csv"
-    quoted.write_text('"a";"b\nc";"d ""e"""\n' + '"x";"1,5";"y"\n"y";"2";""\n' * 4)
+    quoted.write_text('"a";"b";"c";"d\n""e"""\n' + '"x";"p";"1.5";"y"\n"y";"q;";"2";""\n' * 4)
     packed = folder / "table.csv.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     parquet = folder / "table.parquet"
