@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.posterior import Posterior
     from doxa.structure.families.kind import FamilyKind
 
-__all__ = ["FAMILIES", "fit", "load", "read_nodes", "resume"]
+__all__ = ["FAMILIES", "fit", "load", "parents_of_run", "read_nodes", "resume"]
 
 FAMILIES = ("logistic", "categorical", "gaussian", "conditional_gaussian", "additive", "auto")
 _OF_LOGISTIC = {"method": "auto", "approximation": None, "order": "auto", "keep": "draws"}
@@ -281,6 +281,23 @@ def resume(
     from doxa.structure.learn import resume as resume_graphs
 
     return resume_graphs(path, table, **options)
+
+
+def parents_of_run(path: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
+    """The graph of the fit in a run file: every node's parents."""
+    if _kind(path) == "parameters":
+        from doxa.parameters.runs import checked_header
+
+        with open_reader(path, check=False) as reader:
+            network = checked_header(reader)[1].network
+        return {name: network.parents(name) for name in network.names}
+    from doxa.structure.cases.out_of_core import stored_options
+
+    options = stored_options(path)
+    parents: dict[str, tuple[str, ...]] = dict.fromkeys(options.names, ())
+    for source, target in options.required:
+        parents[target] += (source,)
+    return parents
 
 
 def _kind(path: str | os.PathLike[str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "many", "memory", "printable"]
+__all__ = ["duration", "many", "memory", "printable", "shown"]
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
+_WIDEST = 80  # characters of a value in a message
 _BYTES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
@@ -17,6 +18,20 @@ def printable(text: str) -> str:
     age\n\x1b[31m
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shown(value: object, most: int = _WIDEST) -> str:
+    r"""A value in a message: as Python writes it, on one line, cut where it is long.
+
+    Examples
+    --------
+    >>> print(shown("a\x1b[31m"), shown("b" * 100, 12), shown(10**5000, 12))
+    'a\x1b[31m' 'bbbbbbbb... a whole number of some 5000 digits
+    """
+    if isinstance(value, int) and abs(value) >= 10**most:
+        return f"a whole number of some {int(value.bit_length() * 0.30103)} digits"
+    text = repr(value[: most + 1] if isinstance(value, (str, bytes)) else value)
+    return printable(text if len(text) <= most else text[: most - 3] + "...")
 
 
 def many(number: float) -> str:

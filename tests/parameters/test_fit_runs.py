@@ -214,15 +214,28 @@ def _header(**changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"network": {}}, "its network cannot be made again"),
-        ({"network": 3}, "its option 'network' has no such form"),
-        ({"network": {"parents": [["b", ["b"]]], "variances": {}, "covariances": {}}}, "cannot be made again"),
+        ({"network": {}}, "its network.parents is missing"),
+        ({"network": 3}, "its network is 3; it must be a mapping of names to values"),
+        (
+            {
+                "network": {
+                    "parents": [["b", ["b"]]],
+                    "bias": {},
+                    "coding": "pm1",
+                    "means": {},
+                    "variances": {},
+                    "covariances": {},
+                    "roots": [],
+                }
+            },
+            "cannot be made again",
+        ),
         ({"method": "magic"}, "is not a run that doxa wrote: method is 'magic'; it must be one of"),
-        ({"states": {"a": [1]}}, "its states have no such form"),
+        ({"states": {"a": [1]}}, r"its option states\['a'\]\[0\] is 1; it must be a text"),
         ({"order": "sideways"}, "is not a run that doxa wrote: order is 'sideways'"),
-        ({"report": {"method": "auto"}}, "its option 'report' has no such form"),
+        ({"report": {"method": "auto"}}, "its option report.method is nothing that this version of doxa knows"),
         ({"report": None}, "has not begun to draw"),
-        ({"draws": "many"}, "its option 'draws' has no such form"),
+        ({"draws": "many"}, "its option draws is 'many'; it must be a whole number"),
     ],
 )
 def test_a_stranger_s_file_is_refused_in_words(tmp_path, changes, said):

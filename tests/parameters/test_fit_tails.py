@@ -20,6 +20,7 @@ from doxa.parameters.pilot import run_pilot
 from doxa.parameters.report import PartReport, judge
 from doxa.parameters.targets import RegressionTarget
 from doxa.parameters.variational.optimal import optimal_posterior
+from doxa.schema import made
 from support.logistic_posteriors import frame, one_parent
 
 EMPTY_CELL = frame([((0, 0), 20), ((1, 1), 30), ((1, 0), 25)])
@@ -200,7 +201,7 @@ def test_where_no_proposal_reaches_the_verdict_says_so():
     fit = doxa.fit(network, table, method="independence", draws=3000, warmup=10, seed=1)
     assert fit.part("y").doubt.startswith("the posterior goes on beyond the approximation")
     assert not fit.converged
-    assert PartReport.from_json(fit.part("y").to_json()).doubt == fit.part("y").doubt
+    assert made(PartReport, fit.part("y").to_json(), "part").doubt == fit.part("y").doubt
 
 
 def test_agreement_of_chains_that_do_not_reach_the_tails_is_no_proof():
@@ -225,7 +226,7 @@ def test_reports_of_earlier_versions_are_read():
     part = PartReport(("y",), "flip", "asked for", "Gaussian", 0.5, 0.1)
     stored = part.to_json()
     del stored["log_beta"], stored["doubt"]
-    assert PartReport.from_json(stored).doubt == ""
+    assert made(PartReport, stored, "part").doubt == ""
 
 
 def test_a_prior_of_a_root_has_longer_tails_than_a_gaussian():

@@ -169,30 +169,16 @@ def read_rows(path: Path, missing: list[str] | None) -> Table:
 
 def check_same_graph(run: Path, graph: Path) -> None:
     """Raise unless a graph is that of a run."""
-    from doxa.estimates.store import open_reader
     from doxa.models.graph_files import read_parents
-    from doxa.models.logistic_json import network_from_json
+    from doxa.run_files import parents_of_run
 
-    parents = read_parents(graph)
-    with open_reader(run, check=False) as reader:
-        if "network" not in reader.header.options:
-            network = doxa.LogisticNetwork(_parents_of(reader.header.options))
-        else:
-            network = network_from_json(reader.header.options.get("network"))
-    for node in dict.fromkeys((*network.names, *parents)):
-        if node not in network.names or sorted(network.parents(node)) != sorted(parents.get(node, ())):
+    parents, known = read_parents(graph), parents_of_run(run)
+    for node in dict.fromkeys((*known, *parents)):
+        if node not in known or sorted(known[node]) != sorted(parents.get(node, ())):
             raise ArgumentError(
                 f"graph '{graph}' is not that of the fit in '{run}': they differ at {node!r}; leave GRAPH out to go on "
                 "with that fit, or begin another one with --store"
             )
-
-
-def _parents_of(options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The graph of a fit of tables, as its run file has it."""
-    parents: dict[str, list[str]] = {name: [] for name in options["nodes"]}
-    for source, target in options["required"]:
-        parents[target].append(source)
-    return parents
 
 
 def say_what_is_hidden(network: LogisticNetwork, table: Table, columns: Iterable[str]) -> None:
@@ -418,16 +404,15 @@ def _read(network: LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:
 def _go_on(run: Path, graph: Path | None, data: Path | None, read: dict[str, Any], **asked: Any) -> Any:
     """Go on with a fit, of the same graph if that is named, with its table if that is."""
     from doxa.estimates.store import open_reader
-    from doxa.models.logistic_json import network_from_json
-    from doxa.run_files import read_nodes
+    from doxa.run_files import parents_of_run, read_nodes
 
     with open_reader(run, check=False) as reader:
-        options = reader.header.options
-    if not options.get("graph_given"):
+        graph_given = reader.header.options.get("graph_given") is True
+    if not graph_given:
         check_kind(run, "parameters")
     if graph is not None:
         check_same_graph(run, graph)
-    nodes = options["nodes"] if options.get("graph_given") else network_from_json(options.get("network")).names
+    nodes = list(parents_of_run(run))
     return doxa.resume(run, None if data is None else read_nodes(data, nodes, **read), **asked)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from doxa.data.declared import extended
 from doxa.data.options import near
 from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.schema import Within, made_of_fields
 
 __all__ = ["Interventions", "intervention_columns", "with_interventions"]
 
@@ -39,7 +40,7 @@ class Interventions:
         Whether the names are of interventions whose targets are to be learned.
     """
 
-    where: str | tuple[tuple[int, tuple[str, ...]], ...]
+    where: str | tuple[tuple[Annotated[int, Within(0)], tuple[str, ...]], ...]
     imperfect: bool | tuple[str, ...] = False
     uncertain: bool = False
 
@@ -94,12 +95,12 @@ class Interventions:
         return {"where": where, "imperfect": imperfect, "uncertain": self.uncertain}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Interventions:
-        """Undo `to_json`; `ArgumentError` where it is something else."""
-        where = stored["where"]
-        if not isinstance(where, str):
-            where = dict(where)
-        made = cls.of(where, stored["imperfect"], stored["uncertain"])
+    def from_stored(cls, stored: Any, where: str) -> Interventions:
+        """Undo `to_json`, trusting nothing; `ArgumentError` where it is something else."""
+        asked = made_of_fields(cls, stored, where)
+        made = cls.of(
+            asked.where if isinstance(asked.where, str) else dict(asked.where), asked.imperfect, asked.uncertain
+        )
         assert made is not None  # where is no None
         return made
 

@@ -4,14 +4,45 @@ from __future__ import annotations
 
 import difflib
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError, TableError
 
+__all__ = [
+    "LEAVE_OUT",
+    "LEAVE_OUT_MANY",
+    "MISSING",
+    "MOST_BINS",
+    "Among",
+    "TableSource",
+    "check_columns",
+    "check_missing",
+    "check_opens",
+    "is_parquet",
+    "near",
+    "shown",
+]
+
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _PARQUETS = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """How a table was read, as a run file keeps it: the options of `doxa.read_table`."""
+
+    source: str
+    columns: tuple[str, ...] | None = None
+    missing: str | tuple[str, ...] | None = None
+    bins: int | str | Mapping[str, int | str | tuple[float, ...]] | None = None
+    drop: tuple[str, ...] | None = None
+    numbers: tuple[str, ...] | None = None
+    categories: tuple[str, ...] | None = None
+    counts: str | None = None
+    transform: Mapping[str, str] | None = None
 
 
 def is_parquet(path: Path) -> bool:

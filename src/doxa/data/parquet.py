@@ -56,19 +56,24 @@ def parquet_columns(connection: DuckDBPyConnection, path: Path, source: str) -> 
 def n_parquet_rows(connection: DuckDBPyConnection, path: Path) -> int:
     """Return the number of rows that a file says it has."""
     query = f"SELECT num_rows FROM parquet_file_metadata({literal(unglobbed(path))})"  # noqa: S608
-    return int(connection.execute(query).fetchall()[0][0])
+    return int(_asked(connection, path, query)[0][0])
 
 
-def _types(connection: DuckDBPyConnection, path: Path, source: str) -> list[str]:
-    """Return the type of each column, as DuckDB writes it."""
+def _asked(connection: DuckDBPyConnection, path: Path, query: str) -> list[tuple[Any, ...]]:
+    """What DuckDB answers about a file; `TableError` if it cannot read it."""
     import duckdb
 
     try:
-        return [str(row[1]) for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
+        return connection.execute(query).fetchall()
     except duckdb.Error as error:
         raise TableError(
             f"source {str(path)!r} is not a Parquet file, or is damaged; DuckDB says: {said(error)}"
         ) from error
+
+
+def _types(connection: DuckDBPyConnection, path: Path, source: str) -> list[str]:
+    """Return the type of each column, as DuckDB writes it."""
+    return [str(row[1]) for row in _asked(connection, path, f"DESCRIBE SELECT * FROM {source}")]  # noqa: S608
 
 
 def _stored(connection: DuckDBPyConnection, path: Path) -> tuple[list[str], list[str]]:
@@ -77,7 +82,7 @@ def _stored(connection: DuckDBPyConnection, path: Path) -> tuple[list[str], list
     DuckDB renames columns that differ in case.
     """
     schema = f"SELECT name, type, coalesce(num_children, 0) FROM parquet_schema({literal(unglobbed(path))})"  # noqa: S608
-    nodes = connection.execute(schema).fetchall()[1:]  # without the root; a tree, depth first
+    nodes = _asked(connection, path, schema)[1:]  # without the root; a tree, depth first
     names: list[str] = []
     stored: list[str] = []
     below = 0  # nodes still to come below a nested column

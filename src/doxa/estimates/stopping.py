@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.trace import Trace
+from doxa.schema import HEX, Kept, Within
 from doxa.text import duration, many
 
 __all__ = [
@@ -78,7 +79,7 @@ class Until:
     ess: float = 400.0
     max_draws: int | None = None
     max_seconds: float | None = None
-    quantities: Sequence[str] | None = None
+    quantities: Annotated[Sequence[str] | None, Kept(tuple[str, ...] | None)] = None
 
     def __post_init__(self) -> None:
         for name, above in (("r_hat", 1.0), ("mcse", 0.0), ("ess", 0.0), ("max_seconds", 0.0)):
@@ -106,9 +107,9 @@ class Shortfall(NamedTuple):
 
     name: str  # "smokes -> heart", "log_score"
     what: str  # "Monte Carlo error", "R-hat", "effective draws"
-    value: float
-    target: float
-    factor: float  # how many times as many draws would do, roughly
+    value: Annotated[float, HEX]
+    target: Annotated[float, HEX]
+    factor: Annotated[float, HEX]  # how many times as many draws would do, roughly
 
     def __str__(self) -> str:
         value = f"{self.value:.0f}" if self.value >= 1000 else f"{self.value:.3g}"
@@ -119,8 +120,10 @@ class Audit(NamedTuple):
     """What a search with other moves found out about a run whose chains agree."""
 
     found: str  # what they have missed, in words; empty if nothing was found
-    seconds: float
-    n_starts: int = 1  # more if something was found before, and the chains started over from there
+    seconds: Annotated[float, HEX]
+    n_starts: Annotated[int, Within(1)] = (
+        1  # more if something was found before, and the chains started over from there
+    )
 
 
 class StopReport(NamedTuple):
@@ -128,7 +131,7 @@ class StopReport(NamedTuple):
 
     reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"; "warm-up"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
-    seconds: float  # of sampling, warm-up not included
+    seconds: Annotated[float, HEX]  # of sampling, warm-up not included
     audit: Audit | None = None  # if there was one
 
     @property

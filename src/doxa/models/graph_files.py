@@ -207,9 +207,16 @@ def _text(name: Path) -> str:
         ) from None
 
 
+_PIECE = 2**16  # bytes
+
+
 def _beginning(name: Path) -> bytes:
     with gzip.open(name) if name.suffix.lower() == ".gz" else name.open("rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+        pieces, size = [], 0
+        while size <= MAX_BYTES and (piece := stream.read(_PIECE)):  # room for all at once would be taken for none
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces)
 
 
 def _read_lines(file: _File) -> dict[str, list[str]]:

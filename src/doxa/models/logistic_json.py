@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, DoxaError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_prior import LearnedScale
+from doxa.schema import Many, made
+from doxa.text import shown
 
 __all__ = ["network_from_json", "network_to_json"]
 
@@ -48,33 +52,80 @@ def network_to_json(network: LogisticNetwork) -> dict[str, Any]:
     )
 
 
+Numbers = tuple[float, ...]
+_MOST_NODES, _MOST_PARENTS, _MOST_TOGETHER = 20_000, 5000, 24  # of a network, of a node, of roots in one table
+
+
+@dataclass(frozen=True)
+class _Scale:
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    hyperprior: str
+    width: float
+    otherwise: Mapping[str, Numbers]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What `network_to_json` returns."""
+
+    parents: Annotated[tuple[tuple[str, Annotated[tuple[str, ...], Many(0, _MOST_PARENTS)]], ...], Many(1, _MOST_NODES)]
+    bias: Mapping[str, float | None]
+    coding: Literal["pm1", "01"]
+    means: Mapping[str, Numbers]
+    variances: Mapping[str, Numbers]
+    covariances: Mapping[str, tuple[Numbers, ...]]
+    roots: tuple[tuple[Annotated[tuple[str, ...], Many(1, _MOST_TOGETHER)], Any], ...]
+    learned_scale: _Scale | None = None
+
+
 def network_from_json(stored: Any) -> LogisticNetwork:
-    """Undo `network_to_json`, trusting nothing."""
+    """Undo `network_to_json`, trusting nothing; `ArgumentError` if it is not what that returns."""
+    given: _Stored = made(_Stored, stored, "its network")
+    size = {node: len(parents) + 1 for node, parents in given.parents}
+    for node, values in [*given.means.items(), *given.variances.items(), *given.covariances.items()]:
+        if len(values) > size.get(node, 0):
+            raise ArgumentError(
+                f"its network has {len(values)} numbers of the prior of {shown(node)}, which has at most "
+                f"{size.get(node, 0)} coefficients"
+            )
+    scale = given.learned_scale
     try:
-        covariances = {node: np.diag(values) for node, values in stored["variances"].items()} | stored["covariances"]
         return LogisticNetwork(
-            dict(stored["parents"]),
-            prior_mean={node: np.array(values, dtype=np.float64) for node, values in stored["means"].items()},
-            prior_scale=_scale(stored["learned_scale"]) if "learned_scale" in stored else 10.0,
-            prior_covariance=covariances,
-            bias={node: "learned" if value is None else value for node, value in stored["bias"].items()},
+            dict(given.parents),
+            prior_mean={node: np.array(values) for node, values in given.means.items()},
+            prior_scale=10.0
+            if scale is None
+            else LearnedScale(dict(scale.groups), scale.hyperprior, scale.width, scale.otherwise),
+            prior_covariance={node: np.diag(values) for node, values in given.variances.items()}
+            | {node: np.array(_matrix(values)) for node, values in given.covariances.items()},
+            bias={node: "learned" if value is None else value for node, value in given.bias.items()},
             roots={
-                _key(nodes): "learned" if table is None else _table(nodes, table) for nodes, table in stored["roots"]
+                nodes[0] if len(nodes) == 1 else nodes: "learned" if table is None else _table(nodes, table)
+                for nodes, table in given.roots
             },
-            coding=stored["coding"],
+            coding=given.coding,
         )
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except DoxaError as error:
         raise ArgumentError(f"its network cannot be made again: {error}") from error
 
 
-def _scale(stored: Any) -> LearnedScale:
-    groups = {scale: tuple(nodes) for scale, nodes in stored["groups"]}
-    return LearnedScale(groups, stored["hyperprior"], stored["width"], stored["otherwise"])
+def _matrix(rows: tuple[Numbers, ...]) -> tuple[Numbers, ...]:
+    if any(len(row) != len(rows) for row in rows):
+        raise ArgumentError("a covariance is no square of numbers")
+    return rows
 
 
-def _key(nodes: list[str]) -> str | tuple[str, ...]:
-    return nodes[0] if len(nodes) == 1 else tuple(nodes)
-
-
-def _table(nodes: list[str], table: Any) -> Any:
-    return table[1] if len(nodes) == 1 else np.array(table, dtype=np.float64)
+def _table(nodes: tuple[str, ...], stored: Any) -> Any:
+    """Probabilities of the states of some roots: two numbers, or as many halves of a table in each other as nodes."""
+    table = stored
+    for _ in nodes:
+        if not isinstance(table, tuple) or len(table) != 2:
+            raise ArgumentError(f"the table of the roots {shown(list(nodes))} has not two entries for each")
+        table = table[0]
+    if len(nodes) == 1:
+        return made(float, stored[1], "its network.roots")
+    try:
+        found = np.array(stored, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"the table of the roots {shown(list(nodes))} has other entries than numbers") from None
+    return found

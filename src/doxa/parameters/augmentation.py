@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from doxa.parameters.completed_factors import (
 )
 from doxa.parameters.hidden_cells import find_cells, flip, make_blocks
 from doxa.parameters.joint_target import Packing, label_exchange_matrix
+from doxa.schema import Within
 
 if TYPE_CHECKING:
     from doxa.data import Table
@@ -163,7 +164,7 @@ class AugmentationState(NamedTuple):
     """Where a chain stands."""
 
     theta: Floats  # (d,), packed as by `Packing`
-    cells: Bits  # (n_cells,), values of the hidden cells
+    cells: Annotated[Bits, Within(0, 1)]  # (n_cells,), values of the hidden cells
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from doxa.parameters.methods import choose
 from doxa.parameters.options import FitOptions, FitPlan
 from doxa.parameters.posterior import ParameterPosterior
 from doxa.parameters.report import FitReport, PartReport
-from doxa.parameters.runs import checked_header, go_on, report_as_json, report_from_json
+from doxa.parameters.runs import checked_header, go_on, report_as_json
 from doxa.parameters.targets import RegressionTarget, RootPosterior
 from doxa.parameters.variational.optimal import elbo
 from doxa.parameters.variational.sequential import Order
@@ -393,9 +393,9 @@ def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior 
         If the table is another, or the file does not say all that approximations depend on.
     """
     with open_reader(path) as reader:
-        header, network, options = checked_header(reader)
+        header, stored, options = checked_header(reader)
+        report = stored.report
         try:
-            report = report_from_json(header.options["report"], options)
             stop = stored_stop(header.options)
         except ValueError as error:
             raise RunFileError(f"'{path}' is not a run that doxa wrote: {error}") from error
@@ -404,10 +404,11 @@ def load(path: str | os.PathLike[str], table: Any = None) -> ParameterPosterior 
                 f"'{path}' holds a fit that has not begun to draw; go on with it: doxa.resume({str(path)!r}, table)"
             )
         trace = reader.trace()
-    states = {node: tuple(labels) for node, labels in header.options["states"].items()}
-    plan = None if table is None else _plan_again(path, header, FitPlan(network, table, options))
+    plan = None if table is None else _plan_again(path, header, FitPlan(stored.network, table, options))
     kind = ParameterAverages if report.is_averaged else ParameterPosterior
-    return kind(network, states, trace, report, stop, () if plan is None else partial(approximations_of, plan))
+    return kind(
+        stored.network, stored.states, trace, report, stop, () if plan is None else partial(approximations_of, plan)
+    )
 
 
 def _plan_again(path: str | os.PathLike[str], header: RunHeader, plan: FitPlan) -> FitPlan:

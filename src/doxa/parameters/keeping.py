@@ -29,6 +29,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.joint_target import Packing
 from doxa.sampling.runner import Sampler
+from doxa.schema import Within
 
 if TYPE_CHECKING:
     from doxa.parameters.samplers import PartSampler, PartsSampler
@@ -108,6 +109,17 @@ class Averaged:
     def is_compiled(self) -> bool:
         """Whether the sampler is a compiled loop."""
         return bool(getattr(self.sampler, "is_compiled", True))
+
+    def rule_of(self, key: str) -> Within:
+        """The bounds of a field of the state, for `doxa.schema.check_fields`."""
+        of: Callable[[str], Within] | None = getattr(self.sampler, "rule_of", None)
+        return Within() if of is None else of(key)
+
+    def check_state(self, state: Any) -> None:
+        """Raise `ArgumentError` unless the sampler can go on from a state from a file."""
+        check = getattr(self.sampler, "check_state", None)
+        if check is not None:
+            check(state)
 
     def init(self, rng: np.random.Generator) -> Any:
         """A state of the sampler."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
+from doxa.schema import made_of_fields
 
 __all__ = [
     "OPTIONS",
@@ -226,8 +227,9 @@ def method_from_settings(settings: Any, words: Collection[str]) -> Method:
     if not isinstance(name, str) or name not in OPTIONS:
         raise ArgumentError(f"the run uses the method {name!r}, which this version does not know")
     try:
-        return check_method(OPTIONS[name](**{key: value for key, value in settings.items() if key != "name"}), words)
-    except (TypeError, ValueError, OverflowError) as error:
+        given = {key: value for key, value in settings.items() if key != "name"}
+        return check_method(made_of_fields(OPTIONS[name], given, "the run's method"), words)
+    except DoxaError as error:
         raise ArgumentError(f"the run's method cannot be made again: {error}") from error
 
 

@@ -9,23 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from doxa.checks import check_whole
 from doxa.data import Table
-from doxa.errors import ArgumentError
+from doxa.data.options import TableSource
 from doxa.estimates.stopping import Until
 from doxa.estimates.store import RunHeader
 from doxa.models import LogisticNetwork
-from doxa.models.logistic_json import network_to_json
+from doxa.models.logistic_json import network_from_json, network_to_json
 from doxa.parameters.approximate import ONE_PASS, PASSES, check_approximation
 from doxa.parameters.keeping import Averages, Keep, check_keep
 from doxa.parameters.method_options import Method, check_method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
 from doxa.parameters.variational.sequential import Order, check_order
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
+from doxa.schema import By, Many, Within
 
-__all__ = ["KIND", "FitOptions", "FitPlan", "run_header"]
+__all__ = ["KIND", "FitOptions", "FitPlan", "StoredFit", "run_header"]
 
 KIND = "parameters"
 
@@ -78,31 +79,43 @@ class FitOptions:
         }
 
     @classmethod
-    def of_run(cls, header: RunHeader) -> FitOptions:
-        """Undo `to_json`, trusting nothing; ArgumentError if something is not as it writes it."""
-        stored = {"order": "auto", "keep": "draws", **header.options}  # which older files do not have
-        forms: dict[str, Any] = {
-            "approximation": (str, type(None)), "warmup": (int, type(None)), "draws": (int, type(None)), "until": dict,
-        }  # fmt: skip
-        for name, form in forms.items():
-            if not isinstance(stored.get(name, ...), form):
-                raise ArgumentError(f"its option {name!r} has no such form")
-        try:
-            until = Until(**stored["until"])
-        except TypeError as error:
-            raise ArgumentError(f"its option 'until' has no such form: {error}") from error
-        seed: Any = header.entropy
+    def of_run(cls, header: RunHeader, stored: StoredFit) -> FitOptions:
+        """Undo `to_json`; ArgumentError if an option is unknown."""
         return cls(
-            method=method_from_settings(stored.get("method"), METHODS),
-            approximation=stored["approximation"],
-            order=stored["order"],
+            method=stored.method,
+            approximation=stored.approximation,
+            order=stored.order,
             chains=header.n_chains,
-            draws=stored["draws"],
-            warmup=stored["warmup"],
-            until=until,
-            seed=seed,
-            keep=Averages(header.thin) if stored["keep"] == "averages" else "draws",
+            draws=stored.draws,
+            warmup=stored.warmup,
+            until=stored.until,
+            seed=header.entropy if isinstance(header.entropy, int) else None,
+            keep=Averages(header.thin) if stored.keep == "averages" else "draws",
         )
+
+
+def _method(settings: Any) -> Method:
+    return method_from_settings(settings, METHODS)
+
+
+@dataclass(frozen=True)
+class StoredFit:
+    """The options of a run file of a fit."""
+
+    network: Annotated[LogisticNetwork, By(network_from_json)]
+    states: Mapping[str, Annotated[tuple[str, ...], Many(0, 2)]]
+    method: Annotated[Method, By(_method)]
+    approximation: str | None
+    warmup: Annotated[int | None, Within(0, 2**40)]
+    draws: Annotated[int | None, Within(1, 2**40)]
+    until: Until
+    source: TableSource | None
+    report: Any  # which `doxa.parameters.runs.report_from_json` reads
+    order: Any = "auto"
+    keep: Literal["draws", "averages"] = "draws"  # older files do not say
+    cases: str | None = None
+    stop: Any = None
+    saved: Any = None
 
 
 class FitPlan(NamedTuple):

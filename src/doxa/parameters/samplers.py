@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from doxa.errors import ArgumentError
 from doxa.parameters.kernels.kernel import Kernel, Path, Target, TargetError, Walkers, join, start_at, take
 from doxa.sampling.importance_proposals import Proposal
 from doxa.sampling.runner import Sampler
+from doxa.schema import Within, rules_of
 
 __all__ = ["TURN", "ChainSampler", "ChainState", "PartSampler", "PartsSampler", "PartsState"]
 
@@ -39,9 +40,9 @@ class ChainState(NamedTuple):
 
     thetas: Floats  # (walkers, d), at the end of the chunk
     log_density: Floats  # (walkers,)
-    ahead_thetas: Floats  # (steps, walkers, d)
-    ahead_log_density: Floats  # (steps, walkers)
-    ahead_acceptance: Floats  # (steps, walkers)
+    ahead_thetas: Annotated[Floats, Within(free="ahead")]  # (steps, walkers, d)
+    ahead_log_density: Annotated[Floats, Within(free="ahead")]  # (steps, walkers)
+    ahead_acceptance: Annotated[Floats, Within(0, 1, free="ahead")]  # (steps, walkers)
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,21 @@ class PartsSampler:
         taken = {f"{k}.{name}": values[kept] for k, part in whole.items() for name, values in part.items()}
         left = [{name: values[n_steps:] for name, values in part.items()} for part in joined]
         return self._join(states, left), taken, {"steps": n_steps}
+
+    def rule_of(self, key: str) -> Within:
+        """The bounds of a field of the state, for `doxa.schema.check_fields`."""
+        k, name = key.split("__", 1)
+        if name.startswith(_AHEAD):
+            return Within(free="ready")
+        rule = rules_of(self.samplers[int(k)].state_type)[name]
+        return rule._replace(free=f"{k} {rule.free}") if rule.free else rule
+
+    def check_state(self, state: PartsState) -> None:
+        """Raise `ArgumentError` unless every sampler can go on from its part of a state from a file."""
+        for sampler, own in zip(self.samplers.values(), self._split(state)[0], strict=True):
+            check = getattr(sampler, "check_state", None)
+            if check is not None:
+                check(own)
 
     def _join(self, states: Sequence[Any], ready: Sequence[Draws]) -> PartsState:
         fields: dict[str, Any] = {}

@@ -14,15 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.errors import DoxaError
 from doxa.estimates import store as run_store
 from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
+from doxa.schema import OtherFormError, Within, check_array, check_fields, rules_of
+from doxa.text import shown
 
 
 @contextmanager
@@ -164,24 +168,25 @@ class Runner:
 
     def _restore(self, store: run_store.RunWriter) -> None:
         """Go on where the stored part of the run ends."""
+        began = self.chains[0].state
         for number, (fields, rng_state) in enumerate(store.states()):
-            self.warmed_up, self.n_starts = bool(fields.pop("warmed_up")), int(fields.pop("n_starts", 1))
+            self.warmed_up, self.n_starts = _progress(fields, store.path)
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
-            try:
-                state = type(self.chains[number].state)(**fields)
-            except TypeError:
-                raise run_store.RunFileError(
-                    f"'{store.path}' holds chains in the form of another version of doxa; what was drawn can be read "
-                    "with doxa.load, but not gone on with: run again"
-                ) from None
+            state = _checked_state(self.sampler, self.chains[number].state, fields, store.path)
             self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
+        if self.warmed_up and store.n_steps != store.n_draws * self.sampler.thin:
+            raise run_store.RunFileError(
+                f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which are "
+                f"{self.sampler.thin} steps apart; use a copy, or run it again"
+            )
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
         if store.n_draws and not self.warmed_up:  # the time of the run before ended in its warm-up
             self.n_warmup += store.n_steps // self.sampler.thin
             store.start_over([self._to_store(chain, {}, {}) for chain in self.chains])
         if store.n_draws:
-            trace = store.trace()
+            n_steps = self.sampler.thin if is_compiled(self.sampler) else 0
+            trace = _checked_draws(store, self.sampler.run(began, n_steps, np.random.default_rng(0))[1])
             self.n_kept = trace.n_draws
             for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
                 parts.append({name: trace[name][number] for name in trace.names})
@@ -392,6 +397,51 @@ class Runner:
         if self.n_kept == 0:
             return f"interrupted in the warm-up, after {self.n_warmup}{self.plan} {chains}"
         return f"interrupted after {self.n_kept}{self.plan} {chains}; warm-up was done"
+
+
+def _progress(fields: dict[str, Any], path: Path) -> tuple[bool, int]:
+    """Whether a chain is warmed up, and how often it has started; what a state holds beside the sampler's own."""
+    warmed_up, n_starts = fields.pop("warmed_up", None), fields.pop("n_starts", 1)
+    for name, value, known in (("warmed_up", warmed_up, (0, 1)), ("n_starts", n_starts, range(1, _MOST_STARTS + 1))):
+        if type(value) is not int or value not in known:
+            raise run_store.RunFileError(
+                f"'{path}' is damaged: state.{name} is {shown(value)}; it must be one of {', '.join(map(str, known))}"
+            )
+    return bool(warmed_up), n_starts
+
+
+def _checked_state(sampler: Sampler[Any], like: Any, fields: dict[str, Any], path: Path) -> Any:
+    """A state of the sampler's from a file: of the form of one made afresh, and what the sampler can go on from."""
+    check: Callable[[Any], None] | None = getattr(sampler, "check_state", None)
+    of_field = getattr(sampler, "rule_of", None) or rules_of(type(like)).__getitem__
+    try:
+        check_fields(fields, like._asdict(), of_field)
+        state = type(like)(**fields)
+        if check is not None:
+            check(state)
+    except OtherFormError:
+        raise run_store.RunFileError(
+            f"'{path}' holds chains in the form of another version of doxa; what was drawn can be read with doxa.load, "
+            "but not gone on with: run again"
+        ) from None
+    except DoxaError as error:
+        raise run_store.RunFileError(f"'{path}' is damaged: {error}; use a copy, or run it again") from error
+    return state
+
+
+def _checked_draws(store: run_store.RunWriter, made: Draws) -> Trace:
+    """The stored draws, if they are of the form of those that the sampler makes."""
+    trace = store.trace()
+    if set(trace.names) != set(made):
+        raise run_store.RunFileError(
+            f"'{store.path}' holds draws of {shown(sorted(trace.names))}; this sampler makes {shown(sorted(made))}"
+        )
+    for name, values in made.items():
+        try:
+            check_array(trace[name], values.dtype, (None, None, *values.shape[1:]), Within(finite=False), name)
+        except DoxaError as error:
+            raise run_store.RunFileError(f"'{store.path}' is damaged: {error}; use a copy, or run it again") from error
+    return trace
 
 
 def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -> _Chain:

@@ -21,9 +21,19 @@ from doxa._jit import hot, lowest_bit, popcount
 from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.bits import pack_rows, unpack_rows
+from doxa.models.bits import n_words, pack_rows, unpack_rows
 
-__all__ = ["Limits", "capped", "find_cycle", "forbid_more", "is_legal_family", "make_limits", "may_add"]
+__all__ = [
+    "Limits",
+    "capped",
+    "check_graphs",
+    "find_cycle",
+    "forbid_more",
+    "is_legal_family",
+    "make_limits",
+    "may_add",
+    "words_within",
+]
 
 _ROUNDING = 1e-9  # nats, of a sum of logarithms of numbers of states
 
@@ -140,7 +150,8 @@ def make_limits(
     needed = _edge_matrix("required", required, place)
     banned = _edge_matrix("forbidden", forbidden, place)
     tier_of = _tiers(tiers, place)
-    later = np.array([[-1 < tier_of[j] < tier_of[i] for j in range(n)] for i in range(n)], dtype=np.bool_)
+    tier = np.array(tier_of, dtype=np.int64)
+    later = (tier[None, :] > -1) & (tier[None, :] < tier[:, None])
     caps = _caps(max_parents, place)
     for i, j in np.argwhere(needed).tolist():
         edge = f"the edge {names[i]!r} -> {names[j]!r} is required"
@@ -183,6 +194,72 @@ def forbid_more(limits: Limits, names: Sequence[str], edges: Iterable[tuple[str,
     needed = limits.required_edges
     allowed = limits.allowed_edges & ~(banned & ~needed)
     return _packed(limits.max_parents, allowed, needed, limits.log_states, limits.max_log_configs)
+
+
+_BYTES_AT_ONCE = 2**24  # of graphs that are unpacked
+
+
+def words_within(n: int) -> NDArray[np.uint64]:
+    """The bit set of all of ``n`` nodes, shape (n_words,).
+
+    Examples
+    --------
+    >>> words_within(66).tolist()
+    [18446744073709551615, 3]
+    """
+    return np.asarray(pack_rows(np.ones(n, dtype=np.bool_)))
+
+
+def check_graphs(rows: NDArray[np.uint64], limits: Limits, where: str = "rows") -> None:
+    """Raise `ArgumentError` unless adjacency rows from a file are acyclic graphs within the limits.
+
+    Parameters
+    ----------
+    rows : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
+    limits : Limits
+        Of as many nodes.
+    where : str, default="rows"
+        What the graphs are called in messages.
+
+    Examples
+    --------
+    >>> check_graphs(np.array([[[2], [1]]], dtype=np.uint64), capped([1, 1]))
+    Traceback (most recent call last):
+        ...
+    doxa.errors.ArgumentError: rows holds a graph with a cycle
+    """
+    n, (n_graphs, *shape) = len(limits.max_parents), rows.shape
+    if shape != [n, n_words(n)]:
+        raise ArgumentError(f"{where} has the shape {list(rows.shape)}; graphs of {n} nodes have {[n, n_words(n)]}")
+    if n_graphs > 1:  # what a chain stays at is looked at once
+        rows = rows[np.concatenate([[True], (rows[1:] != rows[:-1]).any(axis=(1, 2))])]
+    if (rows & ~pack_rows(limits.allowed_edges)).any():
+        raise ArgumentError(f"{where} holds an edge that cannot be, or that the limits forbid")
+    if (~rows & pack_rows(limits.required_edges)).any():
+        raise ArgumentError(f"{where} holds a graph without an edge that the limits require")
+    free = bool((limits.max_parents >= n - 1).all() and np.isinf(limits.max_log_configs).all())
+    step = max(1, _BYTES_AT_ONCE // n**2)
+    for first in range(0, len(rows), step):
+        part = rows[first : first + step]
+        if not free:
+            _check_families(unpack_rows(part, n), limits, where)
+        alive = np.broadcast_to(words_within(n), (len(part), part.shape[2]))
+        while len(part):  # take away nodes without children that are left
+            leaves = ~(part & alive[:, None, :]).any(axis=2)
+            fewer = alive & ~pack_rows(np.asarray(leaves))
+            if (fewer == alive).all(axis=1).any():
+                raise ArgumentError(f"{where} holds a graph with a cycle")
+            left = fewer.any(axis=1)
+            part, alive = part[left], fewer[left]
+
+
+def _check_families(adjacency: NDArray[np.bool_], limits: Limits, where: str) -> None:
+    if (adjacency.sum(axis=1) > limits.max_parents).any():
+        raise ArgumentError(f"{where} holds a node with more parents than max_parents allows")
+    if np.isfinite(limits.max_log_configs).any():
+        logs = np.einsum("gij,i->gj", adjacency, limits.log_states)
+        if (logs > limits.max_log_configs + _ROUNDING).any():
+            raise ArgumentError(f"{where} holds a node whose parents have more configurations than the limits allow")
 
 
 def find_cycle(edges: NDArray[np.bool_]) -> list[int]:

@@ -208,5 +208,5 @@ def test_a_cap_on_configurations_survives_json():
 def test_options_that_are_left_out_are_missed(name):
     stored = options_of().to_json()
     del stored[name]
-    with pytest.raises(ArgumentError, match=f"^its option '{name}' has no such form$"):
+    with pytest.raises(ArgumentError, match=f"^its option {name} is missing$"):
         RunOptions.from_json(stored, "digest")

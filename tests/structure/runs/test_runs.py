@@ -116,7 +116,7 @@ def test_other_kinds_and_strange_options_are_refused(tmp_path):
         doxa.load(tmp_path / "toy.doxa")
     with create_run(tmp_path / "odd.doxa", RunHeader("structure", {"nodes": "ab"}, "none", {}, 1)):
         pass
-    with pytest.raises(RunFileError, match="is not a run that doxa wrote: its option 'nodes' has no such form"):
+    with pytest.raises(RunFileError, match="is not a run that doxa wrote: its option n_rows is missing"):
         doxa.load(tmp_path / "odd.doxa")
     (tmp_path / "empty.doxa").touch()
     with pytest.raises(RunFileError):

@@ -80,6 +80,8 @@ def in_words(path: Path, consequence: str = "") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise RunFileError(_words(path, error, consequence)) from error
+    except UnicodeDecodeError as error:  # SQLite's own message repeats what it could not read
+        raise RunFileError(_damaged(path, "it holds text that is not UTF-8")) from error
 
 
 def create_file(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
@@ -125,6 +127,8 @@ def open_read_only(path: Path, max_bytes: int, *, check: bool) -> sqlite3.Connec
         except sqlite3.Error as error:
             if not _needs_rollback(error):
                 raise RunFileError(_words(path, error)) from error
+        except UnicodeDecodeError as error:
+            raise RunFileError(_damaged(path, "it holds text that is not UTF-8")) from error
         # A killed writer left a transaction half done.  SQLite undoes it when someone opens the file to write.
         try:
             lease = Lease(path)

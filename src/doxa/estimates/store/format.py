@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError
-from doxa.text import printable
+from doxa.text import printable, shown
 
 _WIDEST = 80  # characters of a value shown in a message
 _FIELDS = {"kind": str, "options": dict, "data_digest": str, "versions": dict, "n_chains": int, "thin": int}
@@ -376,8 +376,8 @@ def _check_info(info: object) -> dict[str, int]:
     for name, value in info.items():
         if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise ArgumentTypeError(f"info[{name!r}] is {value!r:.80}; counters are whole numbers with a name")
-        if abs(int(value)) >= 2**63:
-            raise ArgumentError(f"info[{name!r}] is too large for a counter")
+        if not 0 <= int(value) < 2**62:
+            raise ArgumentError(f"info[{shown(name)}] is {shown(int(value))}; a counter is from 0 to 2^62")
         checked[name] = int(value)
     return checked
 

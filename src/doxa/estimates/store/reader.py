@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,7 +148,10 @@ def _read_blocks(connection: sqlite3.Connection, index: Index, ends: list[int], 
         _whole(number, chain, first)
         if not isinstance(name, str):
             raise ArgumentError("a quantity has no name")
-        (n_draws, *tail), n_bytes = check_packed(dtype, shape, codec, n_stored)
+        axes, n_bytes = check_packed(dtype, shape, codec, n_stored)
+        if not axes:
+            raise ArgumentError("a block of draws has no axis of draws")
+        n_draws, *tail = axes
         _same(index.layout.setdefault(name, (dtype, tuple(tail))), (dtype, tuple(tail)), "a quantity changes its shape")
         index.n_bytes += n_bytes
         if index.n_bytes > max_bytes:
@@ -219,6 +222,7 @@ class RunReader:
         self.path = path
         self._connection = connection
         self._max_bytes = max_bytes
+        self.check_trace: Callable[[Trace], None] | None = None  # what the draws must be, where it is known
         self._index = Index()
         self.refresh()
 
@@ -284,7 +288,11 @@ class RunReader:
             arrays[block.name][block.chain, block.first : block.first + block.n_draws] = values
         counters = dict.fromkeys(name for chain in index.chains for name in chain.info)
         info = {name: np.array([chain.info.get(name, 0) for chain in index.chains]) for name in counters}
-        return Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
+        trace = Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
+        if self.check_trace is not None:
+            with self._reading():
+                self.check_trace(trace)
+        return trace
 
     def verify(self) -> None:
         """Read every block and check lengths and checksums."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.stopping import Audit, Shortfall, StopReport
+from doxa.estimates.stopping import StopReport
 from doxa.estimates.store.file import in_words
 from doxa.estimates.store.format import (
     RunFileError,
@@ -31,6 +31,8 @@ from doxa.estimates.store.format import (
 )
 from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import Block, ChainState, Index, RunReader, checksum, round_key, state_key
+from doxa.schema import made
+from doxa.text import shown
 
 __all__ = ["ChainRound", "Round", "Row", "RunWriter", "dropped", "keep_stop", "prepare", "stop_as_json", "stored_stop"]
 
@@ -179,13 +181,11 @@ def stored_stop(options: Mapping[str, Any]) -> StopReport | None:
     ArgumentError
         If the option is not as `stop_as_json` writes it.
     """
-    match options.get("saved", {"stop": options.get("stop")}):
-        case {"stop": None}:
-            return None
-        case {"stop": {"reason": str(reason), "seconds": str(seconds), "held_back": held_back, **more}}:
-            return StopReport(reason, _shortfall(held_back), _number(seconds), _audit(more.get("audit")))
-        case _:
-            raise ArgumentError("its option 'saved' has no such form")
+    saved = options.get("saved", {"stop": options.get("stop")})
+    if not isinstance(saved, dict) or "stop" not in saved:
+        raise ArgumentError(f"its option saved is {shown(saved)}; it must say why the run stopped")
+    stop: StopReport | None = made(StopReport | None, saved["stop"], "its option stop")
+    return stop
 
 
 def keep_stop(store: RunWriter, stop: StopReport) -> None:
@@ -203,35 +203,6 @@ def stop_as_json(stop: StopReport | None) -> dict[str, Any] | None:
     audited = stop.audit
     audit = None if audited is None else [audited.found, float(audited.seconds).hex(), audited.n_starts]
     return {"reason": stop.reason, "seconds": float(stop.seconds).hex(), "held_back": described, "audit": audit}
-
-
-def _audit(stored: object) -> Audit | None:
-    match stored:
-        case None:
-            return None
-        case [str(found), str(seconds)]:
-            return Audit(found, _number(seconds))
-        case [str(found), str(seconds), int(n_starts)]:
-            return Audit(found, _number(seconds), n_starts)
-        case _:
-            raise ArgumentError("its option 'saved' has no such form")
-
-
-def _shortfall(stored: object) -> Shortfall | None:
-    match stored:
-        case None:
-            return None
-        case [str(name), str(what), str(value), str(target), str(factor)]:
-            return Shortfall(name, what, _number(value), _number(target), _number(factor))
-        case _:
-            raise ArgumentError("its option 'saved' has no such form")
-
-
-def _number(digits: str) -> float:
-    try:
-        return float.fromhex(digits)
-    except (ValueError, OverflowError):
-        raise ArgumentError("its option 'saved' holds a number that cannot be read") from None
 
 
 class RunWriter(RunReader):

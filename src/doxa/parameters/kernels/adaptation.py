@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import log
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ from doxa.parameters.kernels.tour_moments import (
     sample_moments,
 )
 from doxa.sampling.importance_proposals import Mixture, Proposal
+from doxa.schema import Within
 
 __all__ = ["AdaptiveSampler", "AdaptiveState"]
 
@@ -63,24 +64,28 @@ class AdaptiveState(NamedTuple):
 
     theta: Floats  # (1, d), at the end of the chunk
     log_density: Floats  # (1,)
-    mean: Floats  # (K, d), of the proposal's Gaussians
-    cholesky: Floats  # (K, d, d)
-    shares: Floats  # (K,)
+    mean: Annotated[Floats, Within(free="components", finite=False)]  # (K, d), of the proposal's Gaussians
+    cholesky: Annotated[Floats, Within(free="components", finite=False)]  # (K, d, d)
+    shares: Annotated[Floats, Within(free="components", finite=False)]  # (K,)
     log_c: float
-    n_tours: int  # complete ones since the start
-    next_refit: int  # tours at which to try
-    mode: Floats  # (1, d), the highest point of complete tours
-    mode_log_density: Floats  # (1,)
-    tours_total: Floats  # these five are the fields of TourMoments, with an axis of length K before
-    tours_weighted: Floats
-    tours_squares: Floats
-    tours_number: NDArray[np.int64]  # (K,)
-    tours_running: Floats
-    ahead_theta: Floats
-    ahead_log_density: Floats
-    ahead_acceptance: Floats
-    ahead_regenerated: NDArray[np.bool_]
-    ahead_refitted: NDArray[np.bool_]  # (steps, 1), whether this draw is the first under a new proposal
+    n_tours: Annotated[int, Within(0)]  # complete ones since the start
+    next_refit: Annotated[int, Within(0)]  # tours at which to try
+    mode: Annotated[Floats, Within(finite=False)]  # (1, d), the highest point of complete tours
+    mode_log_density: Annotated[Floats, Within(finite=False)]  # (1,)
+    tours_total: Annotated[
+        Floats, Within(free="components", finite=False)
+    ]  # these five are the fields of TourMoments, with an axis of length K before
+    tours_weighted: Annotated[Floats, Within(free="components", finite=False)]
+    tours_squares: Annotated[Floats, Within(free="components", finite=False)]
+    tours_number: Annotated[NDArray[np.int64], Within(0, free="components")]  # (K,)
+    tours_running: Annotated[Floats, Within(free="components", finite=False)]
+    ahead_theta: Annotated[Floats, Within(free="ahead")]
+    ahead_log_density: Annotated[Floats, Within(free="ahead")]
+    ahead_acceptance: Annotated[Floats, Within(0, 1, free="ahead")]
+    ahead_regenerated: Annotated[NDArray[np.bool_], Within(free="ahead")]
+    ahead_refitted: Annotated[
+        NDArray[np.bool_], Within(free="ahead")
+    ]  # (steps, 1), whether this draw is the first under a new proposal
 
 
 class _Now(NamedTuple):
@@ -89,8 +94,8 @@ class _Now(NamedTuple):
     walker: Walkers
     normals: Normals
     log_c: float
-    n_tours: int
-    next_refit: int
+    n_tours: Annotated[int, Within(0)]
+    next_refit: Annotated[int, Within(0)]
     mode: Walkers
     tours: list[TourMoments]  # of each Gaussian's share of the draws, in its coordinates
 

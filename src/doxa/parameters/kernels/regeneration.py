@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers,
 from doxa.parameters.kernels.splitting import Atom
 from doxa.parameters.kernels.tour_moments import pilot_log_c
 from doxa.sampling.importance_proposals import Proposal
+from doxa.schema import Within
 
 __all__ = [
     "RegenerativeSampler",
@@ -58,10 +59,10 @@ class RegenerativeState(NamedTuple):
     theta: Floats  # (1, d), at the end of the chunk
     log_density: Floats  # (1,)
     log_c: float
-    ahead_theta: Floats
-    ahead_log_density: Floats
-    ahead_acceptance: Floats
-    ahead_regenerated: NDArray[np.bool_]
+    ahead_theta: Annotated[Floats, Within(free="ahead")]
+    ahead_log_density: Annotated[Floats, Within(free="ahead")]
+    ahead_acceptance: Annotated[Floats, Within(0, 1, free="ahead")]
+    ahead_regenerated: Annotated[NDArray[np.bool_], Within(free="ahead")]
 
 
 @dataclass(frozen=True, eq=False)

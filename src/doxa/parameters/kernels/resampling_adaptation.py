@@ -18,7 +18,7 @@ frozen.  One draw in twenty is still made from the start, so that a tail which n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from doxa.parameters.kernels.tour_moments import (
     no_tours,
 )
 from doxa.sampling.importance_proposals import Proposal
+from doxa.schema import Within
 
 __all__ = ["Resampled", "ResamplingSampler", "ResamplingState", "adapt_by_resampling"]
 
@@ -63,10 +64,10 @@ class ResamplingState(NamedTuple):
     theta: Floats
     log_density: Floats
     log_c: float
-    ahead_theta: Floats
-    ahead_log_density: Floats
-    ahead_acceptance: Floats
-    ahead_regenerated: NDArray[np.bool_]
+    ahead_theta: Annotated[Floats, Within(free="ahead")]
+    ahead_log_density: Annotated[Floats, Within(free="ahead")]
+    ahead_acceptance: Annotated[Floats, Within(0, 1, free="ahead")]
+    ahead_regenerated: Annotated[NDArray[np.bool_], Within(free="ahead")]
 
 
 def adapt_by_resampling(

@@ -608,4 +608,9 @@ def check_table(posterior: StructurePosterior, table: Table) -> Table:
     known = posterior.options.data_digest
     if known and table.digest != known:
         raise ArgumentError("the table is not the one that the posterior was learned from; its contents differ")
+    posterior.options.check_table(table)  # a file may say what it likes beside a digest
+    if "cells" in posterior.trace.names:
+        from doxa.structure.cases.incomplete.missing_cells import missing_cells_of
+
+        missing_cells_of(table).check_values(posterior.trace["cells"], "cells")
     return table

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from doxa.data.options import shown
 from doxa.errors import ArgumentError
 from doxa.models.bits import unpack_rows
+from doxa.schema import made_of_fields
 from doxa.structure.families.counting import CALLED_RULE, Rule
+from doxa.text import shown as cut
 
 if TYPE_CHECKING:
     from doxa.structure.limits import Limits
@@ -126,6 +128,18 @@ class FamilyKind:
     def settings(self) -> dict[str, Any]:
         """Name and settings as plain data, for run files."""
         return {"name": self.name, **dataclasses.asdict(self)}  # type: ignore[call-overload]  # kinds are dataclasses
+
+    @classmethod
+    def from_stored(cls, stored: Any, where: str) -> FamilyKind:
+        """Undo `settings`, trusting nothing; `ArgumentError` if it is not what that returns."""
+        name = stored.get("name") if isinstance(stored, dict) else None
+        if not isinstance(name, str) or name not in KINDS:
+            raise ArgumentError(
+                f"{where} is {cut(stored)}; it must name a kind of family that is known here, and one of your own is "
+                "known once its class is imported"
+            )
+        made: FamilyKind = made_of_fields(KINDS[name], {k: v for k, v in stored.items() if k != "name"}, where)
+        return made
 
     @property
     def own(self) -> FamilyKind:

@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.schema import By, Many, Within, made_of_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,14 +140,7 @@ def move_from_settings(settings: Any) -> StructureMove:
     if not isinstance(name, str) or name not in MOVES:
         raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
     given = {field: value for field, value in settings.items() if field != "name"}
-    try:
-        if name == "cycle":
-            given["moves"] = [(move_from_settings(part), steps) for part, steps in given["moves"]]
-        elif name == "tempered":
-            given["move"] = move_from_settings(given["move"])
-        made: StructureMove = MOVES[name](**given)
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ArgumentError(f"the run's sampler cannot be made again: {error}") from error
+    made: StructureMove = made_of_fields(MOVES[name], given, "the run's sampler")
     return made
 
 
@@ -176,7 +170,9 @@ class Cycle:
     5400
     """
 
-    moves: Sequence[tuple[Any, int]]
+    moves: Annotated[
+        Sequence[tuple[Annotated[Any, By(move_from_settings)], Annotated[int, Within(1, 2**40)]]], Many(1, 1000)
+    ]
 
     name: ClassVar[str] = "cycle"
 

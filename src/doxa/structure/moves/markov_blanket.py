@@ -26,7 +26,7 @@ import math
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,7 @@ from doxa._jit import hot, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.schema import Kept, Within
 from doxa.structure.graph import (
     ILLEGAL,
     REVERSE,
@@ -95,12 +96,12 @@ class MarkovBlanket:
     MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False, scan='systematic', pair_weights=None)
     """
 
-    k: int = 5
+    k: Annotated[int, Within(0, 2**31)] = 5
     w: float = 0.95
-    covered_arc_reversals: int | None = None
+    covered_arc_reversals: Annotated[int | None, Within(0, 2**31)] = None
     published: bool = False
     scan: str = "systematic"
-    pair_weights: ArrayLike | None = None
+    pair_weights: Annotated[ArrayLike | None, Kept(tuple[tuple[float, ...], ...] | None)] = None
 
     name: ClassVar[str] = "markov_blanket"
     uses_table: ClassVar[bool] = False
@@ -139,6 +140,7 @@ class MarkovBlanket:
 
     def cycle_length(self, n_nodes: int) -> int:
         """Steps after which the kernel repeats itself: one visit of every node."""
+        self._weights(n_nodes)  # raises where they are of another number of nodes
         return n_nodes * (self.k + 1)
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.arrays import Floats, Words
+from doxa.errors import ArgumentError
 from doxa.models.bits import n_words, pack_rows
+from doxa.schema import Within
 from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
 from doxa.structure.graph import WorkingGraph, working_graph
-from doxa.structure.limits import Limits
+from doxa.structure.limits import Limits, check_graphs, words_within
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
@@ -116,9 +118,9 @@ class StructureState(NamedTuple):
     """Where a structure chain stands: all that the next step needs."""
 
     rows: NDArray[np.uint64]  # adjacency rows as bit sets, (n_nodes, n_words)
-    position: int  # steps done since the kernel's cycle began
+    position: Annotated[int, Within(0)]  # steps done since the kernel's cycle began
     block: NDArray[np.uint64]  # (n_words,): the block of the visit under way, for moves that keep one
-    memory: NDArray[np.int64]  # (1,): the node of the visit under way, for moves that draw it
+    memory: Annotated[NDArray[np.int64], Within(0)]  # (1,): the node of the visit under way, for moves that draw it
     cells: NDArray[Any] = NO_CELLS  # (n_missing,): values of the missing cells, in the order of `MissingCells`
 
 
@@ -143,6 +145,7 @@ class GraphStarts:
     """Where chains over graphs begin, on tables with missing cells or without."""
 
     limits: Limits
+    move: StructureMove
 
     def start(self, chain: int, rng: np.random.Generator) -> StructureState:
         """Starts far apart: at the smallest graph, at the best one that a search finds, at a dense one, with likely
@@ -170,6 +173,21 @@ class GraphStarts:
     def planted(self, states: Sequence[AnyState], rows: NDArray[np.uint64], chain: int) -> list[AnyState]:
         """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
         return planted_in_half(states, rows=rows, cells=states[chain].cells)
+
+    def check_state(self, state: StructureState) -> None:
+        """Raise `ArgumentError` unless a state from a file is one of this sampler's, whose fields have its form."""
+        n, cycle = len(state.rows), self.move.cycle_length(len(state.rows))
+        check_graphs(state.rows[None], self.limits, "state.rows")
+        if state.position >= cycle:
+            raise ArgumentError(f"state.position is {state.position}; it must be below {cycle}")
+        if (state.block & ~words_within(n)).any():
+            raise ArgumentError(f"state.block has nodes beyond the {n} that there are")
+        if (state.memory >= n).any():
+            raise ArgumentError(f"state.memory is {int(state.memory.max())}; it must be below {n}")
+        self.check_cells(state.cells)
+
+    def check_cells(self, cells: NDArray[Any]) -> None:
+        """Raise `ArgumentError` unless missing cells can have these values; there are none here."""
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:  # noqa: ARG002
         """Values that the missing cells may well have; there are none here."""

@@ -29,7 +29,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentTypeError
+from doxa.schema import Within
 from doxa.structure.graph import (
     ADD,
     DELETE,
@@ -280,7 +281,7 @@ class EMC3:
         If ``covered_arc_reversals`` is negative or not whole, or ``published`` is neither True nor False.
     """
 
-    covered_arc_reversals: int = 10
+    covered_arc_reversals: Annotated[int, Within(0, 2**31)] = 10
     published: bool = False
 
     name: ClassVar[str] = "emc3"

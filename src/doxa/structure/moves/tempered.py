@@ -37,7 +37,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +45,15 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.trace import Trace
+from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.by_name import move_from_settings
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
+from doxa.text import shown
 
 __all__ = [
     "EscalatingSampler",
@@ -92,8 +95,8 @@ class Tempered:
     ['accepted', 'from_1', 'proposed', 'swapped_0', 'swaps_0']
     """
 
-    move: Any = field(default_factory=Auto)
-    betas: Sequence[float] = (1.0, 0.7, 0.5, 0.35)
+    move: Annotated[Any, By(move_from_settings)] = field(default_factory=Auto)
+    betas: Annotated[Sequence[float], Many(1, 1000)] = (1.0, 0.7, 0.5, 0.35)
     swap_every: int = 5
 
     name: ClassVar[str] = "tempered"
@@ -155,18 +158,23 @@ class Rung(Protocol):
         """So many steps, a multiple of the steps between draws."""
 
 
+_RUNGS = Within(free="rungs")
+
+
 class TemperedState(NamedTuple):
     """Graphs and completions of all rungs; fields as in `StructureState`, with a rung to a row."""
 
-    rows: NDArray[np.uint64]  # (n_rungs, n_nodes, n_words)
-    position: NDArray[np.int64]  # (n_rungs,)
-    block: NDArray[np.uint64]  # (n_rungs, n_words)
-    memory: NDArray[np.int64]  # (n_rungs, 1)
-    cells: NDArray[np.int16]  # (n_rungs, n_missing)
-    streams: NDArray[np.uint64]  # (n_rungs, 4): state and increment of each rung's own bit generator, high words first
-    n_draws: int  # since the beginning, for the swaps
-    farthest: NDArray[np.int64]  # (n_rungs,): the hottest rung where each rung's graph was since it was on the first
-    betas: NDArray[np.float64]  # (n_rungs,): inverse temperatures, 1 first
+    rows: Annotated[NDArray[np.uint64], _RUNGS]  # (n_rungs, n_nodes, n_words)
+    position: Annotated[NDArray[np.int64], _RUNGS._replace(least=0)]  # (n_rungs,)
+    block: Annotated[NDArray[np.uint64], _RUNGS]  # (n_rungs, n_words)
+    memory: Annotated[NDArray[np.int64], _RUNGS._replace(least=0)]  # (n_rungs, 1)
+    cells: Annotated[NDArray[np.int16], _RUNGS]  # (n_rungs, n_missing)
+    # state and increment of each rung's own bit generator, high words first
+    streams: Annotated[NDArray[np.uint64], _RUNGS]  # (n_rungs, 4)
+    n_draws: Annotated[int, Within(0)]  # since the beginning, for the swaps
+    # the hottest rung where each rung's graph was since it was on the first
+    farthest: Annotated[NDArray[np.int64], _RUNGS._replace(least=0)]  # (n_rungs,)
+    betas: Annotated[NDArray[np.float64], _RUNGS._replace(least=0, most=1)]  # (n_rungs,): inverse temperatures, 1 first
 
 
 def stream_of(words: NDArray[np.uint64]) -> np.random.Generator:
@@ -222,6 +230,24 @@ class TemperedSampler:
     def planted(self, states: Sequence[TemperedState], rows: NDArray[np.uint64], chain: int) -> list[TemperedState]:
         """States in which half of the chains have this graph on the first rung, with the completion of one chain."""
         return planted_in_half(states, rows=rows, cells=states[chain].cells[0])
+
+    def check_state(self, state: TemperedState) -> None:
+        """Raise `ArgumentError` unless a state from a file is one of this sampler's, whose fields have its form."""
+        first: Any = self.rungs[0]
+        betas = state.betas.tolist()
+        if not betas or betas[0] != 1.0 or not all(a > b > 0 for a, b in itertools.pairwise(betas)):
+            raise ArgumentError(f"state.betas is {shown(betas)}; they fall from 1.0, the first, and stay above 0")
+        self.check_betas(betas)
+        if (state.farthest >= len(betas)).any():
+            raise ArgumentError(f"state.farthest is {int(state.farthest.max())}; it must be below {len(betas)}")
+        for k in range(len(betas)):
+            first.check_state(_rung(state, k))
+
+    def check_betas(self, betas: Sequence[float]) -> None:
+        """Raise `ArgumentError` unless a chain's temperatures are those of the rungs."""
+        own = [rung.beta for rung in self.rungs]
+        if own != betas:
+            raise ArgumentError(f"state.betas is {shown(betas)}; the sampler's are {shown(own)}")
 
     def run(
         self, state: TemperedState, n_steps: int, rng: np.random.Generator
@@ -360,6 +386,11 @@ class EscalatingSampler(TemperedSampler):
         """As `TemperedSampler.planted`; chains without temperatures get them, for they have missed a mode."""
         planted = super().planted(states, rows, chain)
         return planted if len(planted[0].betas) > 1 else _all_heated(planted, betas_for(_USUAL_SPREAD))
+
+    def check_betas(self, betas: Sequence[float]) -> None:
+        """Raise `ArgumentError` unless a chain has one temperature, or as many as it can be given."""
+        if len(betas) > _MOST_RUNGS:
+            raise ArgumentError(f"state.betas has {len(betas)} temperatures; there are at most {_MOST_RUNGS}")
 
     @property
     def base(self) -> StructureSampler:

@@ -15,11 +15,16 @@ import dataclasses
 import os
 import platform
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
 
 from doxa.data import Table
+from doxa.data.options import TableSource
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import StopReport, Until
 from doxa.estimates.store import (
@@ -35,13 +40,17 @@ from doxa.estimates.store import (
     write_trace,
 )
 from doxa.estimates.store.writer import stop_as_json
+from doxa.estimates.trace import Trace
+from doxa.models.bits import n_words
 from doxa.sampling.driver import Schedule
+from doxa.schema import By, Within, check_array, made_of_fields
+from doxa.structure.limits import check_graphs
 from doxa.structure.moves.by_name import Exact, move_from_settings, move_settings
-from doxa.structure.moves.sampler import StructureMove
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior, KeptSums
 from doxa.structure.posterior.structure_posterior import StructurePosterior
-from doxa.structure.runs.options import RunOptions
+from doxa.structure.runs.options import BESIDE, RunOptions
 from doxa.structure.runs.plan import RunPlan
+from doxa.text import shown
 
 if TYPE_CHECKING:
     from doxa.structure.posterior.sample import GraphSample
@@ -117,30 +126,46 @@ def go_on(
         other versions; the difference is named.
     """
     with open_reader(path, check=False) as reader:
-        header, options, move, _ = _checked(reader)
+        header, options, beside, _ = _checked(reader)
     check_can_go_on(path, header, "doxa.learn(table")
     stored = header.options
+    if not isinstance(header.entropy, int):
+        raise RunFileError(f"'{path}' does not say its seed, a whole number, so it cannot be gone on with")
     if table is None:
         table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
     table = options.declared(table)
     plan = RunPlan(
         table,
         dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),
-        move,
+        beside.sampler,
         header.thin,
-        Schedule(
-            header.n_chains, draws if draws is not None or until is not None else stored["draws"], stored["warmup"]
-        ),
-        Until(**stored["until"]) if until is None else until,
-        header.entropy,  # type: ignore[arg-type]
+        Schedule(header.n_chains, draws if draws is not None or until is not None else beside.draws, beside.warmup),
+        beside.until if until is None else until,
+        header.entropy,
         stored["source"],
     )
-    if tuple(stored["nodes"]) != table.names:
+    if options.names != table.names:
         raise RunFileError(
-            f"'{path}' is a run over the columns {', '.join(stored['nodes'])}; the table now has "
-            f"{', '.join(table.names)}"
+            f"'{path}' is a run over the columns {', '.join(options.names)}; the table now has {', '.join(table.names)}"
         )
-    return plan, open_writer(path, header_of(plan), free=FREE)
+    writer = open_writer(path, header_of(plan), free=FREE)
+    try:
+        options.check_table(table)
+    except ArgumentError as error:
+        writer.close()
+        raise RunFileError(f"'{path}' cannot be continued: {error}") from error
+    writer.check_trace = partial(_check_draws_of, plan)
+    return plan, writer
+
+
+def _check_draws_of(plan: RunPlan, trace: Trace) -> None:
+    """`check_draws`, and whether missing cells have states of their columns."""
+    check_draws(plan.options, trace)
+    if plan.options.n_missing:
+        from doxa.structure.cases.incomplete.missing_cells import find_missing_cells
+
+        names = [name for name, _ in plan.options.hidden]
+        find_missing_cells(plan.table, names).check_values(trace["cells"], "cells")
 
 
 def load(path: str | os.PathLike[str]) -> StructurePosterior:
@@ -169,7 +194,8 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
     True
     """
     with open_reader(path) as reader:
-        header, options, move, stop = _checked(reader)
+        header, options, beside, stop = _checked(reader)
+        move = beside.sampler
         source = header.options["source"]
         trace = reader.trace()
         made: StructurePosterior
@@ -179,28 +205,62 @@ def load(path: str | os.PathLike[str]) -> StructurePosterior:
             made = ExactStructurePosterior(options.names, trace, options, sums, seconds, source)
         else:
             made = StructurePosterior(options.names, trace, move, options, stop=stop, source=source)
-    made.how = str(header.options.get("saved", {}).get("how", ""))
+    saved = header.options.get("saved")
+    made.how = str(saved.get("how", "")) if isinstance(saved, dict) else ""
     return made
 
 
-def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StructureMove, StopReport | None]:
+@dataclass(frozen=True)
+class StoredRun:
+    """What the header of a run file says beside `RunOptions`."""
+
+    sampler: Annotated[Any, By(move_from_settings)]
+    warmup: Annotated[int | None, Within(0, 2**40)]
+    draws: Annotated[int | None, Within(1, 2**40)]
+    until: Until
+    source: TableSource | None
+    stop: Any = None  # which `stored_stop` reads
+    saved: Any = None
+    sums: Any = None
+
+
+def _checked(reader: RunReader) -> tuple[RunHeader, RunOptions, StoredRun, StopReport | None]:
     """The header of a structure run whose options have the form that `header_of` gives them, and their meaning."""
     header = reader.header
     if header.kind != KIND:
-        raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r}, not of graphs")
+        raise RunFileError(f"'{reader.path}' holds a run of the kind {header.kind!r:.80}, not of graphs")
     try:
         options = RunOptions.from_json(header.options, header.data_digest)
+        beside: StoredRun = made_of_fields(
+            StoredRun, {name: value for name, value in header.options.items() if name in BESIDE}, "its option "
+        )
+        beside.sampler.cycle_length(len(options.names))  # raises where it is of another number of nodes
         stop = stored_stop(header.options)
     except ValueError as error:
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
-    forms = {"warmup": (int, type(None)), "draws": (int, type(None)), "until": dict, "source": (dict, type(None))}
-    for name, form in forms.items():
-        if not isinstance(header.options.get(name, ...), form):  # type: ignore[arg-type]
-            raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: its option {name!r} has no such form")
-    try:
-        return header, options, move_from_settings(header.options.get("sampler")), stop
-    except ValueError as error:
-        raise RunFileError(str(error)) from error
+    reader.check_trace = partial(check_draws, options)
+    return header, options, beside, stop
+
+
+def check_draws(options: RunOptions, trace: Trace) -> None:
+    """Raise `ArgumentError` unless draws from a file are graphs of a run with these options."""
+    n = len(options.names)
+    shape, known = (trace.n_chains, trace.n_draws), {"rows", "log_score", "n_edges"}
+    if set(trace.names) - {"cells"} != known or ("cells" in trace.names) != bool(options.n_missing):
+        wanted = sorted(known | ({"cells"} if options.n_missing else set()))
+        raise ArgumentError(f"its draws are of {shown(sorted(trace.names))}; they must be of {wanted}")
+    check_array(trace["rows"], np.uint64, (*shape, n, n_words(n)), where="rows")
+    check_array(trace["log_score"], np.float64, shape, Within(-1e15, 1e15), "log_score")
+    check_array(trace["n_edges"], np.int32, shape, where="n_edges")
+    rows = trace["rows"].reshape(-1, n, n_words(n))
+    check_graphs(rows, options.limits)
+    if (np.bitwise_count(rows).sum(axis=(1, 2)) != trace["n_edges"].ravel()).any():
+        raise ArgumentError("n_edges is not the number of edges of each graph")
+    if options.n_missing:
+        cells = trace["cells"]
+        if cells.dtype not in (np.int8, np.int16, np.float64):
+            raise ArgumentError(f"cells is of type {cells.dtype}; it must be of type int8, int16 or float64")
+        check_array(cells, None, (*shape, options.n_missing), Within(-1e15, 1e15), "cells")
 
 
 def _sums(reader: RunReader, options: RunOptions) -> KeptSums:

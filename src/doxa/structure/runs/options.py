@@ -8,31 +8,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.interventions import Interventions, with_interventions
 from doxa.data.options import shown
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.stopping import Until
+from doxa.schema import Many, Within, made_of_fields
 from doxa.structure.families.additive.kinds import Additive, AdditiveMixture
 from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianBIC
-from doxa.structure.families.kind import KINDS, FamilyKind
+from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.scores import BIC, K2, BDeu
 from doxa.structure.limits import Limits, forbid_more, make_limits
 from doxa.structure.priors import StructurePrior, make_prior
+from doxa.text import shown as cut
 
 if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
 
 __all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_families", "check_family", "check_score"]
 
+BESIDE = ("sampler", "warmup", "draws", "until", "source", "stop", "saved", "sums")  # of a run file's options
+_ALWAYS = ("nodes", "n_rows", "score", "prior", "edge_log_odds", "max_parents", "required", "forbidden")
+MOST_NODES, MOST_STATES = 20_000, 2**15 - 1  # of a run file: states are kept in 16 bits
 FAMILIES = ("categorical", "logistic", "auto", "gaussian", "conditional_gaussian", "additive")
 SCORES: dict[str, type[FamilyKind]] = {kind.name: kind for kind in (BDeu, K2, BIC, BGe, GaussianBIC)}
 
@@ -142,20 +146,22 @@ class LearnOptions:
 class RunOptions:
     """What a run was asked for, beside the table and the sampler."""
 
-    names: tuple[str, ...]
-    n_rows: int
+    names: Annotated[tuple[str, ...], Many(2, MOST_NODES)]
+    n_rows: Annotated[int, Within(1)]
     data_digest: str
-    max_parents: tuple[int, ...]  # of each node
+    max_parents: tuple[Annotated[int, Within(0)], ...]  # of each node
     score: FamilyKind = dataclasses.field(default_factory=BDeu)
     prior: str = "uniform"
     edge_log_odds: tuple[tuple[str, str, float], ...] = ()
     required: tuple[tuple[str, str], ...] = ()
     forbidden: tuple[tuple[str, str], ...] = ()  # those that tiers forbid among them
-    n_missing: int = 0  # cells, those of hidden columns included
+    n_missing: Annotated[int, Within(0)] = 0  # cells, those of hidden columns included
     indicator: tuple[str, ...] = ()  # columns whose absence is a column of its own
-    hidden: tuple[tuple[str, int], ...] = ()  # columns that nobody observed, with their numbers of states
-    n_states: tuple[int, ...] = ()  # of each node; files of older versions do not say
-    max_configurations: int | None = None  # of the parents of a node; None: any number
+    hidden: tuple[
+        tuple[str, Annotated[int, Within(2, MOST_STATES)]], ...
+    ] = ()  # columns that nobody observed, with their numbers of states
+    n_states: tuple[Annotated[int, Within(1, MOST_STATES)], ...] = ()  # of each node; older files do not say
+    max_configurations: Annotated[int | None, Within(1)] = None  # of the parents of a node; None: any number
     numbers: tuple[str, ...] = ()  # columns that hold numbers
     transforms: tuple[tuple[str, str], ...] = ()  # the scales of those that are learned from on another
     graph_given: bool = False  # whether the tables of one graph were fitted, by `doxa.fit`
@@ -251,56 +257,58 @@ class RunOptions:
         ArgumentError, ArgumentTypeError
             If something is not as `to_json` writes it.
         """
-        forms = {
-            "nodes": list, "n_rows": int, "score": dict, "prior": str, "edge_log_odds": list, "max_parents": list,
-            "required": list, "forbidden": list, "n_missing": int, "indicator": list, "hidden": list, "n_states": list,
-            "max_configurations": (int, type(None)), "numbers": list, "transforms": list, "graph_given": bool,
-            "interventions": (dict, type(None)), "target_sets": list,
-        }  # fmt: skip
-        # which older files do not have
-        stored = {
-            "n_missing": 0, "indicator": [], "hidden": [], "n_states": [], "max_configurations": None, "numbers": [],
-            "transforms": [], "graph_given": False, "interventions": None, "target_sets": [], **stored,
-        }  # fmt: skip
-        for name, form in forms.items():
-            if not isinstance(stored.get(name), form):  # type: ignore[arg-type]
-                raise ArgumentError(f"its option {name!r} has no such form")
-        nodes, caps = stored["nodes"], stored["max_parents"]
-        if not (len(nodes) == len(caps) >= 2 and all(isinstance(node, str) for node in nodes)):
-            raise ArgumentError("its nodes and max_parents do not agree")
-        n_states, most = stored["n_states"], stored["max_configurations"]
-        if (n_states or most is not None) and len(n_states) != len(nodes):
-            raise ArgumentError("its nodes and n_states do not agree")
-        if len(set(nodes)) < len(nodes):
-            raise ArgumentError("its nodes have equal names")
-        settings = {name: value for name, value in stored["score"].items() if name != "name"}
-        try:
-            score = KINDS[stored["score"]["name"]](**settings)
-            options = cls(
-                tuple(nodes),
-                check_whole("n_rows", stored["n_rows"], 1),
-                data_digest,
-                tuple(check_whole("max_parents", cap, 0) for cap in caps),
-                score,
-                stored["prior"],
-                tuple((i, j, value) for i, j, value in stored["edge_log_odds"]),
-                tuple((i, j) for i, j in stored["required"]),
-                tuple((i, j) for i, j in stored["forbidden"]),
-                check_whole("n_missing", stored["n_missing"], 0),
-                tuple(map(str, stored["indicator"])),
-                tuple((str(name), check_whole("hidden", count, 2)) for name, count in stored["hidden"]),
-                tuple(check_whole("n_states", count, 1) for count in n_states),
-                None if most is None else check_whole("max_configurations", most, 1),
-                tuple(map(str, stored["numbers"])),
-                tuple((str(name), str(method)) for name, method in stored["transforms"]),
-                stored["graph_given"],
-                None if stored["interventions"] is None else Interventions.from_json(stored["interventions"]),
-                tuple(tuple(map(str, names)) for names in stored["target_sets"]),
-            )
-            _ = options.limits, options.structure_prior
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ArgumentError(f"its options cannot be made again: {error}") from error
+        own = {name: value for name, value in stored.items() if name not in BESIDE}
+        for name in _ALWAYS:
+            if name not in own:
+                raise ArgumentError(f"its option {name} is missing")
+        options: RunOptions = made_of_fields(cls, own | {"data_digest": data_digest}, "its option ", {"nodes": "names"})
+        options.check_agreement()
         return options
+
+    def check_table(self, table: Table) -> None:
+        """Raise `ArgumentError` unless a table is of the form that the options say.
+
+        Its digest says more, unless these come from a file that somebody has changed.
+        """
+        numbers = tuple(name for name, number in zip(table.names, table.is_number.tolist(), strict=True) if number)
+        for what, mine, theirs in (
+            ("columns", self.names, table.names),
+            ("numbers of states", self.n_states, tuple(table.n_states.tolist()) if self.n_states else ()),
+            ("columns of numbers", self.numbers, numbers if self.numbers else ()),
+            ("number of missing cells", self.n_missing, table.n_missing),
+            ("number of rows", self.n_rows, table.n_rows),
+        ):
+            if mine != theirs:
+                raise ArgumentError(f"the table's {what} differ: {cut(theirs)} now, and {cut(mine)} in the run")
+
+    def check_agreement(self) -> None:
+        """Raise `ArgumentError` unless options that came from a file, each of its form, agree with each other."""
+        n, known = len(self.names), set(self.names)
+        if len(known) < n:
+            raise ArgumentError("its option nodes has equal names")
+        for name, length, needed in (
+            ("max_parents", len(self.max_parents), True),
+            ("n_states", len(self.n_states), bool(self.n_states) or self.max_configurations is not None),
+        ):
+            if needed and length != n:
+                raise ArgumentError(f"its option {name} has {length} entries, and there are {n} nodes")
+        if self.n_missing > self.n_rows * n:
+            raise ArgumentError(f"its option n_missing is {self.n_missing}, and the table has {self.n_rows * n} cells")
+        for name, said in (
+            ("numbers", self.numbers),
+            ("hidden", [name for name, _ in self.hidden]),
+            ("transforms", [name for name, _ in self.transforms]),
+            ("target_sets", [name for names in self.target_sets for name in names]),
+        ):
+            if unknown := [one for one in said if one not in known]:
+                raise ArgumentError(f"its option {name} has {cut(unknown[0])}, which is none of its nodes")
+        try:
+            if self.n_states:
+                is_number = np.array([name in self.numbers for name in self.names])
+                self.score.check_columns(self.names, np.array(self.n_states, dtype=np.int64), is_number)
+            _ = self.limits, self.structure_prior
+        except DoxaError as error:
+            raise ArgumentError(f"its options contradict each other: {error}") from error
 
 
 def check_family(

@@ -150,6 +150,10 @@ class CellsSampler(GraphStarts):
         """Each from the values that its column has elsewhere."""
         return observed_cells(self.data.missing_cells, rng)
 
+    def check_cells(self, cells: NDArray[Any]) -> None:
+        """Raise `ArgumentError` unless missing cells can have these values."""
+        self.data.missing_cells.check_values(cells, "state.cells")
+
     def any_cells(self, rng: np.random.Generator) -> NDArray[Any]:
         """Any values, each as likely; of numbers any from the least to the greatest."""
         missing_cells = self.data.missing_cells

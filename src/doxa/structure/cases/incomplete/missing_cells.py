@@ -79,6 +79,28 @@ class MissingCells(NamedTuple):
             return np.float64
         return np.int8 if int(self.n_states.max()) <= np.iinfo(np.int8).max else np.int16
 
+    def check_values(self, cells: NDArray[Any], where: str) -> None:
+        """Raise `ArgumentError` unless cells from a file, shape (..., n_missing), are states and numbers they may be.
+
+        Examples
+        --------
+        >>> table = Table.from_codes(["a", "b"], [["n", "y"]] * 2, [[0, 0], [1, -1]])
+        >>> find_missing_cells(table).check_values(np.array([2]), "cells")
+        Traceback (most recent call last):
+            ...
+        doxa.errors.ArgumentError: cells has the state 2 in a column of 2
+        """
+        if cells.shape[-1:] != (self.n_missing,):
+            raise ArgumentError(f"{where} has the shape {list(cells.shape)}; {self.n_missing} cells are missing")
+        if not np.isfinite(cells).all():
+            raise ArgumentError(f"{where} holds numbers that are not finite")
+        of_states = ~self.is_number
+        states, most = cells[..., of_states], self.n_states[self.column[of_states]]
+        wrong = (states < 0) | (states >= most) | (states != np.rint(states))
+        if wrong.any():
+            place = tuple(np.argwhere(wrong)[0])
+            raise ArgumentError(f"{where} has the state {states[place]:g} in a column of {most[place[-1]]}")
+
 
 class Completion(NamedTuple):
     """A completed table as compiled loops take it; they change it in place."""

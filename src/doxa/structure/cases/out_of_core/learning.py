@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doxa.data.large import OutOfCoreSource, OutOfCoreTable
 from doxa.data.large.kept import table_of
 from doxa.errors import ArgumentError, FileError, TableError
-from doxa.estimates.store import open_reader
+from doxa.estimates.store import RunFileError, open_reader
 from doxa.structure.cases.out_of_core.scores import (
     MOST_CELLS,
     MOST_FAMILIES,
@@ -103,9 +103,12 @@ def kept_table(path: str | os.PathLike[str]) -> OutOfCoreTable | None:
 
 
 def stored_options(path: str | os.PathLike[str]) -> RunOptions:
-    """The options of a run file."""
+    """The options of a run file of graphs; `RunFileError` if it is none."""
     with open_reader(path, check=False) as reader:
-        return RunOptions.from_json(reader.header.options, reader.header.data_digest)
+        try:
+            return RunOptions.from_json(reader.header.options, reader.header.data_digest)
+        except ArgumentError as error:
+            raise RunFileError(f"'{path}' is not a run that doxa wrote: {error}") from error
 
 
 def _way_out(limits: Limits, n_states: NDArray[np.int64], n_rows: int) -> str:
