@@ -243,7 +243,7 @@ def _among(
 
 @hot
 def _improve(table: ParentSets, links: _Links, order: Ints, waiting: int, rng: np.random.Generator) -> float:
-    """Place the nodes of the queue, ``waiting`` from its beginning, and the links of those that gain; return the gain."""
+    """Place ``waiting`` nodes of the queue, and the links of those that gain; return the gain."""
     n, gained = order.size, 0.0
     queue, is_in = links.queue[0], links.queue[1]
     at = 0
