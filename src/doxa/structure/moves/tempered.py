@@ -24,9 +24,9 @@ and
 - where a search over orders (`doxa.structure.moves.order_search`) finds a graph that scores more than any chain has
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;
 - where the chains have not settled, and sit nats apart at its end or have had two epochs, every chain becomes several,
-  at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree in
-  the log score and sit in graphs that have nothing to do with each other have not settled.  One that is still on its way
-  up is given another epoch first;
+  at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
+  in the log score and sit in different graphs have not settled either.  One that is still on its way up is given
+  another epoch first;
 - temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`).
 
 All this is in the warm-up, which is thrown away, and follows from the draws and the seed alone.  What the state holds
@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.trace import Trace
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
@@ -465,11 +466,11 @@ def _with_betas(state: TemperedState, betas: NDArray[np.float64]) -> TemperedSta
 
 
 def _edges_apart(trace: Trace) -> bool:
-    """Whether chains that score alike sit in different graphs: some edge is in most of one's, and in few of another's."""
-    rows = trace["rows"][:, trace.n_draws // 2 :]
-    ones = np.ones(rows.shape[1], dtype=np.int64)
-    shares = np.stack([bit_totals(chain, ones) for chain in rows]) / rows.shape[1]
-    return bool(np.ptp(shares, axis=0).max() > _EDGES_APART)
+    """Whether chains that score alike sit in different graphs: an edge is in most of one's, and in few of another's."""
+    _, counts = IndicatorCounts.of_present(trace["rows"], trace["rows"].shape[2])
+    half = (len(counts.edges) - 1) // 2
+    shares = counts.ones[:, half:].sum(axis=1) / (counts.n_draws - counts.edges[half])
+    return bool(np.ptp(shares, axis=0).max(initial=0.0) > _EDGES_APART)
 
 
 def _all_heated(states: Sequence[TemperedState], betas: NDArray[np.float64]) -> list[TemperedState]:
