@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,54 +28,99 @@ __all__ = ["IndicatorCounts", "count_words"]
 @compiled
 def count_words(
     words: NDArray[np.uint64],
-    masks: NDArray[np.uint64],
+    folded: bool,
+    slots: NDArray[np.int64],
     edges: NDArray[np.int64],
     ones: NDArray[np.int64],
-    rises: NDArray[np.int64],
-    falls: NDArray[np.int64],
+    switches: NDArray[np.int64],
     middle: NDArray[np.bool_],
+    rows: NDArray[np.uint64],
 ) -> None:
-    """Count ones a batch, switches a chain and the middle state, into the last four arguments (zero on entry)."""
+    """Count ones a batch, switches a chain (rises, then falls) and the middle state, into three arrays of zeros.
+
+    ``slots`` says for each bit which place it has in these, or -1; ``rows`` is work space for two draws.
+    """
     n_chains, n_draws, n_rows, n_words = words.shape
     zero = np.uint64(0)
     one = np.uint64(1)
-    since = np.zeros((n_rows, 64 * n_words), dtype=np.int64)
+    since = np.zeros(ones.shape[2], dtype=np.int64)
     for chain in range(n_chains):
         batch = 0
         for draw in range(n_draws):
+            before, latest = rows[draw & 1], rows[1 - (draw & 1)]
+            if draw == 0:
+                before[:] = zero
+            _take(words[chain, draw], folded, latest)
             for row in range(n_rows):
                 for word in range(n_words):
-                    now = words[chain, draw, row, word] & masks[word]
-                    before = words[chain, draw - 1, row, word] & masks[word] if draw > 0 else zero
-                    changed = now ^ before
+                    now = latest[row, word]
+                    changed = now ^ before[row, word]
                     while changed != zero:
                         place: int = lowest_bit(changed)  # type: ignore[call-arg, unused-ignore]
                         changed &= changed - one
-                        bit = 64 * word + place
+                        slot = slots[row, 64 * word + place]
+                        if slot < 0:
+                            continue
                         if (now >> np.uint64(place)) & one != zero:
-                            since[row, bit] = draw
+                            since[slot] = draw
                             if draw > 0:
-                                rises[chain, row, bit] += 1
+                                switches[0, chain, slot] += 1
                         else:
-                            ones[chain, batch, row, bit] += draw - since[row, bit]
-                            falls[chain, row, bit] += 1
+                            ones[chain, batch, slot] += draw - since[slot]
+                            switches[1, chain, slot] += 1
             ends_batch = draw + 1 == edges[batch + 1]
             is_middle = draw == n_draws // 2
             if not (ends_batch or is_middle):
                 continue
             for row in range(n_rows):
                 for word in range(n_words):
-                    left = words[chain, draw, row, word] & masks[word]
+                    left = latest[row, word]
                     while left != zero:
-                        bit = 64 * word + lowest_bit(left)  # type: ignore[call-arg, unused-ignore]
+                        slot = slots[row, 64 * word + lowest_bit(left)]  # type: ignore[call-arg, unused-ignore]
                         left &= left - one
+                        if slot < 0:
+                            continue
                         if is_middle:
-                            middle[chain, row, bit] = True
+                            middle[chain, slot] = True
                         if ends_batch:
-                            ones[chain, batch, row, bit] += draw + 1 - since[row, bit]
-                            since[row, bit] = draw + 1
+                            ones[chain, batch, slot] += draw + 1 - since[slot]
+                            since[slot] = draw + 1
             if ends_batch:
                 batch += 1
+
+
+@compiled
+def _take(draw: NDArray[np.uint64], folded: bool, rows: NDArray[np.uint64]) -> None:
+    """Write a draw into ``rows``; folded, every bit j of a row i > j stands as bit i of row j."""
+    n_rows, n_words = draw.shape
+    zero, one = np.uint64(0), np.uint64(1)
+    if not folded:
+        for row in range(n_rows):
+            for word in range(n_words):
+                rows[row, word] = draw[row, word]
+        return
+    rows[:] = zero
+    for row in range(n_rows):
+        for word in range(n_words):
+            left = draw[row, word]
+            while left != zero:
+                bit = 64 * word + lowest_bit(left)  # type: ignore[call-arg, unused-ignore]
+                left &= left - one
+                low, high = min(row, bit), max(row, bit)
+                if low < n_rows:
+                    rows[low, high >> 6] |= one << np.uint64(high & 63)
+
+
+@compiled
+def _ever_set(words: NDArray[np.uint64], folded: bool, rows: NDArray[np.uint64], ever: NDArray[np.uint64]) -> None:
+    """Write into ``ever`` which bits are set in some draw."""
+    n_chains, n_draws, n_rows, n_words = words.shape
+    for chain in range(n_chains):
+        for draw in range(n_draws):
+            _take(words[chain, draw], folded, rows)
+            for row in range(n_rows):
+                for word in range(n_words):
+                    ever[row, word] |= rows[row, word]
 
 
 MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
@@ -141,24 +187,67 @@ class IndicatorCounts:
         the quantities have shape (n_rows, n_bits).  The cost is one comparison a word and one step a *changed* bit,
         plus one pass over the set bits at every end of a batch.
         """
-        if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
-            seen = (
-                f"{words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else type(words).__name__
-            )
-            message = f"words is a {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
-            raise ArgumentTypeError(message)
-        _check_axes("words", words.shape, 4)
+        _check_words(words, n_bits)
+        every = np.ones((words.shape[2], n_bits), dtype=np.bool_)
+        counts = cls._of_slots(words, every, folded=False)
+
+        def shaped(values: NDArray[Any]) -> NDArray[Any]:
+            return values.reshape(*values.shape[:-1], *every.shape)
+
+        return cls(*map(shaped, (counts.ones, counts.rises, counts.falls, counts.middle)), counts.edges)
+
+    @classmethod
+    def of_present(
+        cls, words: NDArray[np.uint64], n_bits: int, *, folded: bool = False
+    ) -> tuple[NDArray[np.bool_], IndicatorCounts]:
+        """Which bits of packed draws are ever set, (n_rows, n_bits), and the counts of these alone, in their order.
+
+        Of the million edges of a thousand nodes a posterior has a few thousand.  ``folded`` takes bit j of row i and
+        bit i of row j for one, that of the smaller row: pairs of nodes that are joined.
+
+        Examples
+        --------
+        >>> words = np.array([[[[2], [0]], [[0], [1]], [[0], [0]], [[0], [1]]]], dtype=np.uint64)
+        >>> present, counts = IndicatorCounts.of_present(words, 2, folded=True)
+        >>> present.tolist(), counts.ones.sum(axis=(0, 1)), counts.rises
+        ([[False, True], [False, False]], array([3]), array([[1]]))
+        """
+        _check_words(words, n_bits)
+        work, ever = np.zeros((2, *words.shape[2:]), dtype=np.uint64)
+        _ever_set(np.ascontiguousarray(words), folded, work, ever)
+        present = unpack_bits(ever, n_bits)
+        return present, cls._of_slots(words, present, folded=folded)
+
+    @classmethod
+    def _of_slots(cls, words: NDArray[np.uint64], present: NDArray[np.bool_], *, folded: bool) -> IndicatorCounts:
         n_chains, n_draws, n_rows, n_words = words.shape
-        if not 1 <= n_bits <= 64 * n_words:
-            message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
-            raise ArgumentError(message)
-        edges = batch_edges(n_draws)
-        masks = np.array([(1 << max(0, min(64, n_bits - 64 * w))) - 1 for w in range(n_words)], dtype=np.uint64)
-        ones = np.zeros((n_chains, edges.size - 1, n_rows, n_bits), dtype=np.int64)
-        rises, falls = np.zeros((2, n_chains, n_rows, n_bits), dtype=np.int64)
-        middle = np.zeros((n_chains, n_rows, n_bits), dtype=np.bool_)
-        count_words(np.ascontiguousarray(words), masks, edges, ones, rises, falls, middle)
-        return cls(ones, rises, falls, middle, edges)
+        edges, total = batch_edges(n_draws), int(present.sum())
+        slots = np.full((n_rows, 64 * n_words), -1, dtype=np.int64)
+        slots[:, : present.shape[1]][present] = np.arange(total)
+        ones = np.zeros((n_chains, edges.size - 1, total), dtype=np.int64)
+        switches = np.zeros((2, n_chains, total), dtype=np.int64)
+        middle = np.zeros((n_chains, total), dtype=np.bool_)
+        rows = np.zeros((2, n_rows, n_words), dtype=np.uint64)
+        count_words(np.ascontiguousarray(words), folded, slots, edges, ones, switches, middle, rows)
+        return cls(ones, switches[0], switches[1], middle, edges)
+
+
+def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:
+    if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
+        seen = f"{words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else type(words).__name__
+        message = f"words is a {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
+        raise ArgumentTypeError(message)
+    _check_axes("words", words.shape, 4)
+    if not 1 <= n_bits <= 64 * words.shape[3]:
+        n_words = words.shape[3]
+        message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
+        raise ArgumentError(message)
+
+
+def unpack_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
+    """The first bits of every row of 64-bit words."""
+    octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=-1, bitorder="little")[..., :n_bits].astype(np.bool_)
 
 
 def _check_axes(name: str, shape: tuple[int, ...], n_axes: int) -> None:

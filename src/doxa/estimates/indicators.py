@@ -33,7 +33,15 @@ from doxa.estimates.intervals import (
     unseen_error,
 )
 
-__all__ = ["IndicatorCounts", "IndicatorDiagnostics", "Status", "diagnose_indicators", "never_switched", "split_r_hat"]
+__all__ = [
+    "IndicatorCounts",
+    "IndicatorDiagnostics",
+    "Status",
+    "diagnose_indicators",
+    "diagnose_words",
+    "never_switched",
+    "split_r_hat",
+]
 
 
 class Status(IntEnum):
@@ -294,6 +302,49 @@ def diagnose_indicators(
         n_chains=n_chains,
         n_draws=n_draws,
     )
+
+
+def diagnose_words(
+    words: NDArray[np.uint64], n_bits: int, reference_ess: float | None = None, *, folded: bool = False
+) -> IndicatorDiagnostics:
+    """`diagnose_indicators` of packed draws, shape (n_rows, n_bits); only bits that are ever set are counted.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (n_chains, n_draws, n_rows, n_words)
+        As for `IndicatorCounts.from_words`.
+    n_bits : int
+        Quantities of each row.
+    reference_ess : float, optional
+        As for `diagnose_indicators`.
+    folded : bool, default=False
+        Whether a pair of rows i < j is one quantity, bit j of row i or bit i of row j; ``[j, i]`` then never switches.
+
+    Returns
+    -------
+    IndicatorDiagnostics
+
+    Examples
+    --------
+    >>> words = np.random.default_rng(1).integers(0, 4, (2, 500, 2, 1), dtype=np.uint64) & np.uint64(1)
+    >>> print(diagnose_words(words, 2).estimate((0, 0)))
+    0.497 +/- 0.016
+    """
+    present, counts = IndicatorCounts.of_present(words, n_bits, folded=folded)
+    found = diagnose_indicators(counts, reference_ess)
+    origins = float(counts.n_chains * (counts.n_draws - 1))
+    reference = found.reference_ess
+    absent = {
+        "probability": 0.0, "mcse": unseen_error(reference), "ess": reference, "r_hat": np.nan, "switches": 0,
+        "status": Status.OK if reference > 0 else Status.CANNOT_TELL, "n_zero": origins, "n_one": 0.0,
+        "dispersion": 1.0, "df": np.inf, "skew": 0.0,
+    }  # fmt: skip
+    arrays = {}
+    for name, value in absent.items():
+        part = getattr(found, name)
+        arrays[name] = np.full(present.shape, value, dtype=part.dtype)
+        arrays[name][present] = part
+    return replace(found, **arrays)
 
 
 def split_r_hat(counts: IndicatorCounts) -> NDArray[np.float64]:

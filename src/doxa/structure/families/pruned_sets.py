@@ -19,7 +19,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
 from doxa.structure.families.set_numbers import set_number, subsets
 
-__all__ = ["PrunedSets", "add_sets", "heaviest", "list_sets", "more_sets"]
+__all__ = ["PrunedSets", "add_sets", "growing_sets", "heaviest", "list_sets", "may_grow", "more_sets"]
 
 
 class PrunedSets(NamedTuple):
@@ -83,15 +83,26 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
     return _heaviest_first(found)
 
 
+def growing_sets(found: PrunedSets, extend_within: float) -> NDArray[np.int64]:
+    """Numbers of the largest sets computed that may be worth another parent, heaviest first.
+
+    Those within ``extend_within`` nats of the best, and those that beat all their subsets: where a node may not have
+    its best parents, for a cycle that they would close, such a set is what it has, however far below the best.
+    """
+    largest = np.flatnonzero(found.n_free == found.largest)
+    above = np.full(len(largest), -1, dtype=np.int64)
+    _first_proper_subset(found.sets, largest, above)
+    weight = found.log_weight[largest]
+    gains = (above < 0) | (weight > found.log_weight[above])
+    return largest[gains | (weight >= found.log_weight[0] - extend_within)]
+
+
 def more_sets(
-    weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, most: int, extend_within: float
+    weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, bases: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Sets to add, as free parents: one more than the largest sets computed, where these are among the best."""
+    """Sets to add, as free parents: one more than the largest sets computed, of which ``bases`` are taken."""
     size = found.largest
-    near = (found.n_free == size) & (found.log_weight >= found.log_weight[0] - extend_within)
-    bases = np.flatnonzero(near)[:most]
-    largest = min(node.most_free, max(weights.most_columns - 1 - len(node.required), 2))
-    if size >= largest or not bases.size:
+    if not may_grow(weights, node, found) or not bases.size:
         return np.empty((0, size + 1), dtype=np.int64)
     present = unpack_rows(found.sets[bases], weights.scores.n_nodes)
     present[:, node.required] = False
@@ -103,6 +114,11 @@ def more_sets(
     new = np.append(True, (words[1:] != words[:-1]).any(axis=1))[: len(words)]
     free = np.nonzero(unpack_rows(words[new], weights.scores.n_nodes))[1].reshape(-1, size + 1)
     return free[node.legal(free, weights.log_states)]
+
+
+def may_grow(weights: FamilyWeights, node: NodeFamilies, found: PrunedSets) -> bool:
+    """Whether sets of one parent more are within the limits, and can be counted."""
+    return found.largest < min(node.most_free, max(weights.most_columns - 1 - len(node.required), 2))
 
 
 def add_sets(
@@ -180,6 +196,20 @@ def _best_of_subsets(free: Ints, level: _Level, binom: Ints, members: Ints, abov
             if level.best[number] > above[row]:
                 above[row] = level.best[number]
                 which[row] = level.which[number]
+
+
+@hot
+def _first_proper_subset(sets: Words, numbers: Ints, which: Ints) -> None:
+    """For each of the sets with these numbers the first of all sets that it contains, but for itself; -1 if none."""
+    for row in range(numbers.size):
+        own = numbers[row]
+        for k in range(sets.shape[0]):
+            inside = k != own
+            for w in range(sets.shape[1]):
+                inside = inside and not sets[k, w] & ~sets[own, w]
+            if inside:
+                which[row] = k
+                break
 
 
 @hot

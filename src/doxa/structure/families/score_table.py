@@ -36,7 +36,15 @@ from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
-from doxa.structure.families.pruned_sets import PrunedSets, add_sets, heaviest, list_sets, more_sets
+from doxa.structure.families.pruned_sets import (
+    PrunedSets,
+    add_sets,
+    growing_sets,
+    heaviest,
+    list_sets,
+    may_grow,
+    more_sets,
+)
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
 
@@ -45,7 +53,8 @@ __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
 _WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
-_MOST_EXTENDED = 64  # sets of a node that get one more parent, in each round
+_MOST_EXTENDED = 512  # sets of a node that get one more parent, in each round
+_A_ROUND = 0.6  # of what is left of the work: the first round has most to extend
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
 _SHARE = 4  # likewise, of work: sets that are extended are as good as any
 _USUAL_SIZE = 3  # parents, where not more can be computed
@@ -111,8 +120,9 @@ def build_score_table(
     keep_within : float, default=16.0
         A set is left out if a proper subset weighs so many nats more; ``math.inf`` keeps all.
     extend_within : float, default=10.0
-        The largest sets of a node, where they are within so many nats of its best, also get one more parent, and
-        so on while anything is kept, up to ``max_size`` + 7; at most 64 sets of a node in each round.
+        The largest sets of a node, where they are within so many nats of its best or beat all their subsets, also get
+        one more parent, and so on while anything is kept, up to ``max_size`` + 7; at most 512 sets of a node in each
+        round, and no more than a share of ``max_families`` together.
     most_large : int, optional
         Of the sets of more than three parents besides the required ones, each node keeps at most so many, the heaviest.
     workers : int, default=1
@@ -188,6 +198,20 @@ def _nats(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not value >= 0.0:
         raise ArgumentError(f"{name} is {value!r}; it must be a number of nats, 0 or more")
     return float(value)
+
+
+def _affordable(numbers: Sequence[int], costs: Sequence[float], left: float) -> int:
+    """The most sets a node that can be extended for the work that is left; nodes with fewer leave theirs to others.
+
+    >>> _affordable([1, 10, 100], [1.0, 1.0, 1.0], 51.0)
+    40
+    """
+    low, high = 0, _MOST_EXTENDED
+    while low < high:
+        middle = (low + high + 1) // 2
+        work = math.fsum(cost * min(number, middle) for number, cost in zip(numbers, costs, strict=True))
+        low, high = (middle, high) if work <= left else (low, middle - 1)
+    return low
 
 
 class _Builder:
@@ -284,14 +308,17 @@ class _Builder:
     # -- the lists ---------------------------------------------------------------------------------------------------
 
     def _extend(self, lists: list[PrunedSets]) -> None:
-        """Add sets with more parents to the lists whose largest sets are among their best."""
+        """Add sets with more parents to the lists whose largest sets are among their best, or beat their parts."""
         share = _EXTENDED_SHARE if self.budget.shared > 1 else _SHARE
         left = float(self.budget.most // share)
         active = list(range(len(lists)))
         while active:
-            round_cost = math.fsum(len(self.nodes[i].candidates) * self._next_cost(i, lists) for i in active)
-            most = min(_MOST_EXTENDED, int(left // max(1.0, round_cost)))
-            new = [(i, more_sets(self.weights, self.nodes[i], lists[i], most, self.extend_within)) for i in active]
+            active = [i for i in active if may_grow(self.weights, self.nodes[i], lists[i])]
+            bases = list(self.pool.map(lambda i: growing_sets(lists[i], self.extend_within), active))
+            costs = [len(self.nodes[i].candidates) * self._next_cost(i, lists) for i in active]
+            most = _affordable([len(numbers) for numbers in bases], costs, left * _A_ROUND)
+            chosen = [(i, numbers[:most]) for i, numbers in zip(active, bases, strict=True)]
+            new = [(i, more_sets(self.weights, self.nodes[i], lists[i], numbers)) for i, numbers in chosen]
             new = [(i, free) for i, free in new if len(free)]
             left -= math.fsum(len(free) * self._next_cost(i, lists) for i, free in new)
             self.weights.count([(self.nodes[i], free) for i, free in new])

@@ -8,9 +8,14 @@ order).  The search takes one node out of the order and puts it where the whole 
 gains (Teyssier & Koller 2005, with insertions in place of swaps of neighbours).  One such step changes the parents of
 many nodes together, which single edges, whole parent sets and reversals cannot.
 
-It starts from given graphs and from random orders, then again and again from the best order with a few nodes exchanged
-(iterated local search), and stops when nothing has been gained for long, or when its looks at the lists have been as
-many as was allowed: counted work, so that what it finds depends on the table and the seed alone.
+What a node is worth elsewhere depends on the nodes that its list names and on those whose lists name it, its *links*,
+and on no others.  So only these are weighed anew, and after a gain only the links of the node that moved are looked at
+again: in large sparse tables a step costs what hangs together with the node, however many columns there are.  Of places
+that are equally good one is taken by chance, which lets the search wander between equal orders.
+
+It starts from given graphs and from random orders, then again and again from the best order with a few linked nodes
+exchanged (iterated local search), and stops when nothing has been gained for long, or when its looks at the lists have
+been as many as was allowed: counted work, so that what it finds depends on the table and the seed alone.
 
 For large parent sets whose parts are worth nothing, from many parents downwards (`with_large_family`).
 
@@ -46,10 +51,11 @@ __all__ = [
 
 
 _GAIN = 1e-9  # nats: smaller differences are rounding
-_LOOKS = 24_000_000  # half a second on one core
+_LOOKS = 24_000_000  # half a second to a second on one core
 _KICKS_A_NODE = 30  # without a gain, after which there is hardly more to be had
 _RANDOM_ORDERS = 24
-_LARGEST_KICK = 6
+_LARGEST_KICK = 8
+_NO_SET = -1e12  # nats, in place of minus infinity: of two orders that lack sets, the one that lacks fewer is better
 
 
 class FoundGraph(NamedTuple):
@@ -57,6 +63,19 @@ class FoundGraph(NamedTuple):
 
     rows: NDArray[np.uint64]  # (n_nodes, n_words): adjacency rows as bit sets
     log_score: float  # nats, the log prior included, times the lists' inverse temperature
+
+
+class _Links(NamedTuple):
+    """Which nodes have to do with which by the lists, and the search's work space."""
+
+    first: NDArray[np.int64]  # (n_nodes + 1,): node i's links are linked[first[i] : first[i + 1]]
+    linked: NDArray[np.int64]
+    kind: NDArray[np.int64]  # 1: that node's list names this one; 2: this one's list names that; 3: both
+    mark: NDArray[np.int64]  # (n_nodes,): kinds of the node that is being placed
+    avoid: NDArray[np.uint64]  # (n_words,)
+    queue: NDArray[np.int64]  # (2, n_nodes): nodes to be placed, in a ring; which nodes are in it
+    place: NDArray[np.int64]  # (n_nodes,): of each node in the order
+    looks: NDArray[np.int64]  # (1,): looks at the lists so far
 
 
 def search_orders(
@@ -79,47 +98,39 @@ def search_orders(
     random_orders : int
         Further starts.
     looks : int
-        Looks at blocks of 64 listed sets, in all passes but the first from each start.
+        Looks at blocks of 64 listed sets.  Every start is brought to where no insertion gains, however many that takes.
 
     Returns
     -------
     FoundGraph or None
-        None if no order lets every node have one of its listed sets, as when the limits require long chains of edges
-        and no graph was given.
+        None if no order that was met lets every node have one of its listed sets, as may be when the limits require
+        long chains of edges and no graph was given.
     """
     n = len(table.first) - 1
-    work = (np.zeros(n_words(n), dtype=np.uint64), np.empty((3, n + 1)), np.empty(n, dtype=np.int64))
-    best, best_score = np.arange(n, dtype=np.int64), -np.inf
+    links = _links(table)
     starts = [random_order(rng, unpack_rows(rows, n)) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
-    passes = max(len(starts), looks // (3 * n * max(n, int(table.first_block[-1]))))
-    patience = _KICKS_A_NODE * n
-    while passes > 0 and patience > 0:
-        patience -= not starts
-        order = starts.pop() if starts else _kicked(best, rng)
-        score = -np.inf
-        while passes > 0:
-            after = _pass(table, order, rng.permutation(n), *work)
-            passes -= 1
-            if not after > score + _GAIN:
-                break
-            score = after
+    best, best_score = np.arange(n, dtype=np.int64), -np.inf
+    for order in reversed(starts):
+        score = _improved_from(table, links, order, rng.permutation(n), rng)
         if score > best_score + _GAIN:
-            best, best_score, patience = order, score, _KICKS_A_NODE * n
-    if best_score == -np.inf:
-        return None
+            best, best_score = order, score
+    _kicked(table, links, best, best.copy(), (_KICKS_A_NODE * n, looks), rng)
     rows = np.zeros((n, n_words(n)), dtype=np.uint64)
-    _graph_of(table, best, work[0], rows)
-    return FoundGraph(rows, float(best_score))
+    score = _graph_of(table, best, links.avoid, rows)
+    return FoundGraph(rows, float(score)) if score > -np.inf else None
 
 
-def _kicked(order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """An order in which a few nodes, somewhere, stand in another one."""
-    kicked = order.copy()
-    size = min(len(order), 3 + int(rng.integers(_LARGEST_KICK)))
-    where = rng.choice(len(order), size, replace=False)
-    kicked[where] = kicked[rng.permutation(where)]
-    return kicked
+def _links(table: ParentSets) -> _Links:
+    n = len(table.first) - 1
+    names = np.diff(table.with_first).reshape(n, n) > 0  # [i, j]: i's list names j
+    kind = names.T + 2 * names
+    at, linked = np.nonzero(kind)
+    return _Links(
+        np.searchsorted(at, np.arange(n + 1)).astype(np.int64), linked.astype(np.int64),
+        kind[at, linked].astype(np.int64), np.zeros(n, dtype=np.int64), np.zeros(n_words(n), dtype=np.uint64),
+        np.zeros((2, n), dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
 
 
 @hot
@@ -129,9 +140,11 @@ def _best(table: ParentSets, node: int, avoid: Words) -> int:
 
 
 @hot
-def _weight(table: ParentSets, node: int, avoid: Words) -> float:
-    number = _best(table, node, avoid)
-    return table.weight[number] if number >= 0 else -np.inf
+def _weight(table: ParentSets, node: int, links: _Links) -> float:
+    """Weight of the heaviest set of a node without a node of ``links.avoid``."""
+    number = _best(table, node, links.avoid)
+    links.looks[0] += table.first_block[node + 1] - table.first_block[node]
+    return table.weight[number] if number >= 0 else _NO_SET
 
 
 @hot
@@ -147,58 +160,193 @@ def _forbid_all(avoid: Words, n: int) -> None:
 
 
 @hot
-def _pass(table: ParentSets, order: Ints, nodes: Ints, avoid: Words, sums: Floats, rest: Ints) -> float:
-    """Take out each of ``nodes`` and put it in the best place of ``order``; return the score of the whole after that.
-
-    ``sums[0, k]`` is what the node has at place k, ``sums[1]`` and ``sums[2]`` are the others' weights where the node
-    comes after them, added up from the beginning, and where it comes before them, from the end.
-    """
-    n = order.size
-    score = -np.inf
-    for turn in range(n):
-        moved = nodes[turn]
-        k = 0
-        for place in range(n):
-            if order[place] != moved:
-                rest[k] = order[place]
-                k += 1
-        _forbid_all(avoid, n)
-        sums[0, 0] = _weight(table, moved, avoid)
-        sums[1, 0] = 0.0
-        for k in range(n - 1):
-            sums[1, k + 1] = sums[1, k] + _weight(table, rest[k], avoid)
-            _flip(avoid, rest[k])
-            sums[0, k + 1] = _weight(table, moved, avoid)
-        _flip(avoid, moved)  # now it comes before the others
-        sums[2, n - 1] = 0.0
-        for k in range(n - 2, -1, -1):
-            _flip(avoid, rest[k])
-            sums[2, k] = sums[2, k + 1] + _weight(table, rest[k], avoid)
-        best, score = n - 1, -np.inf
-        for k in range(n):
-            total = sums[0, k] + sums[1, k] + sums[2, k]
-            if total > score:
-                best, score = k, total
-        for k in range(best):
-            order[k] = rest[k]
-        order[best] = moved
-        for k in range(best, n - 1):
-            order[k + 1] = rest[k]
+def _score_of(table: ParentSets, links: _Links, order: Ints) -> float:
+    """Sum of the weights of the best sets within an order."""
+    _forbid_all(links.avoid, order.size)
+    score = 0.0
+    for k in range(order.size):
+        score += _weight(table, order[k], links)
+        _flip(links.avoid, order[k])
     return score
 
 
 @hot
-def _graph_of(table: ParentSets, order: Ints, avoid: Words, rows: Words) -> None:
-    """Write the adjacency rows of the best graph of an order."""
+def _put(order: Ints, links: _Links, node: int, there: int) -> None:
+    """Move a node to another place of the order; those between make room."""
+    here = links.place[node]
+    step = 1 if there > here else -1
+    for k in range(here, there, step):
+        order[k] = order[k + step]
+        links.place[order[k]] = k
+    order[there] = node
+    links.place[node] = there
+
+
+@hot
+def _insert(table: ParentSets, links: _Links, order: Ints, node: int, rng: np.random.Generator) -> float:
+    """Put a node where the whole gains most, and return by how much; of places that are equally good, in any.
+
+    At place k the node has what the nodes before k allow it, and the nodes from k on have what it gives them.  Both
+    change at its links alone: between two of them all places are alike.
+    """
     n = order.size
+    avoid, mark = links.avoid, links.mark
+    for k in range(links.first[node], links.first[node + 1]):
+        mark[links.linked[k]] = links.kind[k]
+    _forbid_all(avoid, n)
+    links.looks[0] += n >> 4  # for the walk along the order
+    own, lost = _weight(table, node, links), 0.0
+    here, begin, current = links.place[node], 0, -np.inf
+    best, alike, there = -np.inf, 0, 0
+    k = 0  # place among the others
+    for place in range(n):
+        other = order[place]
+        if other == node:
+            continue
+        if mark[other] != 0:  # the places from ``begin`` to k are alike
+            if begin <= here <= k:
+                current = own - lost
+            best, alike, there = _among(own - lost, begin, k + 1, (best, alike, there), rng)
+            begin = k + 1
+            if mark[other] & 1:
+                lost -= _weight(table, other, links)
+                _flip(avoid, node)
+                lost += _weight(table, other, links)
+                _flip(avoid, node)
+        _flip(avoid, other)
+        if mark[other] & 2:
+            own = _weight(table, node, links)
+        mark[other] = 0
+        k += 1
+    if begin <= here:
+        current = own - lost
+    best, alike, there = _among(own - lost, begin, n, (best, alike, there), rng)
+    _put(order, links, node, there)
+    return best - current if best > current + _GAIN else 0.0
+
+
+@hot
+def _among(
+    value: float, begin: int, end: int, so_far: tuple[float, int, int], rng: np.random.Generator
+) -> tuple[float, int, int]:
+    """The best value yet, how many places have it, and one of them, each alike; ``end`` is not among the new ones."""
+    best, alike, there = so_far
+    if value < best - _GAIN:
+        return best, alike, there
+    if value > best + _GAIN:
+        best, alike = value, 0
+    alike += end - begin
+    if rng.random() * alike < end - begin:
+        there = begin + int(rng.random() * (end - begin))
+    return best, alike, there
+
+
+@hot
+def _improve(table: ParentSets, links: _Links, order: Ints, waiting: int, rng: np.random.Generator) -> float:
+    """Place ``waiting`` nodes of the queue, and the links of those that gain; return the gain."""
+    n, gained = order.size, 0.0
+    queue, is_in = links.queue[0], links.queue[1]
+    at = 0
+    while waiting > 0:
+        node = queue[at]
+        at = at + 1 if at + 1 < n else 0
+        waiting -= 1
+        is_in[node] = 0
+        gain = _insert(table, links, order, node, rng)
+        if gain > 0.0:
+            gained += gain
+            for k in range(links.first[node], links.first[node + 1]):
+                other = links.linked[k]
+                if is_in[other] == 0:
+                    is_in[other] = 1
+                    queue[(at + waiting) % n] = other
+                    waiting += 1
+    return gained
+
+
+@hot
+def _improved_from(table: ParentSets, links: _Links, order: Ints, nodes: Ints, rng: np.random.Generator) -> float:
+    """Improve an order in place, its nodes looked at in this order first; return the score."""
+    for k in range(order.size):
+        links.place[order[k]] = k
+        links.queue[0, k] = nodes[k]
+        links.queue[1, k] = 1
+    _improve(table, links, order, order.size, rng)
+    return _score_of(table, links, order)
+
+
+@hot
+def _exchange(links: _Links, order: Ints, rng: np.random.Generator) -> int:
+    """Exchange the places of a few nodes that are linked, and fill the queue with them and their links."""
+    n = order.size
+    queue, is_in = links.queue[0], links.queue[1]
+    size = min(n, 3 + int(rng.random() * (_LARGEST_KICK - 2)))
+    found = 0
+    while found < size:
+        node = int(rng.random() * n)
+        if found > 0 and rng.random() < 0.9:  # one that is linked, if there is any
+            near = queue[int(rng.random() * found)]
+            degree = links.first[near + 1] - links.first[near]
+            if degree > 0:
+                node = links.linked[links.first[near] + int(rng.random() * degree)]
+        if is_in[node] == 0:
+            is_in[node] = 1
+            queue[found] = node
+            found += 1
+    for k in range(size - 1, 0, -1):
+        one, two = queue[k], queue[int(rng.random() * (k + 1))]
+        links.place[one], links.place[two] = links.place[two], links.place[one]
+        order[links.place[one]], order[links.place[two]] = one, two
+    for k in range(size):
+        for link in range(links.first[queue[k]], links.first[queue[k] + 1]):
+            other = links.linked[link]
+            if is_in[other] == 0:
+                is_in[other] = 1
+                queue[found] = other
+                found += 1
+    return found
+
+
+@hot
+def _kicked(
+    table: ParentSets, links: _Links, best: Ints, order: Ints, most: tuple[int, int], rng: np.random.Generator
+) -> None:
+    """Improve ``best`` from itself with a few nodes exchanged, again and again; ``most`` kicks in vain, and looks."""
+    n = best.size
+    best_score, left = _score_of(table, links, best), most[0]
+    while left > 0 and links.looks[0] < most[1] and n > 2:
+        for k in range(n):
+            order[k] = best[k]
+            links.place[best[k]] = k
+        waiting = _exchange(links, order, rng)
+        _improve(table, links, order, waiting, rng)
+        score = _score_of(table, links, order)
+        left -= 1
+        if score >= best_score - _GAIN:
+            if score > best_score + _GAIN:
+                left = most[0]
+            best_score = score
+            for k in range(n):
+                best[k] = order[k]
+
+
+@hot
+def _graph_of(table: ParentSets, order: Ints, avoid: Words, rows: Words) -> float:
+    """Write the adjacency rows of the best graph of an order; return its score, minus infinity if there is none."""
+    n = order.size
+    score = 0.0
     _forbid_all(avoid, n)
     for place in range(n):
         node = order[place]
         number = _best(table, node, avoid)
+        if number < 0:
+            return -np.inf
+        score += table.weight[number]
         for parent in range(n):
             if (table.sets[number, parent >> 6] >> np.uint64(parent & 63)) & np.uint64(1):
                 rows[parent, node >> 6] |= np.uint64(1) << np.uint64(node & 63)
         _flip(avoid, node)
+    return score
 
 
 _STARTS = 4  # of each node

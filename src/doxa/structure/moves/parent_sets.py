@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit, popcount
-from doxa.arrays import Words
+from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.moves.joint_parents import joint_work, near_nodes
@@ -107,15 +107,17 @@ def scaled(
     level = np.floor((top - weight) / _LEVEL).astype(np.int64)
     relative = np.exp(weight - top + _LEVEL * level)
     members = unpack_rows(sets, n)
-    lists = [first[node] + np.flatnonzero(members[first[node] : first[node + 1], parent])
-             for node in range(n) for parent in range(n)]  # fmt: skip
-    left = [_left(level[begin:end], relative[begin:end]) for begin, end in itertools.pairwise(first)]
-    with_left = [_left(level[numbers], relative[numbers]) for numbers in lists]
+    number, parent = np.nonzero(members)
+    pair = np.repeat(np.arange(n), sizes)[number] * n + parent
+    order = np.argsort(pair, kind="stable")  # of each node and parent the sets that hold it, heaviest first
+    with_first = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=n * n))]).astype(np.int64)
+    left, with_left = np.empty(len(sets)), np.empty(len(number))
+    _fill_left(level, relative, np.arange(len(sets)), first, left)
+    _fill_left(level, relative, number[order].astype(np.int64), with_first, with_left)
     holds = np.concatenate([_blocks(members[begin:end]) for begin, end in itertools.pairwise(first)])
     longest = int(sizes.max(initial=0))
     return ParentSets(
-        first, sets, weight, level, relative, np.concatenate([*left, np.zeros(0)]),
-        np.cumsum([0, *map(len, lists)]), np.concatenate([*with_left, np.zeros(0)]),
+        first, sets, weight, level, relative, left, with_first, with_left,
         np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
         np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
         np.zeros((3, sets.shape[1]), dtype=np.uint64), np.zeros((4, n), dtype=np.int64),
@@ -143,16 +145,20 @@ def _blocks(members: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return pack_rows(padded.reshape(-1, 64, n).swapaxes(1, 2))[:, :, 0]
 
 
-def _left(level: NDArray[np.int64], relative: NDArray[np.float64]) -> NDArray[np.float64]:
-    left = np.zeros(len(level))
-    following, total = -1, 0.0  # number and sum of the level below
-    for number in np.unique(level)[::-1]:
-        here = np.flatnonzero(level == number)
-        suffix = np.cumsum(relative[here][::-1])[::-1]  # smallest first: accurate however small
-        left[here] = np.append(suffix[1:], 0.0) + (_NEXT * total if following == number + 1 else 0.0)
-        left[here] *= 1.0 + 1e-12  # a bound, whatever the rounding
-        following, total = number, float(suffix[0])
-    return left
+@hot
+def _fill_left(level: Ints, relative: Floats, numbers: Ints, first: Ints, left: Floats) -> None:
+    """For lists of sets, each from ``first[k]`` to ``first[k + 1]`` of ``numbers``: what follows each set in its level
+    and the next, relative to its level.
+    """
+    for k in range(first.size - 1):
+        here, total, following = np.int64(-1), 0.0, 0.0  # of the level that is under way, and of the next one
+        for at in range(first[k + 1] - 1, first[k] - 1, -1):  # lightest first: accurate however small
+            own = level[numbers[at]]
+            if own != here:
+                following = total if own == here - 1 else 0.0
+                total, here = 0.0, own
+            left[at] = (total + _NEXT * following) * (1.0 + 1e-12)  # a bound, whatever the rounding
+            total += relative[numbers[at]]
 
 
 @hot

@@ -26,6 +26,8 @@ from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
+_CLIMBED = 128  # columns up to which single edges climb before orders are searched
+_STEPS_A_NODE = 50  # between draws, of moves with lists: more pairs of nodes than that are mostly far from each other
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "Work",
     "planted_in_half",
     "run_steps",
+    "steps_between_draws",
     "work_without_draws",
 ]
 
@@ -112,6 +115,18 @@ def run_steps(move: StructureMove, work: Work, n_steps: int, cache: ScoreCache, 
         if done == n_steps:
             return
         cache.grow()
+
+
+def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
+    """Steps for each draw: one for every ordered pair of nodes, and with lists no more than 50 for each node.
+
+    Lists know the few nodes that matter to each node, so that the work between two draws grows as the nodes do.
+
+    >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200)]
+    [200, 1332, 10000]
+    """
+    pairs = max(200, n_nodes * (n_nodes - 1))
+    return min(pairs, max(200, _STEPS_A_NODE * n_nodes)) if lists else pairs
 
 
 class StructureState(NamedTuple):
@@ -226,12 +241,13 @@ class StructureSampler(GraphStarts):
 
     def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:  # noqa: ARG002
         """By a search over orders for moves that have lists of parent sets, by single edges for others."""
-        greedy = greedy_graph(self.scores, self.limits)
         if not self.move.uses_table:
-            return greedy
+            return greedy_graph(self.scores, self.limits)
+        few = len(self.limits.max_parents) <= _CLIMBED  # beyond, a climb takes minutes, and orders know better graphs
+        begin = greedy_graph(self.scores, self.limits) if few else smallest_graph(self.limits)
         table = parent_sets(self.scores, self.limits, 1.0)
-        found = search_orders(table, np.random.default_rng(_SEED), [greedy])
-        return greedy if found is None else found.rows
+        found = search_orders(table, np.random.default_rng(_SEED), [begin])
+        return begin if found is None else found.rows
 
     def run(
         self, state: StructureState, n_steps: int, rng: np.random.Generator

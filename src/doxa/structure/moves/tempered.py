@@ -23,9 +23,11 @@ and
 
 - where a search over orders (`doxa.structure.moves.order_search`) finds a graph that scores more than any chain has
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;
-- where the chains have not settled, and sit nats apart or have had two epochs, every chain becomes several, at
-  temperatures of its own, which trade places.  The hot ones begin where the other
-  chains stand.
+- where the chains have not settled, and sit nats apart at its end or have had two epochs, every chain becomes several,
+  at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
+  in the log score and sit in different graphs have not settled either.  One that is still on its way up is given
+  another epoch first;
+- temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`).
 
 All this is in the warm-up, which is thrown away, and follows from the draws and the seed alone.  What the state holds
 says how many temperatures there are, so a run that is gone on with goes on as it was.
@@ -44,6 +46,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.trace import Trace
 from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
@@ -344,6 +347,12 @@ def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str,
 
 
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
+_AT_THE_END = 10  # one in so many draws of an epoch: what chains do at its end
+_CLIMBS = 1.0  # nats by which a chain on its way up gains from one such part to the next
+_EDGES_APART = 0.6  # between the shares of an edge in two chains' latter halves: more is another mode
+_REJECTED = 0.55  # of the offers between neighbours: more rungs than that takes are not worth their steps
+_MUCH = 0.08  # by which some rejection is off that, before rungs are spaced anew
+_PATIENT = 2  # epochs that chains on their way up are given
 _LEAST_BETA, _WIDEST_STEP, _MOST_RUNGS = 0.35, 0.3, 8
 _SPREADS = 1.2  # standard deviations of the log score that two neighbouring temperatures may lie apart
 _USUAL_SPREAD = 3.0  # standard deviation of the log score of some twenty columns
@@ -372,15 +381,22 @@ class EscalatingSampler(TemperedSampler):
             Its number, from 0.
         """
         planted = self._planted(list(states), trace, epoch)
-        if settled:
-            return planted
         log_score = trace["log_score"]
-        late = log_score[:, log_score.shape[1] // 2 :]
-        apart = np.ptp(late.mean(axis=1)) > _APART
+        size = max(2, log_score.shape[1] // _AT_THE_END)
+        end, before = (part.mean(axis=1) for part in (log_score[:, -size:], log_score[:, -2 * size : -size]))
+        apart = np.ptp(end) > _APART
+        other_graphs = not apart and _edges_apart(trace)
+        if settled and not other_graphs:
+            return planted
         states = list(states) if planted is None else planted
-        if len(states[0].betas) == 1 and (apart or epoch > 0):
+        if len(states[0].betas) > 1:
+            betas = respaced(states[0].betas, _rejections(trace))
+            return planted if betas is None else [_with_betas(state, betas) for state in states]
+        climbs = epoch < _PATIENT and end[end.argmin()] > before[end.argmin()] + _CLIMBS
+        if (apart and not climbs) or epoch > 0:
+            late = log_score[:, log_score.shape[1] // 2 :]
             return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
-        return planted
+        return states if other_graphs else planted
 
     def planted(self, states: Sequence[TemperedState], rows: NDArray[np.uint64], chain: int) -> list[TemperedState]:
         """As `TemperedSampler.planted`; chains without temperatures get them, for they have missed a mode."""
@@ -420,6 +436,72 @@ def betas_for(spread: float) -> NDArray[np.float64]:
     ratio = 1.0 - min(_WIDEST_STEP, _SPREADS / max(spread, 1e-3))
     n_rungs = min(_MOST_RUNGS, 1 + int(np.ceil(np.log(_LEAST_BETA) / np.log(ratio) - 0.1)))
     return np.asarray(ratio ** np.arange(n_rungs))
+
+
+def respaced(betas: NDArray[np.float64], rejected: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    r"""Inverse temperatures between which offers are rejected alike, from the rejections of an epoch.
+
+    The sum of the rejections down to a beta, the *barrier*, hardly depends on how rungs are spaced (Syed et al. 2022),
+    so rungs are put where it grows by equal parts, and there are as many as make a part at most 0.55; the hottest is as
+    hot as eight allow.
+
+    Parameters
+    ----------
+    betas : ndarray of float, shape (n_rungs,)
+    rejected : ndarray of float, shape (n_rungs - 1,)
+        Share of the offers between neighbours that were rejected.
+
+    Returns
+    -------
+    ndarray of float or None
+        None where the rungs are about as they should be.
+
+    Examples
+    --------
+    >>> respaced(np.array([1.0, 0.7, 0.5]), np.array([0.1, 1.0])).round(2)
+    array([1.  , 0.68, 0.59, 0.5 ])
+    >>> respaced(np.array([1.0, 0.7, 0.5]), np.array([0.55, 0.52])) is None
+    True
+    """
+    barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rejected, 1e-3))])
+    parts = min(_MOST_RUNGS - 1, max(1, math.ceil(barrier[-1] / _REJECTED)))
+    reach = min(barrier[-1], parts * _REJECTED)
+    if parts == len(rejected) and np.abs(rejected - reach / parts).max() <= _MUCH:
+        return None
+    return np.asarray(np.interp(np.linspace(0.0, reach, parts + 1), barrier, betas))
+
+
+def _rejections(trace: Trace) -> NDArray[np.float64]:
+    """Share of the offers between neighbours that were rejected, in all chains together."""
+    found, k = [], 0
+    while f"swaps_{k}" in trace.info:
+        found.append(1.0 - float(trace.info[f"swapped_{k}"].sum()) / max(1, int(trace.info[f"swaps_{k}"].sum())))
+        k += 1
+    return np.array(found)
+
+
+def _with_betas(state: TemperedState, betas: NDArray[np.float64]) -> TemperedState:
+    """A chain with other temperatures: each new rung begins at the graph of the old rung next to it."""
+    near = np.abs(state.betas[None] - betas[:, None]).argmin(axis=1)
+    near[0] = 0
+    seeds = [int(word) for word in state.streams[0]]
+    streams = [words_of(np.random.Generator(np.random.PCG64([*seeds, k, len(betas)]))) for k in range(1, len(betas))]
+    fields = {name: getattr(state, name)[near] for name in StructureState._fields}
+    return TemperedState(
+        **fields,
+        streams=np.stack([state.streams[0], *streams]),
+        n_draws=state.n_draws,
+        farthest=np.arange(len(betas)),
+        betas=betas,
+    )
+
+
+def _edges_apart(trace: Trace) -> bool:
+    """Whether chains that score alike sit in different graphs: an edge is in most of one's, and in few of another's."""
+    _, counts = IndicatorCounts.of_present(trace["rows"], trace["rows"].shape[2])
+    half = (len(counts.edges) - 1) // 2
+    shares = counts.ones[:, half:].sum(axis=1) / (counts.n_draws - counts.edges[half])
+    return bool(np.ptp(shares, axis=0).max(initial=0.0) > _EDGES_APART)
 
 
 def _all_heated(states: Sequence[TemperedState], betas: NDArray[np.float64]) -> list[TemperedState]:

@@ -19,7 +19,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
+from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators, diagnose_words
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 
@@ -339,8 +339,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 def _relation_diagnostics(posterior: GraphSample, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
     """Diagnostics of a relation between nodes, given as bit rows of every different graph."""
     _, which = posterior._distinct
-    counts = IndicatorCounts.from_words(rows[which], len(posterior.names))
-    return diagnose_indicators(counts, posterior.reference_ess)
+    return diagnose_words(rows[which], len(posterior.names), posterior.reference_ess)
 
 
 def _most_probable_first(frame: pd.DataFrame) -> pd.DataFrame:

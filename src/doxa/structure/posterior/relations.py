@@ -26,6 +26,7 @@ __all__ = [
     "descendant_rows",
     "label_rows",
     "sum_over_bits",
+    "wide_shares",
 ]
 
 
@@ -157,6 +158,19 @@ def bit_totals(rows: Words, weights: NDArray[np.int64]) -> NDArray[np.int64]:
     out = np.zeros((n_nodes, n_nodes), dtype=np.int64)
     _bit_totals(np.ascontiguousarray(rows), np.ascontiguousarray(weights, dtype=np.int64), out)
     return out
+
+
+def wide_shares(rows: Words, log_states: NDArray[np.float64], most: float) -> NDArray[np.float64]:
+    """How often each node has parents with more configurations than exp(``most``), shape (n_nodes,).
+
+    Examples
+    --------
+    >>> wide_shares(np.array([[[2], [0]], [[0], [0]]], dtype=np.uint64), np.log([3.0, 2.0]), np.log(2.0))
+    array([0. , 0.5])
+    """
+    found = np.zeros(rows.shape[1], dtype=np.int64)
+    _count_wide(np.ascontiguousarray(rows), log_states, most + 1e-9, np.empty(rows.shape[1]), found)
+    return np.asarray(found / max(1, len(rows)))
 
 
 def sum_over_bits(rows: Words, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -380,6 +394,20 @@ def _bit_totals(rows: Words, weights: Ints, out: Ints) -> None:
                 while word != np.uint64(0):
                     out[i, 64 * w + lowest_bit(word)] += weights[graph]
                     word &= word - np.uint64(1)
+
+
+@hot
+def _count_wide(rows: Words, log_states: Floats, most: float, logs: Floats, found: Ints) -> None:
+    for graph in range(rows.shape[0]):
+        logs[:] = 0.0
+        for i in range(rows.shape[1]):
+            for w in range(rows.shape[2]):
+                word = rows[graph, i, w]
+                while word != np.uint64(0):
+                    logs[64 * w + lowest_bit(word)] += log_states[i]
+                    word &= word - np.uint64(1)
+        for node in range(rows.shape[1]):
+            found[node] += logs[node] > most
 
 
 @hot

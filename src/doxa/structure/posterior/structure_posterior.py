@@ -25,7 +25,7 @@ from doxa.arrays import Words
 from doxa.checks import check_whole
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
+from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_words
 from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows
@@ -477,7 +477,7 @@ class StructurePosterior:
     @cached_property
     def adjacency_diagnostics(self) -> IndicatorDiagnostics:
         """Diagnostics of all adjacencies, arrays of shape (n_nodes, n_nodes), symmetric."""
-        found = diagnose_indicators(adjacency_counts(self.trace["rows"]), self.reference_ess).mirrored()
+        found = diagnose_words(self.trace["rows"], len(self.names), self.reference_ess, folded=True).mirrored()
         limits = self.options.limits
         joined, possible = limits.required_edges, limits.allowed_edges
         decided = joined | joined.T | ~(possible | possible.T)
@@ -503,7 +503,7 @@ class StructurePosterior:
     @cached_property
     def _edges_alone(self) -> IndicatorDiagnostics:
         """Diagnostics of the edges that see no other quantity."""
-        return diagnose_indicators(IndicatorCounts.from_words(self.trace["rows"], len(self.names)))
+        return diagnose_words(self.trace["rows"], len(self.names))
 
     @cached_property
     def reference_ess(self) -> float:

@@ -27,9 +27,9 @@ from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
-from doxa.models.bits import unpack_rows
 from doxa.structure.exact.dag_budget import affordable_sum
 from doxa.structure.posterior.features import listed
+from doxa.structure.posterior.relations import wide_shares
 from doxa.text import duration, memory
 
 if TYPE_CHECKING:
@@ -167,9 +167,8 @@ def wide_families(posterior: GraphSample) -> str:
         return ""
     rows = posterior.trace["rows"]
     every = max(1, rows.shape[1] * rows.shape[0] // _LOOKED_AT)
-    graphs = unpack_rows(rows[:, ::every].reshape(-1, *rows.shape[2:]), len(posterior.names))
-    log_configs = np.einsum("gij,i->gj", graphs, np.log(np.array(options.n_states, dtype=np.float64)))
-    probability = (log_configs > np.log(options.n_rows) + 1e-9).mean(axis=0)
+    graphs = rows[:, ::every].reshape(-1, *rows.shape[2:])
+    probability = wide_shares(graphs, np.log(np.array(options.n_states, dtype=np.float64)), np.log(options.n_rows))
     found = probability > _PROBABLE
     if not found.any():
         return ""

@@ -60,7 +60,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
     asked.kind(table).check_parents(table.names, limits)
-    usual = _usual_thin(len(table.names), table.n_missing > 0)
+    usual = _usual_thin(len(table.names), table.n_missing > 0, lists=move.uses_table)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -126,10 +126,12 @@ def scores_of(plan: RunPlan) -> FamilyScores:
     return FamilyScores(table, options.score, options.structure_prior)
 
 
-def _usual_thin(n_nodes: int, incomplete: bool) -> int:
-    """Steps between kept draws: every pair of nodes has its turn."""
+def _usual_thin(n_nodes: int, incomplete: bool, *, lists: bool) -> int:
+    """Steps between kept draws; ``lists``: of a move that draws from lists of parent sets."""
     if incomplete:
         from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 
         return usual_steps(n_nodes)
-    return max(200, n_nodes * (n_nodes - 1))
+    from doxa.structure.moves.sampler import steps_between_draws
+
+    return steps_between_draws(n_nodes, lists=lists)

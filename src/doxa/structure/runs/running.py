@@ -43,7 +43,6 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.stopping import Audit, Shortfall, Until, worst_shortfall
 from doxa.estimates.store.writer import keep_stop
 from doxa.estimates.trace import Trace
-from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Finding, check_one_end, run_chains
 from doxa.sampling.runner import Sampler
 from doxa.structure.cases.incomplete import IncompleteData
@@ -54,7 +53,8 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.order_search import search_orders, with_large_family
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, planted_in_half
+from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_between_draws
+from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.files import go_on
 from doxa.structure.runs.plan import RunPlan, scores_of
@@ -103,7 +103,7 @@ def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Missed |
     log_score = trace["log_score"]
     best = log_score.argmax(axis=1)
     graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
-    sampled = unpack_rows(trace["rows"].reshape(-1, *graphs[0].shape), len(graphs[0]))
+    sampled = trace["rows"].reshape(-1, *graphs[0].shape)
     return _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
 
 
@@ -123,12 +123,11 @@ def audit_completions(
         Structure steps of the run.
     """
     for chain, (scores, rows) in enumerate(zip(completions, graphs, strict=True)):
-        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        sampler = _looking(scores, limits)
         n_draws = _n_draws(steps // len(graphs), sampler.thin)
         draws = _late(sampler, rows, n_draws)
         best = draws["rows"][draws["log_score"].argmax()]
-        sampled = unpack_rows(draws["rows"], len(rows))
-        missed = _missed(scores, limits, [best], draws["log_score"], sampled, steps // len(graphs))
+        missed = _missed(scores, limits, [best], draws["log_score"], draws["rows"], steps // len(graphs))
         if missed is not None:
             return Missed(f"given the missing cells of one draw, {missed.why}", missed.rows, chain)
     return None
@@ -139,7 +138,7 @@ def _missed(
     limits: Limits,
     graphs: Sequence[NDArray[np.uint64]],
     log_score: NDArray[np.float64],
-    sampled: NDArray[np.bool_],
+    sampled: NDArray[np.uint64],
     steps: int,
 ) -> Missed | None:
     """What the audit finds."""
@@ -154,11 +153,10 @@ def _missed(
         gain = float(local_weights(scores, rows[None]).sum()) - known
         if gain <= 1e-6:
             continue
-        sampler = StructureSampler(Auto(), scores, limits, max(100, len(rows) ** 2))
+        sampler = _looking(scores, limits)
         draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
         above = float(draws["log_score"].mean() - log_score.mean())
-        there = unpack_rows(draws["rows"], len(rows)).mean(axis=0)
-        if above > _NATS or (above > _FAR_BELOW and not _is_known(there, sampled)):
+        if above > _NATS or (above > _FAR_BELOW and not _is_known(_frequencies(draws["rows"]), sampled)):
             return Missed(
                 f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
                 f"there stays {above:+.1f} nats from the others: they have missed a mode",
@@ -167,12 +165,24 @@ def _missed(
     return None
 
 
-def _is_known(there: NDArray[np.float64], sampled: NDArray[np.bool_]) -> bool:
+def _looking(scores: FamilyScores, limits: Limits) -> StructureSampler:
+    """The sampler of an audit's own chains."""
+    n = scores.n_nodes
+    return StructureSampler(Auto(), scores, limits, min(max(100, n**2), steps_between_draws(n, lists=True)))
+
+
+def _frequencies(rows: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """How often each edge is in graphs (n_graphs, n_nodes, n_words)."""
+    return bit_totals(rows, np.ones(len(rows), dtype=np.int64)) / len(rows)
+
+
+def _is_known(there: NDArray[np.float64], sampled: NDArray[np.uint64]) -> bool:
     """Whether the sample has graphs of the kind in which a chain is, by the edges that tell the two apart."""
-    telling = np.abs(there - sampled.mean(axis=0)) > _EDGE
-    if not telling.any():
+    i, j = np.nonzero(np.abs(there - _frequencies(sampled)) > _EDGE)
+    if not len(i):
         return True
-    alike = (sampled[:, telling] == (there[telling] > 0.5)).mean(axis=1)
+    telling = (sampled[:, i, j >> 6] >> (j & 63).astype(np.uint64)) & np.uint64(1)
+    alike = (telling.astype(np.bool_) == (there[i, j] > 0.5)).mean(axis=1)
     return bool(alike.max() >= _ALIKE)
 
 
