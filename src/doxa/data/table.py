@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
+from doxa.data.slices import Slices
 from doxa.data.transforms import Transform
 from doxa.errors import TableError
 
@@ -87,6 +88,8 @@ class Table:
         None, if the rows are those of the source.  Else they only have their counts, means and sums of products in each
         configuration of the categories, and this is the digest of what they were made from
         (`doxa.data.large.moments`).
+    slices : Slices or None
+        What the rows have to do with each other, if they are moments in time with their past; else None.
 
     Examples
     --------
@@ -108,6 +111,7 @@ class Table:
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     interventions: NDArray[np.int8] | None = None
     moments: str | None = None
+    slices: Slices | None = None
 
     @classmethod
     def from_codes(
@@ -224,6 +228,11 @@ class Table:
         return len(self.names)
 
     @property
+    def n_present(self) -> int:
+        """Number of columns, copies of the past not counted: those that can have parents."""
+        return self.n_columns if self.slices is None else self.slices.width
+
+    @property
     def n_states(self) -> NDArray[np.int64]:
         """Number of states of each column, shape (n_columns,); 1 for a column of numbers."""
         return np.array([max(1, len(labels)) for labels in self.states], dtype=np.int64)
@@ -264,6 +273,8 @@ class Table:
             content.update(json.dumps(methods, ensure_ascii=True).encode("ascii"))
         if self.interventions is not None:
             content.update(b"interventions" + self.interventions.tobytes())
+        if self.slices is not None:
+            content.update(f"{self.slices.lags} lags".encode() + self.slices.previous.astype("<i8").tobytes())
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:

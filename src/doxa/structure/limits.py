@@ -23,7 +23,16 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 
-__all__ = ["Limits", "capped", "find_cycle", "forbid_more", "is_legal_family", "make_limits", "may_add"]
+__all__ = [
+    "Limits",
+    "capped",
+    "find_cycle",
+    "forbid_more",
+    "is_legal_family",
+    "make_limits",
+    "may_add",
+    "without_parents",
+]
 
 _ROUNDING = 1e-9  # nats, of a sum of logarithms of numbers of states
 
@@ -182,6 +191,30 @@ def forbid_more(limits: Limits, names: Sequence[str], edges: Iterable[tuple[str,
     banned = _edge_matrix("edges", edges, {name: number for number, name in enumerate(names)})
     needed = limits.required_edges
     allowed = limits.allowed_edges & ~(banned & ~needed)
+    return _packed(limits.max_parents, allowed, needed, limits.log_states, limits.max_log_configs)
+
+
+def without_parents(limits: Limits, names: Sequence[str], first: int) -> Limits:
+    """The limits, with no edge into the nodes from position ``first`` on: copies of the past.
+
+    Raises
+    ------
+    ArgumentError
+        If such an edge is required.
+
+    Examples
+    --------
+    >>> without_parents(make_limits(["a", "a [t-1]"]), ["a", "a [t-1]"], 1).allowed_edges.astype(int)
+    array([[0, 0],
+           [1, 0]])
+    """
+    allowed, needed = limits.allowed_edges, limits.required_edges
+    for i, j in np.argwhere(needed[:, first:]).tolist():
+        raise ArgumentError(
+            f"the edge {names[i]!r} -> {names[first + j]!r} is required, and leads into the past; edges lead from the "
+            "past to the present, or within the present: take it out of required"
+        )
+    allowed[:, first:] = False
     return _packed(limits.max_parents, allowed, needed, limits.log_states, limits.max_log_configs)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
-from collections.abc import Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,7 @@ def go_on(
     check_can_go_on(path, header, "doxa.learn(table")
     stored = header.options
     if table is None:
-        table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
+        table = _read_again(path, stored["source"], options)
     table = options.declared(table)
     plan = RunPlan(
         table,
@@ -212,13 +211,13 @@ def _sums(reader: RunReader, options: RunOptions) -> KeptSums:
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
 
 
-def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, hidden: Collection[str]) -> Table:
+def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, options: RunOptions) -> Table:
     """The table of a run, from the file that it was read from."""
     from doxa.data.read import read_without_empty
 
     if source is None:
         raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
-    return read_without_empty(allowed=hidden, **source)
+    return read_without_empty(allowed=[name for name, _ in options.hidden], known=options.keys, **source)
 
 
 def _without_names(until: dict[str, Any]) -> dict[str, Any]:

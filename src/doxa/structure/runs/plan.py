@@ -58,7 +58,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     """
     move = check_move(asked.sampler)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
-    prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
+    prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
     usual = _usual_thin(len(table.names), table.n_missing > 0)
     return RunPlan(
