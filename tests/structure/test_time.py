@@ -176,7 +176,7 @@ def test_the_table_of_slices():
     table = posterior.table
     assert table.names == ("x", "x [t-1]")
     assert table.slices.units == ("a", "a", "b")
-    assert table.slices.times == ("2", "3", "4")
+    assert table.slices.times[0] == ("2", "3", "4")
     assert table.slices.previous.tolist() == [-1, 0, -1]
     assert posterior.options.of_time == (
         "6 moments of 2 units; 1 gap in time, after each of which a new stretch begins; 1 stretch too short to have "
@@ -185,7 +185,7 @@ def test_the_table_of_slices():
     filled = doxa.data.time_order.in_slices(
         doxa.read_table(frame), doxa.data.time_order.TimeOrder.of("d", "p", gaps="missing")
     )
-    assert filled.slices.times == ("2", "3", "2", "3", "4")
+    assert filled.slices.times[0] == ("2", "3", "2", "3", "4")
     assert filled.codes[filled.row_index].tolist() == [[0, 1], [0, 0], [-1, 1], [1, -1], [0, 1]]
     assert "1 absent moment taken as missing cells" in filled.slices.text
 
@@ -205,9 +205,9 @@ def test_numbers_and_bins_have_their_past():
 def test_dates_and_ranks():
     frame = pd.DataFrame({"when": ["2024-02-28", "2024-03-01", "2024-02-29", "2024-03-03"], "x": list("nyny")})
     posterior = doxa.learn(frame, time="when", seed=1)
-    assert posterior.table.slices.times == ("2024-02-29", "2024-03-01")
+    assert posterior.table.slices.times[0] == ("2024-02-29", "2024-03-01")
     ranked = doxa.learn(frame, time="when", step="rank", seed=1)
-    assert ranked.table.slices.times == ("2024-02-29", "2024-03-01", "2024-03-03")
+    assert ranked.table.slices.times[0] == ("2024-02-29", "2024-03-01", "2024-03-03")
 
 
 def test_knowledge_names_the_past():

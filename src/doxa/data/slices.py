@@ -31,23 +31,34 @@ class Slices:
         Moments before, of which a row has copies.
     previous : ndarray of int64, shape (n_rows,)
         The row of the moment before; -1 in the first of a stretch, whose past stands in no other row as present.
-    units, times : tuple of str, length n_rows
-        Of whom and when each row is.
+    units : tuple of str, length n_rows
+        Of whom each row is.
+    times : tuple of tuple of str, shape (lags + 1, n_rows)
+        When the moment of each row was, and those before.
     text : str
         What was made of the table of moments.
+    is_first : ndarray of bool, shape (n_distinct,), optional
+        Which distinct rows are the first of a stretch, where cells are missing; None where none is.
     """
 
     width: int
     lags: int
     previous: NDArray[np.int64]
     units: tuple[str, ...]
-    times: tuple[str, ...]
+    times: tuple[tuple[str, ...], ...]
     text: str
+    is_first: NDArray[np.bool_] | None = None
 
     @property
     def is_past(self) -> NDArray[np.bool_]:
         """Which columns are copies of the past, shape (n_columns,)."""
         return np.arange(self.width * (self.lags + 1)) >= self.width
+
+    @property
+    def stretch(self) -> NDArray[np.int64]:
+        """The first row of the stretch of each row, shape (n_rows,)."""
+        rows = np.arange(len(self.previous))
+        return np.asarray(np.maximum.accumulate(np.where(self.previous < 0, rows, 0)))
 
 
 def past_name(name: str, lag: int) -> str:

@@ -210,6 +210,28 @@ class Table:
         return np.where(self.interventions[:, column] == 0, self.counts, 0)
 
     @property
+    def mechanisms(self) -> NDArray[np.int8] | None:
+        """How cells come about: ``interventions``; the past of moments, but for that of a stretch's first, as if set.
+
+        So what happened at a moment counts once, where it was present.  None of complete tables in which nobody
+        intervened, whose past says the same of all graphs.
+        """
+        if self.slices is None or self.slices.is_first is None:
+            return self.interventions
+        made = np.zeros(self.codes.shape, dtype=np.int8) if self.interventions is None else self.interventions.copy()
+        made[:, self.n_present :] = np.where(self.slices.is_first[:, None], 0, -1)
+        return made
+
+    @property
+    def n_unknown(self) -> int:
+        """Number of missing cells; those that stand in several rows, as present and past, counted once."""
+        if self.slices is None:
+            return self.n_missing
+        missing = (self.codes < 0)[self.row_index]
+        later = self.slices.previous >= 0
+        return int(missing[:, : self.n_present].sum() + missing[~later, self.n_present :].sum())
+
+    @property
     def target_sets(self) -> tuple[tuple[str, ...], ...]:
         """Sets of columns on which somebody intervened in the same row; the empty one stands for rows without any."""
         if self.interventions is None:

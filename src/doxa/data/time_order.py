@@ -155,15 +155,18 @@ def in_slices(table: Table, order: TimeOrder | None) -> Table:
             "are that follow each other, or take fewer lags"
         )
     rows = [laid.source[present - lag] for lag in range(order.lags + 1)]
+    previous = np.where(laid.age[present] > order.lags, np.arange(len(present)) - 1, -1)
+    copied, is_first = _copied(table, names, rows, previous < 0)
     slices = Slices(
         len(names),
         order.lags,
-        np.where(laid.age[present] > order.lags, np.arange(len(present)) - 1, -1),
+        previous,
         tuple(laid.units[k] for k in laid.unit[present].tolist()),
-        tuple(laid.times[k] for k in present.tolist()),
+        tuple(tuple(laid.times[k - lag] for k in present.tolist()) for lag in range(order.lags + 1)),
         _told(laid, len(present), order),
+        is_first,
     )
-    return replace(_copied(table, names, rows), slices=slices)
+    return replace(copied, slices=slices)
 
 
 class _Moments(NamedTuple):
@@ -314,11 +317,16 @@ def _refuse_missing(table: Table, j: int, argument: str) -> None:
         )
 
 
-def _copied(table: Table, names: Sequence[str], rows: Sequence[NDArray[np.int64]]) -> Table:
-    """A table with the columns of the first rows, and copies of those of the others; -1 is a row of missing cells."""
+def _copied(
+    table: Table, names: Sequence[str], rows: Sequence[NDArray[np.int64]], is_first: NDArray[np.bool_]
+) -> tuple[Table, NDArray[np.bool_] | None]:
+    """A table with the columns of the first rows, and copies of those of the others; -1 is a row of missing cells.
+
+    Where cells are missing, rows that are the first of a stretch are distinct from others, and it is told which.
+    """
     columns, lags = [table.names.index(name) for name in names], len(rows) - 1
     width = len(names)
-    codes, done = [], np.zeros((len(rows[0]), width * (lags + 1)), dtype=np.int8)
+    codes, done = [], np.zeros((len(rows[0]), width * (lags + 1) + 1), dtype=np.int8)
     numbers: dict[int, NDArray[np.float64]] = {}
     measured: dict[str, NDArray[np.float64]] = {}
     for lag, own in enumerate(rows):
@@ -337,16 +345,22 @@ def _copied(table: Table, names: Sequence[str], rows: Sequence[NDArray[np.int64]
         {past_name(name, lag): of_names[name] for lag in range(lags + 1) for name in names if name in of_names}
         for of_names in (table.cuts, table.transforms)
     )
-    return collapsed(
+    is_incomplete = any((own < 0).any() for own in codes)
+    done[:, -1] = is_first
+    made = collapsed(
         all_names(names, lags),
         tuple(table.states[j] for j in columns) * (lags + 1),
         codes,
         numbers=numbers,
-        interventions=None if table.interventions is None else done,
+        interventions=done if is_incomplete else None if table.interventions is None else done[:, :-1],
         measured=measured,
         cuts=cuts,
         transforms=transforms,
     )
+    if not is_incomplete or made.interventions is None:
+        return made, None
+    own_done = np.ascontiguousarray(made.interventions[:, :-1])
+    return replace(made, interventions=None if table.interventions is None else own_done), made.interventions[:, -1] > 0
 
 
 def _told(laid: _Moments, n_rows: int, order: TimeOrder) -> str:

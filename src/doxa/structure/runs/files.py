@@ -124,7 +124,7 @@ def go_on(
     table = options.declared(table)
     plan = RunPlan(
         table,
-        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),
+        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_unknown),
         move,
         header.thin,
         Schedule(

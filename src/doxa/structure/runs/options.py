@@ -211,7 +211,7 @@ class RunOptions:
             tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
-            table.n_missing,
+            table.n_unknown,
             tuple(asked.indicator),
             tuple((asked.hidden or {}).items()),
             tuple(table.n_states.tolist()),

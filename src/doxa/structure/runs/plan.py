@@ -101,6 +101,13 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
     from doxa.structure.cases.incomplete.sums import completion_sums_fit, n_completions
 
     options = plan.options
+    if options.order is not None:
+        if exact:
+            raise ArgumentError(
+                f"exact is True, but {options.n_missing} cells of moments in time are missing, and sums over cells "
+                "that several rows share are not made; leave exact out"
+            )
+        return None
     data = IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
     if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
         return data
