@@ -86,6 +86,13 @@ Uncertain = Annotated[
     bool,
     typer.Option("--uncertain-targets", help="Learn what the interventions act on: they become columns of their own."),
 ]
+Time = Annotated[str | None, said("The column that says when, if rows are moments in time.")]
+Unit = Annotated[str | None, said("The column that says of whom they are.", "all of one")]
+Lags = Annotated[int | None, said("How many moments back a moment may depend on.", "1")]
+Step = Annotated[str | None, said("How far apart moments are that follow each other, or rank.", "1; of dates a day")]
+Gaps = Annotated[
+    str | None, said("What an absent moment is: break ends a stretch, missing is a row of missing cells.", "break")
+]
 Query = Annotated[
     Words,
     said(
@@ -116,7 +123,7 @@ _WHEN_TO_STOP = ("r_hat", "mcse", "ess", "max_draws", "max_seconds")
 _AT_THE_START = (
     "sampler", "chains", "warmup", "thin", "seed", "max_parents", "family", "score", "equivalent_sample_size",
     "prior_scale", "prior", "edge_log_odds", "required", "forbidden", "tier", "indicator", "hidden",
-    "interventions", "imperfect", "uncertain_targets", "exact",
+    "interventions", "imperfect", "uncertain_targets", "time", "unit", "lags", "step", "gaps", "exact",
 )  # fmt: skip
 
 
@@ -150,6 +157,11 @@ def learn(
     interventions: Interventions = None,
     imperfect: Imperfect = None,
     uncertain_targets: Uncertain = False,
+    time: Time = None,
+    unit: Unit = None,
+    lags: Lags = None,
+    step: Step = None,
+    gaps: Gaps = None,
     query: Query = None,
     given: Given = None,
     do: Do = None,
@@ -207,6 +219,11 @@ def learn(
                 interventions=interventions,
                 imperfect=True if imperfect == ["all"] else tuple(imperfect or ()),
                 uncertain_targets=uncertain_targets,
+                time=time,
+                unit=unit,
+                lags=lags,
+                step=_step(step),
+                gaps=gaps,
                 sampler=sampler,
                 exact=exact,
                 chains=chains,
@@ -265,6 +282,14 @@ def _states(hidden: list[str] | None) -> Any:
     return states
 
 
+def _step(step: str | None) -> float | str | None:
+    """A number, where it is written as one."""
+    try:
+        return None if step is None else float(step)
+    except ValueError:
+        return step
+
+
 def _knowledge(
     edge_log_odds: list[str] | None,
     max_parents: list[str] | None,
@@ -307,14 +332,18 @@ def _begin(
     """Learn from a file; ``read`` says how it is read."""
     from doxa.structure.learn import learn_from, opened
 
-    with opened(data, store, asked.hidden or (), **read) as cases:
+    with opened(data, store, asked.hidden or (), keys=asked.keys, **read) as cases:
         check(cases)
         return learn_from(cases, {"source": str(data.absolute()), **read}, asked, store, workers, None)
 
 
 def _go_on(run: Path, data: Path | None, read: dict[str, Any], **asked: Any) -> Posterior:
     """Go on with a run, with its table if that is named."""
+    from doxa.data.read import read_without_empty
+    from doxa.structure.cases.out_of_core import stored_options
     from doxa.structure.learn import resume
 
     check_kind(run, "structure")
-    return resume(run, None if data is None else doxa.read_table(data, **read), **asked)
+    if data is None:
+        return resume(run, None, **asked)
+    return resume(run, read_without_empty(data, (), stored_options(run).keys, **read), **asked)

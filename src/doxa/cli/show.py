@@ -303,7 +303,7 @@ def show_graphs(posterior: StructurePosterior, most: int = _EDGES_SHOWN) -> None
         found = _of_draws(edge) if sampled else ()
         rows.append((*names, str(edge.estimate), *found, f"{edge.joined.value:.3f}"))
     print(aligned(rows, n_left=2))
-    left = len(posterior.names) * (len(posterior.names) - 1) - most
+    left = posterior.options.n_present * (len(posterior.names) - 1) - most
     if left > 0:
         print(f"... and {left} less probable edges")
     print("joined: the probability of an edge between the two in either direction")
@@ -374,7 +374,7 @@ def write_edges(posterior: StructurePosterior, path: Path) -> None:
     from doxa.output import write_frame
 
     write_frame(posterior.edges(), path)
-    print(f"\nAll {len(posterior.names) * (len(posterior.names) - 1)} edges are in {printable(str(path))}.")
+    print(f"\nAll {posterior.options.n_present * (len(posterior.names) - 1)} edges are in {printable(str(path))}.")
 
 
 def show(

@@ -1,6 +1,7 @@
 """`scaled`: columns of numbers centred and divided by their standard deviations, however large or small they are.
 
-Columns with a transform (`doxa.data.transforms`) are transformed first.
+Columns with a transform (`doxa.data.transforms`) are transformed first.  Copies of the past have the scale of the
+present: a missing cell that is both has one value.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ def scaled(table: Table, like: Scaled | None = None) -> Scaled:
     values, centre, scale = np.full((n, table.n_distinct), np.nan), np.full(n, np.nan), np.full(n, np.nan)
     for j in np.flatnonzero(table.is_number).tolist():
         assert table.numbers is not None  # for there are columns of numbers
+        if j >= table.n_present:
+            own = j % table.n_present
+            past = _transformed(table.numbers[:, j : j + 1], transforms[j : j + 1])[:, 0]
+            values[j], centre[j], scale[j] = (past - centre[own]) / scale[own], centre[own], scale[own]
+            continue
         column = _transformed(table.numbers[:, j : j + 1], transforms[j : j + 1])[:, 0]
         seen = ~np.isnan(column)
         times = table.counts[seen].astype(np.float64)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
+from doxa.data.slices import Slices
 from doxa.data.transforms import Transform
 from doxa.errors import TableError
 
@@ -87,6 +88,8 @@ class Table:
         None, if the rows are those of the source.  Else they only have their counts, means and sums of products in each
         configuration of the categories, and this is the digest of what they were made from
         (`doxa.data.large.moments`).
+    slices : Slices or None
+        What the rows have to do with each other, if they are moments in time with their past; else None.
 
     Examples
     --------
@@ -108,6 +111,7 @@ class Table:
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     interventions: NDArray[np.int8] | None = None
     moments: str | None = None
+    slices: Slices | None = None
 
     @classmethod
     def from_codes(
@@ -206,6 +210,28 @@ class Table:
         return np.where(self.interventions[:, column] == 0, self.counts, 0)
 
     @property
+    def mechanisms(self) -> NDArray[np.int8] | None:
+        """How cells come about: ``interventions``; the past of moments, but for that of a stretch's first, as if set.
+
+        So what happened at a moment counts once, where it was present.  None of complete tables in which nobody
+        intervened, whose past says the same of all graphs.
+        """
+        if self.slices is None or self.slices.is_first is None:
+            return self.interventions
+        made = np.zeros(self.codes.shape, dtype=np.int8) if self.interventions is None else self.interventions.copy()
+        made[:, self.n_present :] = np.where(self.slices.is_first[:, None], 0, -1)
+        return made
+
+    @property
+    def n_unknown(self) -> int:
+        """Number of missing cells; those that stand in several rows, as present and past, counted once."""
+        if self.slices is None:
+            return self.n_missing
+        missing = (self.codes < 0)[self.row_index]
+        later = self.slices.previous >= 0
+        return int(missing[:, : self.n_present].sum() + missing[~later, self.n_present :].sum())
+
+    @property
     def target_sets(self) -> tuple[tuple[str, ...], ...]:
         """Sets of columns on which somebody intervened in the same row; the empty one stands for rows without any."""
         if self.interventions is None:
@@ -222,6 +248,11 @@ class Table:
     def n_columns(self) -> int:
         """Number of columns."""
         return len(self.names)
+
+    @property
+    def n_present(self) -> int:
+        """Number of columns, copies of the past not counted: those that can have parents."""
+        return self.n_columns if self.slices is None else self.slices.width
 
     @property
     def n_states(self) -> NDArray[np.int64]:
@@ -264,6 +295,8 @@ class Table:
             content.update(json.dumps(methods, ensure_ascii=True).encode("ascii"))
         if self.interventions is not None:
             content.update(b"interventions" + self.interventions.tobytes())
+        if self.slices is not None:
+            content.update(f"{self.slices.lags} lags".encode() + self.slices.previous.astype("<i8").tobytes())
         return content.hexdigest()
 
     def select(self, columns: Sequence[str]) -> Table:

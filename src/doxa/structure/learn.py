@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from doxa.data import Table, large
 from doxa.data.declared import own_absence
 from doxa.data.interventions import intervention_columns
-from doxa.data.read import without_empty
+from doxa.data.read import read_without_empty, without_empty
 from doxa.errors import ArgumentError, FileError
 from doxa.estimates.stopping import Until
 from doxa.progress import following, tell
@@ -54,6 +54,11 @@ def learn(
     interventions: str | Mapping[int, str | Iterable[str]] | None = None,
     imperfect: bool | Iterable[str] = False,
     uncertain_targets: bool = False,
+    time: str | None = None,
+    unit: str | None = None,
+    lags: int | None = None,
+    step: float | str | None = None,
+    gaps: str | None = None,
     exact: bool | None = None,
     chains: int = 4,
     draws: int | None = None,
@@ -134,6 +139,19 @@ def learn(
     uncertain_targets : bool, default=False
         Whether the names are those of interventions, and what they act on is to be learned: each becomes a column
         ``"intervention: <name>"`` of states ``no`` and ``yes``, to which no edge leads.
+    time : str, optional
+        The column that says when, if rows are moments in time: numbers, or dates as in ``2024-01-31``.  What happens at
+        a moment may then depend on the same moment and on those before, in the same way at all times; see the notes.
+    unit : str, optional
+        The column that says of whom: units are independent.  All rows are of one when left out.
+    lags : int, optional
+        How many moments back the past reaches that a moment may depend on; 1 when left out.
+    step : float or "rank", optional
+        How far apart moments are that follow each other; 1 when left out, which is a day for dates.  With ``"rank"``
+        those times follow each other that occur anywhere in the table.
+    gaps : {"break", "missing"}, optional
+        What a moment is that is not in the table: it ends a stretch, after which there is no past (the default), or it
+        is a row of missing cells.
     exact : bool, optional
         Sum over all graphs instead of sampling.  True insists, False forbids it.  When left out, small tables are
         summed, if nothing is asked that only a sampler can do (``sampler``, ``draws``, ``warmup``, ``thin``,
@@ -201,6 +219,11 @@ def learn(
     intervened, so scores are no longer equivalent; averages over graphs use the parameters of a column that nobody
     intervened on.  What was set must not have been missing.
 
+    With ``time``, columns of the moment before are called ``"<name> [t-1]"``, and so on for more lags: in ``required``,
+    ``forbidden``, ``edge_log_odds`` and all answers.  A row is a moment that has all its predecessors; the others are
+    its past.  No edge leads into the past, and about one edge in all is expected by the sparse prior.  Parameters are
+    the same at all times.  ``hidden``, ``indicator`` and ``uncertain_targets`` do not go with it.
+
     A source of more than 2**23 distinct rows is not held.  Every family within the limits is then counted where the
     data live, in passes that group rows by many sets of columns, before the run begins; nothing is screened away.
     There may be at most two million families, 2**26 cells in all and 10 parents, and no missing cells; a message says
@@ -232,6 +255,11 @@ def learn(
         interventions=interventions,
         imperfect=imperfect,
         uncertain_targets=uncertain_targets,
+        time=time,
+        unit=unit,
+        lags=lags,
+        step=step,
+        gaps=gaps,
         exact=exact,
         chains=chains,
         draws=draws,
@@ -240,7 +268,7 @@ def learn(
         until=until,
         seed=seed,
     )
-    with following(progress), opened(table, store, hidden or ()) as data:
+    with following(progress), opened(table, store, hidden or (), keys=asked.keys) as data:
         return learn_from(data, source, asked, store, workers, progress)
 
 
@@ -268,7 +296,7 @@ def learn_from(
     if store is not None and not _can_be_made(store):
         _begin(store, plan).close()  # raises, before anything is summed or counted
     if not isinstance(table, Table):
-        plan = _counted(plan, table, declares=bool(indicator or asked.hidden or asked.done))
+        plan = _counted(plan, table, declares=bool(indicator or asked.hidden or asked.done or asked.order))
     answer = exact_answer(plan, asked.exact, asked.is_about_sampling, workers)
     if answer is None:
         from doxa.structure.runs.running import run_plan
@@ -283,8 +311,8 @@ def _counted(plan: RunPlan, source: OutOfCoreSource, *, declares: bool) -> RunPl
     """The plan of a run over a source that is too large to hold, its families counted."""
     if declares:
         raise ArgumentError(
-            "indicator, hidden or interventions is given, but the distinct rows of the table are too many to hold, and "
-            "these take rows; leave them out, or give fewer rows"
+            "indicator, hidden, interventions or time is given, but the distinct rows of the table are too many to "
+            "hold, and these take rows; leave them out, or give fewer rows"
         )
     counted.check_counts(source, plan.options.limits, plan.options.score)
     return counted.with_counts(plan, source)
@@ -344,7 +372,7 @@ def _declared_of(posterior: Any, table: Table) -> Table:
 def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
     """The table of a run; where it is too large to hold, the counts of the families of the run."""
     options = counted.stored_options(path)
-    with opened(table, hidden=[name for name, _ in options.hidden]) as data:
+    with opened(table, hidden=[name for name, _ in options.hidden], keys=options.keys) as data:
         if isinstance(data, Table):
             return data
         if data.names != options.names:
@@ -359,17 +387,24 @@ def _table_of(path: str | os.PathLike[str], table: Any) -> Table:
 
 @contextmanager
 def opened(
-    table: Any, store: str | os.PathLike[str] | None = None, hidden: Collection[str] = (), **reading: Any
+    table: Any,
+    store: str | os.PathLike[str] | None = None,
+    hidden: Collection[str] = (),
+    keys: Collection[str] = (),
+    **reading: Any,
 ) -> Iterator[Table | OutOfCoreSource]:
     """A table, or a source whose distinct rows are too many to hold; what is opened here is closed.
 
     Columns without a value are left out if they are declared as hidden; ``reading`` is for `doxa.read_table`.  Counts
-    are kept beside ``store``.
+    are kept beside ``store``.  Where there are ``keys``, columns of times and units, all rows are read.
     """
     if isinstance(table, Table):
         yield table
         return
     tell(f"reading {table}" if isinstance(table, (str, os.PathLike)) else "reading the table")
+    if keys:
+        yield read_without_empty(table, (), keys, **reading)
+        return
     keep = None if store is None else counted.beside(store)
     data = without_empty(partial(large.read_or_open, table, keep=keep), hidden, reading)
     try:

@@ -32,6 +32,7 @@ __all__ = [
     "is_legal_family",
     "make_limits",
     "may_add",
+    "without_parents",
     "words_within",
 ]
 
@@ -260,6 +261,30 @@ def _check_families(adjacency: NDArray[np.bool_], limits: Limits, where: str) ->
         logs = np.einsum("gij,i->gj", adjacency, limits.log_states)
         if (logs > limits.max_log_configs + _ROUNDING).any():
             raise ArgumentError(f"{where} holds a node whose parents have more configurations than the limits allow")
+
+
+def without_parents(limits: Limits, names: Sequence[str], first: int) -> Limits:
+    """The limits, with no edge into the nodes from position ``first`` on: copies of the past.
+
+    Raises
+    ------
+    ArgumentError
+        If such an edge is required.
+
+    Examples
+    --------
+    >>> without_parents(make_limits(["a", "a [t-1]"]), ["a", "a [t-1]"], 1).allowed_edges.astype(int)
+    array([[0, 0],
+           [1, 0]])
+    """
+    allowed, needed = limits.allowed_edges, limits.required_edges
+    for i, j in np.argwhere(needed[:, first:]).tolist():
+        raise ArgumentError(
+            f"the edge {names[i]!r} -> {names[first + j]!r} is required, and leads into the past; edges lead from the "
+            "past to the present, or within the present: take it out of required"
+        )
+    allowed[:, first:] = False
+    return _packed(limits.max_parents, allowed, needed, limits.log_states, limits.max_log_configs)
 
 
 def find_cycle(edges: NDArray[np.bool_]) -> list[int]:

@@ -9,6 +9,7 @@ With :math:`f(k) = -\log \binom{n - 1}{k} - k \log n` it is *sparse*, the defaul
 probability proportional to :math:`n^{-k}`, but for the ban on cycles, whichever they are, so that about one edge is
 expected beforehand in the whole graph, however many columns there are (a complexity prior: Castillo & van der Vaart
 2012).  Among a table's many pairs of columns chance alone makes some look dependent; this is what their number costs.
+Where some nodes have no parents in any case, copies of the past, :math:`k \log n` counts the others alone.
 
 With f = 0 and :math:`\lambda = 0` it is uniform over graphs.  A constant :math:`\lambda < 0` is a penalty on
 edges; single values :math:`\lambda_{ij}` are log odds of single edges, before the ban on cycles.  With
@@ -62,6 +63,7 @@ def make_prior(
     names: Sequence[str],
     kind: str = "sparse",
     edge_log_odds: float | Mapping[tuple[str, str], float] | NDArray[Any] | None = None,
+    n_children: int | None = None,
 ) -> StructurePrior:
     """Check a prior and bring it into one form.
 
@@ -75,6 +77,9 @@ def make_prior(
     edge_log_odds : number, mapping or array, optional
         Added for each edge of the graph: one number for all (negative: a penalty), a mapping from (source, target) to
         numbers, or an array of shape (n_nodes, n_nodes), ``[i, j]`` for i -> j.
+    n_children : int, optional
+        Nodes that may have parents, all when left out: about one edge is expected for these together.  Copies of the
+        past may have none.
 
     Raises
     ------
@@ -94,7 +99,7 @@ def make_prior(
     if kind != "uniform":
         by_in_degree = np.array([-math.log(math.comb(n - 1, k)) for k in range(n)])
     if kind == "sparse":
-        by_in_degree -= np.arange(n) * math.log(n)
+        by_in_degree -= np.arange(n) * math.log(n if n_children is None else n_children)
     return StructurePrior(kind, by_in_degree, _log_odds(names, edge_log_odds))
 
 

@@ -58,16 +58,17 @@ def impute(
     Returns
     -------
     pandas.DataFrame
-        Columns ``row`` (of the source, from 0), ``column, state, probability, mcse``, by row and column; states in
-        their order.  Empty where nothing is missing.  Of tables with columns of numbers also ``mean, sd, lower, upper``
-        of each missing number, the last two its central 95%, with the error of the mean.
+        Columns ``row`` (of the source, from 0; ``unit`` and ``time`` where rows are moments), ``column, state,
+        probability, mcse``, by row and column; states in their order.  Empty where nothing is missing.  Of tables with
+        columns of numbers also ``mean, sd, lower, upper`` of each missing number, the last two its central 95%, with
+        the error of the mean.
 
     Notes
     -----
     Cells are assumed missing at random.  Probabilities of several cells of a row do not multiply: for what holds
     together use `completed_tables`.
     """
-    if table.numbers is not None or table.interventions is not None:
+    if table.numbers is not None or table.interventions is not None or table.slices is not None:
         return _impute_from_draws(posterior, table)
     return impute_of(draw_networks(posterior, table, networks, prior=prior))
 
@@ -78,9 +79,12 @@ def _impute_from_draws(posterior: SampledGraphs, table: Table) -> pd.DataFrame:
 
     missing, cells = _drawn_cells(posterior, table)
     rows = []
-    for cell in np.lexsort((missing.column, missing.source_row[missing.row])).tolist():
+    shared, labels = missing.shared, ["row"] if missing.shared is None else ["unit", "time"]
+    for cell in _in_order(table, missing).tolist():
+        if shared is not None and shared.owner[cell] != cell:
+            continue
         column, draws = int(missing.column[cell]), cells[..., cell]
-        place = {"row": int(missing.source_row[missing.row[cell]]), "column": table.names[column]}
+        place = _place(table, int(missing.source_row[missing.row[cell]]), column)
         if table.states[column]:
             states = np.arange(len(table.states[column]))
             found = mean_over_draws((draws[..., None] == states).astype(np.float64), posterior.reference_ess)
@@ -91,8 +95,26 @@ def _impute_from_draws(posterior: SampledGraphs, table: Table) -> pd.DataFrame:
             lower, upper = np.quantile(draws, [0.025, 0.975])
             spread = {"mean": draws.mean(), "sd": draws.std(ddof=1), "lower": lower, "upper": upper}
             rows.append({**place, **spread, "mcse": float(np.nan_to_num(found.mcse[0]))})
-    columns = ["row", "column", "state", "probability", "mean", "sd", "lower", "upper", "mcse"]
+    columns = [*labels, "column", "state", "probability", "mean", "sd", "lower", "upper", "mcse"]
     return ReadFrame(rows, columns=columns)
+
+
+def _in_order(table: Table, missing: MissingCells) -> NDArray[np.intp]:
+    """The missing cells by row and column, or by unit, time and column."""
+    row = missing.source_row[missing.row]
+    if table.slices is None:
+        return np.lexsort((missing.column, row))
+    lag, own = np.divmod(missing.column, table.slices.width)
+    return np.lexsort((own, row - lag, table.slices.stretch[row]))
+
+
+def _place(table: Table, row: int, column: int) -> dict[str, Any]:
+    """Where a missing cell is: in which row, or of which unit and when."""
+    slices = table.slices
+    if slices is None:
+        return {"row": row, "column": table.names[column]}
+    lag, own = divmod(column, slices.width)
+    return {"unit": slices.units[row], "time": slices.times[lag][row], "column": table.names[own]}
 
 
 def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, Floats]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from doxa.data import Table
 from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
-from doxa.estimates.estimate import check_prob
+from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
@@ -18,7 +18,6 @@ from doxa.structure.posterior.structure_posterior import StructurePosterior
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.estimates.estimate import Estimate
     from doxa.estimates.stopping import Until
     from doxa.models import CategoricalNetwork, Dag
     from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer
@@ -74,7 +73,7 @@ class Posterior(StructurePosterior):
 
         Of a sampled posterior by bridge sampling between its draws and graphs of many orders, which have exact sums
         (`doxa.structure.exact.order_sums`); it is as trustworthy as the verdict.  Missing cells are summed out.  Of a
-        summed one it is exact.
+        summed one it is exact.  Of moments in time it is that of the present given the past of each row.
         Differences between scores, sample sizes, priors or limits for the same columns are log Bayes factors.
 
         Raises
@@ -574,14 +573,25 @@ class Posterior(StructurePosterior):
                 "doxa.load(path, table=...)"
             )
         options = self.options
-        table = read_without_empty(allowed=[name for name, _ in options.hidden], **self.source)
+        table = read_without_empty(allowed=[name for name, _ in options.hidden], known=options.keys, **self.source)
         return check_table(self, options.declared(table))
 
 
 class ExactGraphsPosterior(Posterior, ExactStructurePosterior):
     """`Posterior` where graphs were summed and not sampled: what concerns graphs alone is exact."""
 
-    log_marginal_likelihood = ExactStructurePosterior.log_marginal_likelihood
+    @cached_property
+    def log_marginal_likelihood(self) -> Estimate:
+        """Log P(data), nats: the evidence divided by the sum of the prior weights over all possible graphs.
+
+        Of moments in time it is that of the present given the past of each row.
+        """
+        whole = ExactStructurePosterior.log_marginal_likelihood.func(self)  # type: ignore[attr-defined]
+        if self.options.order is None:
+            return whole  # type: ignore[no-any-return]
+        from doxa.structure.runs.evidence import log_past
+
+        return Estimate.exactly(whole.value - log_past(self.options, self.table))
 
 
 def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:

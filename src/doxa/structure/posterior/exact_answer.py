@@ -162,7 +162,7 @@ class ExactStructurePosterior(StructurePosterior):
         from doxa.structure.posterior.features import pair_frame
 
         found: Any = ExactProbabilities(self.exact.ancestor_probabilities)
-        return pair_frame(self.names, ("ancestor", "descendant"), found)
+        return pair_frame(self.names, ("ancestor", "descendant"), found, n_present=self.options.n_present)
 
     def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
         """Posterior probability of the parent sets of a node; exact."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from doxa import estimates
 from doxa.checks import check_whole
+from doxa.data.slices import name_and_lag
 from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
@@ -44,6 +45,17 @@ __all__ = [
 ]
 
 _AT_A_TIME = 64  # parent sets diagnosed together: 64 bytes a draw
+
+
+def edges(posterior: GraphSample) -> pd.DataFrame:
+    """Posterior probability of every directed edge; see `StructurePosterior.edges`."""
+    n_present = posterior.options.n_present
+    frame = pair_frame(posterior.names, ("source", "target"), posterior.edge_diagnostics, n_present=n_present)
+    if posterior.options.order is not None:
+        told = [name_and_lag(name) for name in frame["source"]]
+        frame["source"] = [name for name, _ in told]
+        frame.insert(2, "lag", [lag for _, lag in told])
+    return frame
 
 
 def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
@@ -77,7 +89,8 @@ def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
     frames = []
     for kind, found in zip(("directed", "undirected"), class_rows(rows, posterior.options.targets), strict=True):
         diagnostics = _relation_diagnostics(posterior, found)
-        frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once=kind == "undirected")
+        once, n_present = kind == "undirected", posterior.options.n_present
+        frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once=once, n_present=n_present)
         frame.insert(2, "kind", kind)
         frames.append(frame)
     return _most_probable_first(pd.concat(frames, ignore_index=True))
@@ -108,7 +121,7 @@ def ancestors(posterior: GraphSample) -> pd.DataFrame:
 
     rows, _ = posterior._distinct
     diagnostics = _relation_diagnostics(posterior, descendant_rows(rows))
-    return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics)
+    return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics, n_present=posterior.options.n_present)
 
 
 def markov_blankets(posterior: GraphSample) -> pd.DataFrame:
@@ -301,13 +314,21 @@ def frequency_of(posterior: GraphSample, holds: NDArray[np.bool_]) -> Estimate:
 
 
 def pair_frame(
-    names: Sequence[str], columns: tuple[str, str], diagnostics: IndicatorDiagnostics, once: bool = False
+    names: Sequence[str],
+    columns: tuple[str, str],
+    diagnostics: IndicatorDiagnostics,
+    once: bool = False,
+    n_present: int | None = None,
 ) -> pd.DataFrame:
-    """A frame with a row for each ordered pair of nodes, or for each pair once, most probable first."""
+    """A frame with a row for each ordered pair of nodes, or for each pair once, most probable first.
+
+    Of nodes from position ``n_present`` on, copies of the past, there are those with an edge to the present.
+    """
     from doxa.frames import ReadFrame
 
     here, there = np.arange(len(names))[:, None], np.arange(len(names))
-    i, j = np.nonzero(here < there if once else here != there)
+    most = len(names) if n_present is None else n_present
+    i, j = np.nonzero((here < there) & (here < most) if once else (here != there) & (there < most))
     data: dict[str, Any] = {
         columns[0]: [names[k] for k in i.tolist()],
         columns[1]: [names[k] for k in j.tolist()],

@@ -23,6 +23,8 @@ from doxa import estimates
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Words
 from doxa.checks import check_whole
+from doxa.data.slices import past_name
+from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_words
@@ -204,7 +206,8 @@ class StructurePosterior:
             Columns ``source, target, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes, most
             probable first.  ``mcse`` is the Monte Carlo standard error of ``probability``, 0 only where the limits
             forbid or require the edge; ``ess`` the effective number of draws; ``r_hat`` the split R-hat over the chains
-            (nan where the edge never changed).
+            (nan where the edge never changed).  Where rows are moments in time, ``lag`` follows ``target``: from how
+            many moments before the edge leads, 0 within a moment.
 
         Examples
         --------
@@ -213,7 +216,7 @@ class StructurePosterior:
         >>> list(posterior.edges().columns)
         ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
         """
-        return features.pair_frame(self.names, ("source", "target"), self.edge_diagnostics)
+        return features.edges(self)
 
     def adjacencies(self) -> pd.DataFrame:
         """Posterior probability that two nodes are joined, in either direction.
@@ -224,7 +227,9 @@ class StructurePosterior:
             Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
             the table's columns, most probable first.
         """
-        return features.pair_frame(self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True)
+        return features.pair_frame(
+            self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True, n_present=self.options.n_present
+        )
 
     def cpdag_edges(self) -> pd.DataFrame:
         """Probability of every directed and undirected edge of the equivalence class.
@@ -257,13 +262,19 @@ class StructurePosterior:
         """
         return features.parent_sets(self, node, most)
 
-    def edge(self, source: str, target: str) -> Estimate:
+    def edge(self, source: str, target: str, lag: int = 0) -> Estimate:
         """Posterior probability of the edge source -> target.
+
+        Parameters
+        ----------
+        source, target : str
+        lag : int, default=0
+            Where rows are moments in time, from how many moments before the edge leads; 0 within a moment.
 
         Raises
         ------
         ArgumentError
-            If a name is not a node, or both are the same.
+            If a name is not a node, both are the same, or the past does not reach so far.
 
         Examples
         --------
@@ -273,6 +284,11 @@ class StructurePosterior:
         >>> bool(0 < low < high < 1)
         True
         """
+        if lag:
+            lags = 0 if self.options.order is None else self.options.order.lags
+            if not 0 <= check_whole("lag", lag, 0) <= lags:
+                raise ArgumentError(f"lag is {lag}, and the past of this posterior reaches back {lags} moments")
+            source = past_name(source, lag)
         return self.edge_diagnostics.estimate(features.edge_position(self.names, source, target))
 
     def feature(self, f: Callable[[Dag], float]) -> Estimate:

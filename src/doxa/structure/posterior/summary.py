@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.slices import name_and_lag
 from doxa.errors import MissingExtraError
 from doxa.models.bits import unpack_rows
 from doxa.text import printable
@@ -112,7 +113,9 @@ class RankedEdge(NamedTuple):
 def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
     """The ``most`` probable directed edges, most probable first; ties in the order of the columns."""
     diagnostics, pairs = posterior.edge_diagnostics, posterior.adjacency_diagnostics
-    off_diagonal = np.argwhere(~np.eye(len(posterior.names), dtype=np.bool_))
+    pairs_of = ~np.eye(len(posterior.names), dtype=np.bool_)
+    pairs_of[:, posterior.options.n_present :] = False  # nothing leads into the past
+    off_diagonal = np.argwhere(pairs_of)
     order = np.argsort(-diagnostics.probability[tuple(off_diagonal.T)], kind="stable")[:most]
     return [
         RankedEdge(
@@ -166,7 +169,9 @@ def _title(posterior: GraphSample) -> str:
     how = f"{n_chains} chains of {n_draws} draws, {posterior.sampler.name}"
     if posterior.sampler.name == "exact":
         how = f"{posterior.n_edges.size} independent draws"
-    return f"{type(posterior).__name__}: {len(posterior.names)} nodes, {how}"
+    n = posterior.options.n_present
+    past = f" and {len(posterior.names) - n} of their past" if n < len(posterior.names) else ""
+    return f"{type(posterior).__name__}: {n} nodes{past}, {how}"
 
 
 def _edge_lines(posterior: GraphSample, most: int) -> list[str]:
@@ -178,7 +183,7 @@ def _edge_lines(posterior: GraphSample, most: int) -> list[str]:
 
 
 def _rest(posterior: GraphSample, n_shown: int) -> str:
-    n_left = len(posterior.names) * (len(posterior.names) - 1) - n_shown
+    n_left = posterior.options.n_present * (len(posterior.names) - 1) - n_shown
     return f"... {n_left} more: see edges()" if n_left else ""
 
 
@@ -197,7 +202,7 @@ def run_text(posterior: GraphSample) -> str:
         )
     return "\n".join(
         [
-            f"{options.n_rows} rows x {len(posterior.names)} columns{_numbers_text(options)}; "
+            f"{options.n_rows} rows x {options.n_present} columns{_time_text(options)}{_numbers_text(options)}; "
             f"{options.score.text}; {prior_text(posterior)}; "
             f"{cap_text(posterior)}",
             how,
@@ -205,9 +210,15 @@ def run_text(posterior: GraphSample) -> str:
     )
 
 
+def _time_text(options: RunOptions) -> str:
+    """That rows are moments in time, and what was made of them."""
+    return "" if options.order is None else f" and their past ({options.order.text}: {options.of_time})"
+
+
 def _numbers_text(options: RunOptions) -> str:
     """Which columns hold numbers, in a few words; nothing where none does."""
-    numbers, scales = options.numbers, dict(options.transforms)
+    numbers = [name for name in options.numbers if not name_and_lag(name)[1]]
+    scales = dict(options.transforms)
     if not numbers:
         return ""
     named = ", ".join(f"{scales[name]} of {name}" if name in scales else name for name in numbers[:6])
@@ -249,7 +260,7 @@ def prior_text(posterior: GraphSample) -> str:
 def cap_text(posterior: GraphSample) -> str:
     """The in-degree cap in force, in words."""
     options = posterior.options
-    caps = np.array(options.max_parents)
+    caps = np.array(options.max_parents[: options.n_present])
     if (caps >= len(posterior.names) - 1).all():
         text = "any number of parents"
     elif (caps == caps[0]).all():

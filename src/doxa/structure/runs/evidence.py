@@ -74,7 +74,27 @@ def log_marginal_likelihood(posterior: StructurePosterior, table: Table) -> Esti
     trace = posterior.trace
     joint = log_sum_by_bridge(trace["rows"], listed, rng, summed, None if summed is None else trace["cells"])
     prior = _log_sum_of_prior(posterior.options)
-    return Estimate(joint.value - prior.value, float(np.hypot(joint.mcse, prior.mcse)), np.nan)
+    value = joint.value - prior.value - log_past(posterior.options, table)
+    return Estimate(value, float(np.hypot(joint.mcse, prior.mcse)), np.nan)
+
+
+def log_past(options: RunOptions, table: Table) -> float:
+    """Log probability (nats) that scores give the past of moments in time; the evidence is given that past.
+
+    Raises
+    ------
+    ArgumentError
+        If cells are missing in a table of moments.
+    """
+    if options.order is None:
+        return 0.0
+    if options.n_missing:
+        raise ArgumentError(
+            "the table has missing cells and its rows are moments in time; sums over graphs and cells that several "
+            "rows share are not known"
+        )
+    scores = FamilyScores(table, options.score)
+    return sum(scores.log_score(name) for name in options.names[options.n_present :])
 
 
 def listed_sets(
@@ -86,6 +106,8 @@ def listed_sets(
     """
     options = posterior.options
     limits = options.limits
+    if options.n_missing:
+        log_past(options, table)  # raises
     if not options.n_missing:
         return parent_sets(FamilyScores(table, options.score, options.structure_prior), limits, 1.0), None
     if not options.score.is_dirichlet or table.interventions is not None:

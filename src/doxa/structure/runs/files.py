@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -132,11 +131,11 @@ def go_on(
     if not isinstance(header.entropy, int):
         raise RunFileError(f"'{path}' does not say its seed, a whole number, so it cannot be gone on with")
     if table is None:
-        table = _read_again(path, stored["source"], [name for name, _ in options.hidden])
+        table = _read_again(path, stored["source"], options)
     table = options.declared(table)
     plan = RunPlan(
         table,
-        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_missing),
+        dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_unknown),
         beside.sampler,
         header.thin,
         Schedule(header.n_chains, draws if draws is not None or until is not None else beside.draws, beside.warmup),
@@ -272,13 +271,13 @@ def _sums(reader: RunReader, options: RunOptions) -> KeptSums:
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
 
 
-def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, hidden: Collection[str]) -> Table:
+def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, options: RunOptions) -> Table:
     """The table of a run, from the file that it was read from."""
     from doxa.data.read import read_without_empty
 
     if source is None:
         raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
-    return read_without_empty(allowed=hidden, **source)
+    return read_without_empty(allowed=[name for name, _ in options.hidden], known=options.keys, **source)
 
 
 def _without_names(until: dict[str, Any]) -> dict[str, Any]:

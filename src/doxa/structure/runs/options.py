@@ -17,6 +17,8 @@ from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.data.interventions import Interventions, with_interventions
 from doxa.data.options import shown
+from doxa.data.slices import all_names
+from doxa.data.time_order import TimeOrder, in_slices
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 from doxa.estimates.stopping import Until
 from doxa.schema import Many, Within, made_of_fields
@@ -25,7 +27,7 @@ from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, Gau
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.scores import BIC, K2, BDeu
-from doxa.structure.limits import Limits, forbid_more, make_limits
+from doxa.structure.limits import Limits, forbid_more, make_limits, without_parents
 from doxa.structure.priors import StructurePrior, make_prior
 from doxa.text import shown as cut
 
@@ -61,6 +63,11 @@ class LearnOptions:
     interventions: str | Mapping[int, str | Iterable[str]] | None = None
     imperfect: bool | Iterable[str] = False
     uncertain_targets: bool = False
+    time: str | None = None
+    unit: str | None = None
+    lags: int | None = None
+    step: float | str | None = None
+    gaps: str | None = None
     exact: bool | None = None
     chains: int = 4
     draws: int | None = None
@@ -73,7 +80,7 @@ class LearnOptions:
         object.__setattr__(self, "indicator", tuple(self.indicator))
         if not isinstance(self.imperfect, (bool, str)) and isinstance(self.imperfect, Iterable):
             object.__setattr__(self, "imperfect", tuple(self.imperfect))
-        _ = self.done  # raises, before a table is read
+        _ = self.done, self.order  # raises, before a table is read
         if isinstance(self.family, Mapping):
             object.__setattr__(self, "family", dict(self.family))
         self._kind((), np.zeros(1, dtype=np.bool_))  # raises, before a table is read
@@ -90,9 +97,29 @@ class LearnOptions:
         """The interventions, checked."""
         return Interventions.of(self.interventions, self.imperfect, self.uncertain_targets)
 
+    @property
+    def order(self) -> TimeOrder | None:
+        """That rows are moments in time, checked; None where they are not."""
+        made = TimeOrder.of(self.time, self.unit, self.lags, self.step, self.gaps)
+        if made is None:
+            return None
+        for name, value in (
+            ("hidden", self.hidden), ("indicator", self.indicator), ("uncertain_targets", self.uncertain_targets)
+        ):  # fmt: skip
+            if value:
+                raise ArgumentError(
+                    f"{name} is {value!r} and time is {self.time!r}, which do not go together; leave one of them out"
+                )
+        return made
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of times and units, which are no nodes."""
+        return _keys(self.order)
+
     def declared(self, table: Table) -> Table:
-        """The table with the columns that are declared, and what interventions did in its rows."""
-        return with_interventions(declared(table, self.indicator, self.hidden), self.done)
+        """The table with the columns that are declared, what interventions did in its rows, and the past of moments."""
+        return in_slices(with_interventions(declared(table, self.indicator, self.hidden), self.done), self.order)
 
     def kind(self, table: Table) -> FamilyKind:
         """What ``family``, ``score`` and their numbers mean together, for the columns of a table."""
@@ -139,6 +166,8 @@ class LearnOptions:
                 "such families; take it out of required, or take another family"
             )
         pairs = [(table.names[i], table.names[j]) for i, j in np.argwhere(banned).tolist()]
+        if table.slices is not None:
+            limits = without_parents(limits, table.names, table.n_present)
         return forbid_more(limits, table.names, pairs) if pairs else limits
 
 
@@ -167,6 +196,8 @@ class RunOptions:
     graph_given: bool = False  # whether the tables of one graph were fitted, by `doxa.fit`
     interventions: Interventions | None = None
     target_sets: tuple[tuple[str, ...], ...] = ()  # columns on which somebody intervened together
+    order: TimeOrder | None = None
+    of_time: str = ""  # what was made of the table of moments, in words
 
     @classmethod
     def of(cls, table: Table, asked: LearnOptions, prior: StructurePrior, limits: Limits) -> RunOptions:
@@ -175,6 +206,7 @@ class RunOptions:
         n = len(names)
         odds = prior.edge_log_odds
         banned = ~limits.allowed_edges & ~np.eye(n, dtype=np.bool_)
+        banned[:, table.n_present :] = False  # which `limits` knows
         return cls(
             names,
             table.n_rows,
@@ -185,7 +217,7 @@ class RunOptions:
             tuple((names[i], names[j], float(odds[i, j])) for i, j in np.argwhere(odds).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(limits.required_edges).tolist()),
             tuple((names[i], names[j]) for i, j in np.argwhere(banned).tolist()),
-            table.n_missing,
+            table.n_unknown,
             tuple(asked.indicator),
             tuple((asked.hidden or {}).items()),
             tuple(table.n_states.tolist()),
@@ -194,24 +226,40 @@ class RunOptions:
             tuple((name, transform.method) for name, transform in table.transforms.items()),
             interventions=asked.done,
             target_sets=table.target_sets,
+            order=asked.order,
+            of_time="" if table.slices is None else table.slices.text,
         )
 
     def declared(self, table: Table) -> Table:
         """As `LearnOptions.declared`; what a table has already is left alone."""
-        return with_interventions(declared(table, self.indicator, dict(self.hidden)), self.interventions)
+        done = with_interventions(declared(table, self.indicator, dict(self.hidden)), self.interventions)
+        return in_slices(done, self.order)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of times and units, which are no nodes."""
+        return _keys(self.order)
+
+    @property
+    def n_present(self) -> int:
+        """Number of columns, copies of the past not counted."""
+        return len(self.names) if self.order is None else len(self.names) // (self.order.lags + 1)
 
     @property
     def targets(self) -> NDArray[np.bool_] | None:
-        """The sets of columns on which somebody intervened together, shape (n_sets, n_columns); None without any."""
-        if not any(self.target_sets):
-            return None
-        return np.array([[name in names for name in self.names] for names in self.target_sets if names])
+        """The sets of columns on which somebody intervened together, shape (n_sets, n_columns); None without any.
+
+        Copies of the past are sets of their own: what leads from them has a direction, as if they had been set.
+        """
+        past = [(name,) for name in self.names[self.n_present :]]
+        sets = [*filter(None, self.target_sets), *past]
+        return np.array([[name in names for name in self.names] for names in sets]) if sets else None
 
     @property
     def limits(self) -> Limits:
         """The families that are possible."""
         caps = dict(zip(self.names, self.max_parents, strict=True))
-        return make_limits(
+        limits = make_limits(
             self.names,
             max_parents=caps,
             required=self.required,
@@ -219,11 +267,13 @@ class RunOptions:
             n_states=self.n_states,
             max_configurations=self.max_configurations,
         )
+        return limits if self.order is None else without_parents(limits, self.names, self.n_present)
 
     @property
     def structure_prior(self) -> StructurePrior:
         """The prior over graphs."""
-        return make_prior(self.names, self.prior, {(i, j): value for i, j, value in self.edge_log_odds})
+        odds = {(i, j): value for i, j, value in self.edge_log_odds}
+        return make_prior(self.names, self.prior, odds, self.n_present)
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists and numbers; table and digest are kept elsewhere in a run file."""
@@ -246,6 +296,8 @@ class RunOptions:
             "graph_given": self.graph_given,
             "interventions": None if self.interventions is None else self.interventions.to_json(),
             "target_sets": [list(names) for names in self.target_sets],
+            "order": None if self.order is None else self.order.to_json(),
+            "of_time": self.of_time,
         }
 
     @classmethod
@@ -275,7 +327,7 @@ class RunOptions:
             ("columns", self.names, table.names),
             ("numbers of states", self.n_states, tuple(table.n_states.tolist()) if self.n_states else ()),
             ("columns of numbers", self.numbers, numbers if self.numbers else ()),
-            ("number of missing cells", self.n_missing, table.n_missing),
+            ("number of missing cells", self.n_missing, table.n_unknown),
             ("number of rows", self.n_rows, table.n_rows),
         ):
             if mine != theirs:
@@ -292,6 +344,8 @@ class RunOptions:
         ):
             if needed and length != n:
                 raise ArgumentError(f"its option {name} has {length} entries, and there are {n} nodes")
+        if self.order is not None and all_names(self.names[: self.n_present], self.order.lags) != self.names:
+            raise ArgumentError("its option nodes has not the names of moments with their past")
         if self.n_missing > self.n_rows * n:
             raise ArgumentError(f"its option n_missing is {self.n_missing}, and the table has {self.n_rows * n} cells")
         for name, said in (
@@ -309,6 +363,10 @@ class RunOptions:
             _ = self.limits, self.structure_prior
         except DoxaError as error:
             raise ArgumentError(f"its options contradict each other: {error}") from error
+
+
+def _keys(order: TimeOrder | None) -> tuple[str, ...]:
+    return () if order is None else tuple(filter(None, (order.time, order.unit)))
 
 
 def check_family(

@@ -58,7 +58,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     """
     move = check_move(asked.sampler)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
-    prior = make_prior(table.names, asked.prior, asked.edge_log_odds)
+    prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
     usual = _usual_thin(len(table.names), table.n_missing > 0, lists=move.uses_table)
     return RunPlan(
@@ -101,6 +101,13 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
     from doxa.structure.cases.incomplete.sums import completion_sums_fit, n_completions
 
     options = plan.options
+    if options.order is not None:
+        if exact:
+            raise ArgumentError(
+                f"exact is True, but {options.n_missing} cells of moments in time are missing, and sums over cells "
+                "that several rows share are not made; leave exact out"
+            )
+        return None
     data = IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
     if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
         return data

@@ -48,7 +48,7 @@ def sampler_with_cells(
     >>> trace["cells"].shape, trace.info["swaps_0"].tolist()
     ((2, 100, 5), [10, 10])
     """
-    kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler
+    kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler  # also with interventions, and in time
     if thin is not None:
         sweeps, rest = divmod(thin, usual_steps(data.n_nodes))
         options |= {"steps": thin} if rest else {"sweeps": sweeps}

@@ -44,6 +44,16 @@ __all__ = [
 ]
 
 
+class SharedCells(NamedTuple):
+    """Which of the missing cells are one unknown (`doxa.structure.cases.incomplete.shared_cells`)."""
+
+    owner: NDArray[np.int64]  # (n_missing,): the number of the cell that stands for the unknown
+    next_row: NDArray[np.int64]  # (n_incomplete,): the incomplete row of the next moment; -1 where there is none
+    phase: NDArray[np.int64]  # (n_incomplete,): place in the stretch modulo n_phases
+    n_phases: int
+    width: int  # columns of a moment
+
+
 class MissingCells(NamedTuple):
     """The missing cells of a table; see the module's notes for their order."""
 
@@ -58,7 +68,8 @@ class MissingCells(NamedTuple):
     missing_in: NDArray[np.uint64]  # (n_nodes, n_words): the incomplete rows without this column, as bit sets
     hidden: NDArray[np.int64]  # columns without a single value, declared as hidden
     numbers: Scaled | None = None  # of the same rows, NaN where missing; None where no column holds numbers
-    interventions: NDArray[np.int8] | None = None  # of the same rows, as `Table.interventions`
+    interventions: NDArray[np.int8] | None = None  # of the same rows, as `Table.mechanisms`
+    shared: SharedCells | None = None  # where rows are moments with their past
 
     @property
     def n_missing(self) -> int:
@@ -114,6 +125,8 @@ class Completion(NamedTuple):
     column: NDArray[np.int64]  # as `MissingCells.column`
     numbers: NDArray[np.float64]  # (n_nodes, n_complete + n_incomplete): scaled; of no columns where none holds numbers
     interventions: NDArray[np.int8]  # (n_complete + n_incomplete, n_nodes), or of no rows: where families are others
+    next_row: NDArray[np.int64]  # (n_incomplete,), as `SharedCells.next_row`, or of no rows
+    width: int  # columns of a moment
 
 
 def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells:
@@ -161,8 +174,33 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     return MissingCells(
         first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
         pack_rows((rows < 0).T), np.sort(declared), scaling,
-        None if table.interventions is None else np.ascontiguousarray(table.interventions[completion_rows(table)]),
+        None if table.mechanisms is None else np.ascontiguousarray(table.mechanisms[completion_rows(table)]),
+        _shared(table, source_row, row, column),
     )  # fmt: skip
+
+
+def _shared(
+    table: Table, source_row: NDArray[np.int64], row: NDArray[np.intp], column: NDArray[np.intp]
+) -> SharedCells | None:
+    """Which missing cells are one unknown, given the incomplete rows in the source, and row and column of each cell."""
+    slices = table.slices
+    if slices is None:
+        return None
+    number = np.full(len(slices.previous), -1, dtype=np.int64)
+    number[source_row] = np.arange(len(source_row))
+    previous = slices.previous[source_row]
+    before = np.where(previous >= 0, number[previous], -1)
+    next_row = np.full(len(source_row), -1, dtype=np.int64)
+    next_row[before[before >= 0]] = np.flatnonzero(before >= 0)
+    cell = np.full((len(source_row), table.n_columns), -1, dtype=np.int64)
+    cell[row, column] = np.arange(len(row))
+    owner, is_copy = np.arange(len(row)), (column >= slices.width) & (previous[row] >= 0)
+    for lag in range(1, slices.lags + 1):
+        own = np.flatnonzero(is_copy & (column // slices.width == lag))
+        owner[own] = owner[cell[before[row[own]], column[own] - slices.width]]
+    age = np.arange(len(slices.previous)) - slices.stretch
+    n_phases = slices.lags + 1
+    return SharedCells(owner, next_row, age[source_row] % n_phases, n_phases, slices.width)
 
 
 def missing_cells_of(table: Table) -> MissingCells:
@@ -207,20 +245,24 @@ def completion_of(missing_cells: MissingCells, cells: NDArray[Any]) -> Completio
     cells : array of int or float, shape (n_missing,)
         States and scaled numbers, in the order of the missing cells.
     """
-    numbers, done = missing_cells.numbers, missing_cells.interventions
+    numbers, done, shared = missing_cells.numbers, missing_cells.interventions, missing_cells.shared
     columns = missing_cells.base.copy()
     made = Completion(
         columns, np.ascontiguousarray(columns[:, missing_cells.n_complete :].T), missing_cells.weights,
         missing_cells.n_states, missing_cells.n_complete, missing_cells.first, missing_cells.column,
         np.zeros((0, 0)) if numbers is None else numbers.values.copy(),
         np.zeros((0, 0), dtype=np.int8) if done is None else done.copy(),
+        np.zeros(0, dtype=np.int64) if shared is None else shared.next_row,
+        len(columns) if shared is None else shared.width,
     )  # fmt: skip
     put_cells(made, missing_cells, cells)
     return made
 
 
 def put_cells(completion: Completion, missing_cells: MissingCells, cells: NDArray[Any]) -> None:
-    """Write values of the missing cells into a completion, in place."""
+    """Write values of the missing cells into a completion, in place; cells that are one unknown get one value."""
+    if missing_cells.shared is not None:
+        cells = cells[missing_cells.shared.owner]
     is_number, place = missing_cells.is_number, missing_cells.n_complete + missing_cells.row
     codes = np.where(is_number, 0, cells).astype(np.int16)
     completion.columns[missing_cells.column, place] = codes
@@ -245,7 +287,7 @@ def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[An
     """The table with its missing cells filled in; rows in another order."""
     completion, scaling = completion_of(missing_cells, cells), missing_cells.numbers
     order = completion_rows(table)
-    done = None if table.interventions is None else table.interventions[order]
+    done = missing_cells.interventions
     if scaling is None or table.numbers is None:
         return Table.from_codes(table.names, table.states, completion.columns.T, completion.weights, None, done)
     drawn = scaling.restored(completion.numbers.T, np.arange(table.n_columns))

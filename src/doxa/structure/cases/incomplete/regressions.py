@@ -24,6 +24,7 @@ from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.category_regressions import CategoryFits, slope_and_curvature
 from doxa.structure.cases.incomplete.missing_cells import Completion
+from doxa.structure.cases.incomplete.shared_cells import later_row
 from doxa.structure.families.gaussian.box import GaussianRule, GaussianWork, add_up, factorise, gaussian_work, sort_rows
 from doxa.structure.graph import has_bit
 
@@ -163,6 +164,32 @@ def offer_number(
     column: int, i: int, parents: Words, completion: Completion, work: Regressions, categories: CategoryFits
 ) -> tuple[float, float]:
     """Centre and scale of the offers of a number in incomplete row i."""
+    precision, weighted, n_categories = 0.0, 0.0, 0
+    later, at_column = i, column
+    while later >= 0 and at_column < work.is_fitted.size:
+        more = _normal_product(at_column, later, parents, completion, work)
+        precision, weighted, n_categories = precision + more[0], weighted + more[1], n_categories + more[2]
+        later, at_column = later_row(later, completion), at_column + completion.width
+    if precision == 0.0:
+        return 0.0, 1.0  # scaled numbers have this centre and this scale
+    centre, whole = weighted / precision, precision
+    for _ in range(_NEWTON_STEPS if n_categories > 0 else 0):
+        slope, whole = precision * (weighted / precision - centre), precision
+        later, at_column = i, column
+        while later >= 0 and at_column < work.is_fitted.size:
+            rise, bend = _of_categories(at_column, later, centre, parents, completion, (work, categories))
+            slope += rise
+            whole += bend
+            later, at_column = later_row(later, completion), at_column + completion.width
+        centre += slope / whole
+    return centre, 1.0 / math.sqrt(whole)
+
+
+@hot
+def _normal_product(
+    column: int, i: int, parents: Words, completion: Completion, work: Regressions
+) -> tuple[float, float, int]:
+    """Precision, precision times centre, and the number of categories, of the column's families in a row."""
     row = completion.n_complete + i
     precision, weighted, n_categories = 0.0, 0.0, 0
     for node in range(work.is_fitted.size):
@@ -186,18 +213,22 @@ def offer_number(
         variance = fits[at + p + 1]
         precision += slope * slope / variance
         weighted += (-left if node == column else slope * left) / variance
-    if precision == 0.0:
-        return 0.0, 1.0  # scaled numbers have this centre and this scale
-    centre, whole = weighted / precision, precision
-    for _ in range(_NEWTON_STEPS if n_categories > 0 else 0):
-        slope, whole = precision * (weighted / precision - centre), precision
-        for node in range(work.is_fitted.size):
-            is_child = node != column and has_bit(parents, node, column)
-            if not is_own(node, row, completion):
-                continue
-            if is_child and work.is_fitted[node] != 0 and work.gaussian.is_number[node] == 0:
-                rise, bend = slope_and_curvature(node, i, column, centre, completion, categories)
-                slope += rise
-                whole += bend
-        centre += slope / whole
-    return centre, 1.0 / math.sqrt(whole)
+    return precision, weighted, n_categories
+
+
+@hot
+def _of_categories(
+    column: int, i: int, value: float, parents: Words, completion: Completion, fits: tuple[Regressions, CategoryFits]
+) -> tuple[float, float]:
+    """Slope and curvature of the log probabilities of the categories below a number in a row."""
+    work, categories = fits
+    slope, whole = 0.0, 0.0
+    for node in range(work.is_fitted.size):
+        is_child = node != column and has_bit(parents, node, column)
+        if not is_own(node, completion.n_complete + i, completion):
+            continue
+        if is_child and work.is_fitted[node] != 0 and work.gaussian.is_number[node] == 0:
+            rise, bend = slope_and_curvature(node, i, column, value, completion, categories)
+            slope += rise
+            whole += bend
+    return slope, whole

@@ -59,7 +59,9 @@ def reference_scores(data: IncompleteData, limits: Limits) -> FamilyScores:
     def make() -> FamilyScores:
         if data.table.numbers is not None:
             return _after_sweeps(data, limits)
-        of_tables = IncompleteData(replace(data.table, interventions=None), BDeu(), data.prior, data.hidden)
+        of_tables = IncompleteData(
+            replace(data.table, interventions=None, slices=None), BDeu(), data.prior, data.hidden
+        )
         return data.completed(reference_completions(of_tables, limits, 1, _KEEP)[0][0])
 
     made: FamilyScores = data.remember("stale scores", limits, make)

@@ -23,6 +23,10 @@ they leave block by block.  And a hidden column, of which no row says anything, 
 
 Numbers are also offered one by one, from wider distributions than the fit's: see `redraw_numbers`.
 
+Where rows are moments with their past, a missing cell stands in several rows (`shared_cells`).  Its k is then a product
+over all of these, fits leave all of them out, and its scores are those of all families that one of its copies is in.
+Cells that stand in a row together, as present and past of a column, are offered one after the other, phase by phase.
+
 Functions are compiled, trust their arguments and work in place.
 """
 
@@ -36,7 +40,6 @@ from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Words
-from doxa.structure.cases.incomplete.blocks import set_cell
 from doxa.structure.cases.incomplete.category_regressions import (
     CategoryFits,
     category_fits,
@@ -53,6 +56,7 @@ from doxa.structure.cases.incomplete.regressions import (
     regressions,
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
+from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
 from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
@@ -74,6 +78,7 @@ __all__ = [
     "cell_work",
     "draw_state",
     "exchange_labels",
+    "first_of_phase",
     "fit_column",
     "freedom_of",
     "is_number_column",
@@ -105,6 +110,7 @@ class CellWork(NamedTuple):
     weights: NDArray[np.int64]  # (n_rows,): cases of the rows in which the column is observed
     kind: NDArray[np.int64]  # (n_nodes,): how a family is fitted
     first: NDArray[np.int64]  # (n_columns + 1,): where the rows without a column begin
+    cut: NDArray[np.int64]  # (n_columns, n_phases + 1): where those of a phase begin; one phase, if no row has a past
     is_hidden: NDArray[np.int64]  # (n_nodes,): whether a column has no value
     listed: NDArray[np.int64]  # (n_missing,): incomplete rows, column by column, rising
     row: NDArray[np.int64]  # (n_missing,): the same, those of a column in some order
@@ -133,16 +139,25 @@ def cell_work(
     scaling = missing_cells.numbers
     is_number = np.zeros(0, dtype=np.bool_) if scaling is None else np.asarray(~np.isnan(scaling.scale))
     values = np.zeros((0, 0)) if values is None else values
-    order = np.lexsort((missing_cells.row, missing_cells.column))
-    first = np.searchsorted(missing_cells.column[order], np.arange(n + 1)).astype(np.int64)
+    rows, columns, phase, n_phases = missing_cells.row, missing_cells.column, np.zeros(0, dtype=np.int64), 1
+    if missing_cells.shared is not None:
+        owners = missing_cells.shared.owner == np.arange(len(rows))
+        rows, columns, n_phases = rows[owners], columns[owners], missing_cells.shared.n_phases
+        phase = missing_cells.shared.phase[rows]
+    order = np.lexsort((rows, columns * n_phases + phase if n_phases > 1 else columns))
+    first = np.searchsorted(columns[order], np.arange(n + 1)).astype(np.int64)
+    cut = np.stack([first[:-1], first[1:]], axis=1)
+    if n_phases > 1:
+        keys = np.arange(n)[:, None] * n_phases + np.arange(n_phases + 1)
+        cut = np.searchsorted((columns * n_phases + phase)[order], keys).astype(np.int64)
     longest = int(np.diff(first).max(initial=0))
     most = min(MOST_PARENTS, n)
     is_hidden = np.zeros(n, dtype=np.int64)
     is_hidden[missing_cells.hidden] = 1
     return CellWork(
         scale, block, beta, np.zeros(n), np.zeros(2, dtype=np.int64),
-        logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first,
-        is_hidden, missing_cells.row[order].astype(np.int64), missing_cells.row[order].astype(np.int64),
+        logistic_work(n_rows, n), np.zeros(n_rows, dtype=np.int64), np.zeros(n, dtype=np.int64), first, cut,
+        is_hidden, rows[order].astype(np.int64), rows[order].astype(np.int64),
         np.zeros(n, dtype=np.int64),
         np.zeros((n, most), dtype=np.int64), np.zeros((n, most + 1)), np.zeros((n, _MOST_COUNTS)),
         np.zeros((longest, int(missing_cells.n_states.max()))), np.zeros(longest, dtype=np.int64), np.zeros(n),
@@ -172,9 +187,11 @@ def sweep_columns(
         ):
             continue
         list_rows(column, work)
-        for place in range(work.first[column + 1] - 1, work.first[column], -1):
-            other = work.first[column] + int(rng.random() * (place - work.first[column] + 1))
-            work.row[place], work.row[other] = work.row[other], work.row[place]
+        for phase in range(work.cut.shape[1] - 1):
+            begin = first_of_phase(column, phase, work)
+            for place in range(first_of_phase(column, phase + 1, work) - 1, begin, -1):
+                other = begin + int(rng.random() * (place - begin + 1))
+                work.row[place], work.row[other] = work.row[other], work.row[place]
         if is_number_column(column, work):
             redraw_numbers(column, parents, completion, scoring, work, rng)
         else:
@@ -186,6 +203,12 @@ def list_rows(column: int, work: CellWork) -> None:
     """Put the rows without the column in rising order: with that of before, a run in parts would be another run."""
     for place in range(work.first[column], work.first[column + 1]):
         work.row[place] = work.listed[place]
+
+
+@hot
+def first_of_phase(column: int, phase: int, work: CellWork) -> int:
+    """Where the rows without the column begin that have this phase; of the phase after the last, where they end."""
+    return int(work.cut[column, phase])
 
 
 @hot
@@ -218,10 +241,21 @@ def redraw_column(
     column: int, parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
     """Offer the column's missing cells new values, ``work.block`` rows at a time, in the order of ``work.row``."""
-    first, end = work.first[column], work.first[column + 1]
     afresh = rng.random() < _AFRESH or work.is_hidden[column] != 0
     if not afresh:
-        fit_column(column, first, end, parents, completion, work)
+        fit_column(column, work.first[column], work.first[column + 1], parents, completion, work)
+    for phase in range(work.cut.shape[1] - 1):
+        _redraw_phase(column, phase, afresh, parents, completion, scoring, work, rng)
+
+
+@hot
+def _redraw_phase(
+    column: int, phase: int, afresh: bool, parents: Words, completion: Completion, scoring: Scoring, work: CellWork,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """`redraw_column` of the cells that stand in no row together."""
+    first, end = first_of_phase(column, phase, work), first_of_phase(column, phase + 1, work)
+    if not afresh:
         weigh_rows(column, first, end, parents, completion, work)
     for begin in range(first, end, work.block):
         last = min(begin + work.block, end)
@@ -230,17 +264,17 @@ def redraw_column(
             weigh_rows(column, begin, last, parents, completion, work)
         log_ratio, changed = 0.0, False
         for place in range(begin, last):
-            i, k = work.row[place], place - first
+            i, k = work.row[place], place - work.first[column]
             old = np.int64(completion.rows[i, column])
             new = draw_state(work.log_offer, k, completion.n_states[column], rng)
             work.before[k] = old
             if new != old:
                 changed = True
                 log_ratio += work.log_offer[k, old] - work.log_offer[k, new]
-                set_cell(i, column, new, completion)
-        if changed and not _accepted(column, log_ratio, parents, scoring, work, rng):
+                set_shared(i, column, new, completion)
+        if changed and not _accepted(column, log_ratio, parents, completion, scoring, work, rng):
             for place in range(begin, last):
-                set_cell(work.row[place], column, work.before[place - first], completion)
+                set_shared(work.row[place], column, work.before[place - work.first[column]], completion)
 
 
 @hot
@@ -252,13 +286,24 @@ def redraw_numbers(
     Cells that lie far off widen the scatter in the score, and not in a fit without them, whose own offers then hardly
     ever replace them; wider ones do.  How wide is drawn whatever stands, so that each width keeps the target.
     """
-    first, end = work.first[column], work.first[column + 1]
     afresh = rng.random() < _AFRESH
     block, wider = work.block, 1.0
     if not afresh:
-        fit_column(column, first, end, parents, completion, work)
+        fit_column(column, work.first[column], work.first[column + 1], parents, completion, work)
         if rng.random() < _ALONE:
             block, wider = 1, math.exp(rng.random() * _WIDEST)
+    for phase in range(work.cut.shape[1] - 1):
+        _redraw_numbers_of(column, phase, (afresh, block, wider), parents, completion, scoring, work, rng)
+
+
+@hot
+def _redraw_numbers_of(
+    column: int, phase: int, how: tuple[bool, int, float], parents: Words, completion: Completion, scoring: Scoring,
+    work: CellWork, rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """`redraw_numbers` of the cells that stand in no row together; ``how`` is whether afresh, how many, how wide."""
+    afresh, block, wider = how
+    first, end = first_of_phase(column, phase, work), first_of_phase(column, phase + 1, work)
     for begin in range(first, end, block):
         last = min(begin + block, end)
         if afresh:
@@ -273,11 +318,11 @@ def redraw_numbers(
             new = centre + scale * rng.standard_t(freedom)
             was, now = (old - centre) / scale, (new - centre) / scale
             log_ratio += 0.5 * (freedom + 1.0) * (math.log1p(now * now / freedom) - math.log1p(was * was / freedom))
-            work.old[place - first] = old
-            completion.numbers[column, completion.n_complete + i] = new
-        if not _accepted(column, log_ratio, parents, scoring, work, rng):
+            work.old[place - work.first[column]] = old
+            set_number(i, column, new, completion)
+        if not _accepted(column, log_ratio, parents, completion, scoring, work, rng):
             for place in range(begin, last):
-                completion.numbers[column, completion.n_complete + work.row[place]] = work.old[place - first]
+                set_number(work.row[place], column, work.old[place - work.first[column]], completion)
 
 
 @hot
@@ -290,7 +335,7 @@ def exchange_labels(
     if a == b:
         return
     _swap(column, a, b, completion)
-    if not _accepted(column, 0.0, parents, scoring, work, rng):
+    if not _accepted(column, 0.0, parents, completion, scoring, work, rng):
         _swap(column, a, b, completion)
 
 
@@ -299,25 +344,26 @@ def _swap(column: int, a: int, b: int, completion: Completion) -> None:
     for i in range(completion.rows.shape[0]):
         state = completion.rows[i, column]
         if state in (a, b):
-            set_cell(i, column, a + b - state, completion)
+            set_shared(i, column, a + b - state, completion)
 
 
 @hot
 def _accepted(
-    column: int, log_ratio: float, parents: Words, scoring: Scoring, work: CellWork, rng: np.random.Generator
-) -> bool:
+    column: int, log_ratio: float, parents: Words, completion: Completion, scoring: Scoring, work: CellWork,
+    rng: np.random.Generator,
+) -> bool:  # fmt: skip
     """Whether new cells of a column are taken, given the log ratio of their offers; if so with their scores."""
     local = work.local
     work.done[0] += 1
     for node in range(local.size):
-        if node == column or has_bit(parents, node, column):
+        if is_touched(node, column, parents, completion):
             work.fresh[node] = score_family(node, parents[node], scoring)
             log_ratio += work.beta * (work.fresh[node] - local[node])
     if not accepts(rng, log_ratio):
         return False
     work.done[1] += 1
     for node in range(local.size):
-        if node == column or has_bit(parents, node, column):
+        if is_touched(node, column, parents, completion):
             local[node] = work.fresh[node]
     return True
 
@@ -337,12 +383,12 @@ def draw_state(log_offer: Floats, k: int, r: int, rng: np.random.Generator) -> i
 def fit_column(column: int, begin: int, end: int, parents: Words, completion: Completion, work: CellWork) -> None:
     """Fit the column's families to all rows but these of the incomplete ones, which stand in ``work.row``."""
     n = completion.n_states.size
-    _weigh_own_rows(column, begin, end, completion, work)
+    _weigh_own_rows(column, column, begin, end, completion, work)
     for node in range(n):
-        if node != column and not has_bit(parents, node, column):
+        if not is_touched(node, column, parents, completion):
             continue
         if completion.interventions.size > 0:
-            _weigh_own_rows(node, begin, end, completion, work)
+            _weigh_own_rows(node, column, begin, end, completion, work)
         if is_number_column(node, work):
             fitted = fit_regression(node, parents[node], completion, work.weights, work.numbers)
             work.kind[node] = _REGRESSION if fitted else _NOTHING
@@ -378,12 +424,15 @@ def fit_column(column: int, begin: int, end: int, parents: Words, completion: Co
 
 
 @hot
-def _weigh_own_rows(node: int, begin: int, end: int, completion: Completion, work: CellWork) -> None:
-    """Cases of the rows that a fit of the node's family is made from, into ``work.weights``."""
+def _weigh_own_rows(node: int, column: int, begin: int, end: int, completion: Completion, work: CellWork) -> None:
+    """Cases of the rows that a fit of the node's family is made from, without the column's cells in these rows."""
     for row in range(work.weights.size):
         work.weights[row] = completion.weights[row] if is_own(node, row, completion) else 0
     for place in range(begin, end):
-        work.weights[completion.n_complete + work.row[place]] = 0
+        row, at = work.row[place], column
+        while row >= 0 and at < completion.n_states.size:
+            work.weights[completion.n_complete + row] = 0
+            row, at = later_row(row, completion), at + completion.width
 
 
 @hot
@@ -419,10 +468,12 @@ def weigh_rows(column: int, begin: int, end: int, parents: Words, completion: Co
         i, k = work.row[place], place - first
         most = -np.inf
         for state in range(r):
-            total = 0.0
-            for node in range(completion.n_states.size):
-                if node == column or has_bit(parents, node, column):
-                    total += _log_fitted(node, column, state, i, completion, work)
+            total, row, at = 0.0, i, column
+            while row >= 0 and at < completion.n_states.size:
+                for node in range(completion.n_states.size):
+                    if node == at or has_bit(parents, node, at):
+                        total += _log_fitted(node, at, state, row, completion, work)
+                row, at = later_row(row, completion), at + completion.width
             work.log_offer[k, state] = total
             most = max(most, total)
         total = 0.0
