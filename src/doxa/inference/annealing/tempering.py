@@ -3,10 +3,7 @@ r"""`ParallelTempering`: chains at several temperatures that trade states, over 
 Rung 0 samples the network itself, zeros and all; rung k the softened :math:`f_{\beta_k}` of a `TablePath`, down to
 :math:`\beta = 0`, the base.  Its variables too are redrawn one by one, which mixes at once where they are independent,
 and helps little where the base is a directed network with modes of its own.  After every sweep neighbours offer each
-other their states, even and odd pairs in turn, and accept with probability
-
-.. math:: \min \{1, \exp[(\beta_a - \beta_b)(u(x_b) - u(x_a))]\}, \quad u = \partial \ln f_\beta / \partial \beta,
-
+other their states (`doxa.sampling.temperatures`), s being :math:`\partial \ln f_\beta / \partial \beta`,
 rung 0 refusing states that are impossible.  That keeps the product of all distributions, so the first rung's draws are
 of the network however coarse the ladder or the softening; these decide only how often it is led elsewhere.
 
@@ -32,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
+from doxa._jit import hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
@@ -40,6 +37,7 @@ from doxa.inference.annealing.path import Annealed, Path, anneal
 from doxa.inference.annealing.tables import TablePath, Tables, log_densities, log_parts, sweep_tables
 from doxa.inference.spins.model import Run
 from doxa.inference.spins.words import fresh_streams, uniform
+from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
 
 __all__ = [
     "Ladder",
@@ -152,6 +150,7 @@ def tune_schedule(
     return adapted(pilot, min(max(wanted, _FIRST_STEPS // 2), most_steps))
 
 
+_log_swap_ratio = inlined(log_swap_ratio)
 FROM_COLD, FROM_HOT = 1, 2  # which end of the ladder a state was at last, having been at the cold one before
 
 
@@ -191,7 +190,7 @@ def offer_states(
     _, rise_cold, _ = log_parts(tables, states[r])
     _, rise_hot, is_zero = log_parts(tables, states[r + 1])
     counts[r, 0] += 1
-    log_ratio = (betas[r] - betas[r + 1]) * (rise_hot - rise_cold)
+    log_ratio = _log_swap_ratio(betas[r], betas[r + 1], rise_cold, rise_hot)
     if r == 0 and is_zero:
         return  # the first rung is exact
     if math.log(1.0 - uniform(streams, r & 7)) < log_ratio:
@@ -387,9 +386,9 @@ def tune_ladder(path: TablePath, rng: np.random.Generator, *, rejected: float = 
         sampler = ParallelTempering(path, betas.tolist(), thin=n_steps, marginals=False)
         info = sampler.run(sampler.init(rng), n_steps, rng)[2]
         rates = [1 - info[f"swaps_{k}"] / max(info[f"offers_{k}"], 1) for k in range(len(betas) - 1)]
-        sums = np.append(0.0, np.cumsum(np.maximum(rates, 1e-3)))
-        barrier = float(sums[-1])
+        along = barrier_along(rates)
+        barrier = float(along[-1])
         n_rungs = min(max(int(np.ceil(barrier / rejected)) + 1, 3), _MOST_RUNGS)
-        betas = np.interp(np.linspace(0, barrier, n_rungs), sums, betas)
+        betas = equally_rejected(betas, along, n_rungs)
         betas[0], betas[-1] = 1.0, 0.0
     return Ladder(tuple(betas.tolist()), barrier)

@@ -1,13 +1,9 @@
 r"""`Tempered`: parallel tempering, chains at several temperatures that trade places (Geyer 1991).
 
 Rung k samples the posterior to the power :math:`\beta_k`, with :math:`1 = \beta_0 > \beta_1 > \dots`; flatter rungs
-cross valleys that stop the first.  After so many draws, neighbouring rungs a and b offer each other their graphs, which
-is accepted with probability
-
-.. math:: \min\{1, \exp[(\beta_a - \beta_b)(s_b - s_a)]\}, \quad s = \log P(D \mid G) + \log P(G).
-
-Even and odd pairs take turns.  Every swap keeps the product of the rungs' targets, and only the draws of the first rung
-are kept.  A step moves every rung, so it costs as many times as much as there are rungs.
+cross valleys that stop the first.  After so many draws, neighbouring rungs offer each other their graphs
+(`doxa.sampling.temperatures`), s being :math:`\log P(D \mid G) + \log P(G)`; only the draws of the first rung are
+kept.  A step moves every rung, so it costs as many times as much as there are rungs.
 
 Where cells of the table are missing, a rung holds a graph and a completion, which are swapped together; s is the log of
 their joint probability with the data.  All parts of a turn have the rung's target: cells are drawn from powers of their
@@ -48,6 +44,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.trace import Trace
+from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
 from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
@@ -310,7 +307,7 @@ class TemperedSampler:
     ) -> None:
         """Offer states between rungs first and first + 1, first + 2 and first + 3, ..., in place."""
         for k in range(first, len(states) - 1, 2):
-            log_ratio = (rungs[k].beta - rungs[k + 1].beta) * (scores[k + 1] - scores[k])
+            log_ratio = log_swap_ratio(rungs[k].beta, rungs[k + 1].beta, scores[k], scores[k + 1])
             info[f"swaps_{k}"] += 1
             if math.log1p(-rng.random()) < log_ratio:
                 here, there = states[k], states[k + 1]
@@ -463,12 +460,12 @@ def respaced(betas: NDArray[np.float64], rejected: NDArray[np.float64]) -> NDArr
     >>> respaced(np.array([1.0, 0.7, 0.5]), np.array([0.55, 0.52])) is None
     True
     """
-    barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rejected, 1e-3))])
+    barrier = barrier_along(rejected)
     parts = min(_MOST_RUNGS - 1, max(1, math.ceil(barrier[-1] / _REJECTED)))
     reach = min(barrier[-1], parts * _REJECTED)
     if parts == len(rejected) and np.abs(rejected - reach / parts).max() <= _MUCH:
         return None
-    return np.asarray(np.interp(np.linspace(0.0, reach, parts + 1), barrier, betas))
+    return equally_rejected(betas, barrier, parts + 1, reach)
 
 
 def _rejections(trace: Trace) -> NDArray[np.float64]:
