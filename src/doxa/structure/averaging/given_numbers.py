@@ -31,7 +31,6 @@ from doxa.structure.averaging.given_graph import GraphFit
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.averaging.terms import Spread, closed_form, drawn_terms, spread_of, terms_of
-from doxa.structure.families.additive.kinds import AdditiveKind
 from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.runs.options import LearnOptions
 
@@ -182,15 +181,12 @@ class RegressionPosterior(GraphFit):
         """
         if not self.is_closed_form:
             return self._evidence_by_weights()
-        value, score = float(self.log_score[0, 0]), self.options.score
-        n_sampled = int((~self._draws.is_number).sum()) if isinstance(score, AdditiveKind) else 0
-        if not n_sampled:
-            return Estimate.exactly(value)
-        assert isinstance(score, AdditiveKind)
-        return Estimate(value, score.tolerance * float(np.sqrt(n_sampled)), np.nan)
+        value, error = float(self.log_score[0, 0]), self.options.score.score_error
+        n_sampled = int((~self._draws.is_number).sum()) if error else 0
+        return Estimate(value, error * math.sqrt(n_sampled), np.nan) if n_sampled else Estimate.exactly(value)
 
     def _evidence_by_weights(self) -> Estimate:
-        if isinstance(self.options.score, AdditiveKind):
+        if not self.options.score.has_densities:
             raise ArgumentError(
                 f"the table has {self.options.n_missing} missing cells, and the evidence of additive families is known "
                 "of complete tables; take family='conditional_gaussian', or leave the rows with missing cells out"

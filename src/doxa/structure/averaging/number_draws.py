@@ -21,7 +21,6 @@ from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, completion_rows, missing_cells_of
-from doxa.structure.families.gaussian.kinds import GaussianKind
 
 __all__ = ["GaussianDraws"]
 
@@ -140,9 +139,7 @@ class GaussianDraws(NetworkDraws):
         own = np.where(np.array(sizes)[:, None] == 0, numbers[members], codes[members]).T
         own, cases = own[cases > 0], cases[cases > 0]
         kind = self.prior.of_node(members[0])
-        if isinstance(kind, GaussianKind):
-            return kind.parameters(own, cases, sizes, stream, n_numbers=int(self.is_number.sum()))
-        return kind.parameters(own, cases, sizes, stream)
+        return kind.parameters_in_table(own, cases, sizes, stream, int(self.is_number.sum()))
 
     def is_complete(self, family: Family) -> bool:
         """Whether no cell of the family's columns is missing."""

@@ -93,6 +93,10 @@ class FamilyKind:
     is_of_moments : bool, default=False
         Whether scores and parameters depend on numbers only through their means and sums of products in each
         configuration of the columns of categories.
+    score_error : float, default=0.0
+        Standard error of the score of a category below numbers, nats; 0 where it is a closed form.
+    has_densities : bool, default=True
+        Whether drawn parameters have a known density (`log_density`), by which those of a fit are weighted.
     most_states, most_parents : int, optional
         Of every column, and of a node; any number when None.
     """
@@ -107,6 +111,8 @@ class FamilyKind:
     takes_categories: ClassVar[bool] = True
     takes_numbers: ClassVar[bool] = False
     is_of_moments: ClassVar[bool] = False
+    score_error: float = 0.0
+    has_densities: ClassVar[bool] = True
     most_states: ClassVar[int | None] = None
     most_parents: ClassVar[int | None] = None
 
@@ -181,6 +187,21 @@ class FamilyKind:
             f"the graphs were learned with {self.text}, which says nothing about parameters; name a prior, as in "
             "prior=BDeu(1.0)"
         )
+
+    def parameters_in_table(
+        self,
+        codes: NDArray[np.integer[Any]],
+        cases: NDArray[np.integer[Any]],
+        sizes: Sequence[int],
+        stream: Stream,
+        n_numbers: int,  # noqa: ARG002
+    ) -> FamilyParameters:
+        """`parameters`, of a kind whose prior knows how many columns of the table hold numbers."""
+        return self.parameters(codes, cases, sizes, stream)
+
+    def gaussian_rule(self, n_numbers: int, n_cases: int) -> Any:  # noqa: ARG002
+        """By which compiled loops fit regressions of numbers, `GaussianRule`; None where there are none."""
+        return None
 
     def of_node(self, node: int) -> FamilyKind:  # noqa: ARG002
         """The kind of one node's families, where nodes have different kinds; this one itself otherwise."""

@@ -60,7 +60,6 @@ from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, 
 from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
-from doxa.structure.families.gaussian.kinds import GaussianKind
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
@@ -539,7 +538,7 @@ class ScoredChain:
         kind = data.score.own
         scale = float(getattr(kind, "prior_scale", _SCALE))
         rule, numbers = None, data.missing_cells.numbers
-        if numbers is not None and isinstance(kind, GaussianKind):
+        if numbers is not None:
             rule = kind.gaussian_rule(int((~np.isnan(numbers.scale)).sum()), data.table.n_rows)
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done

@@ -57,6 +57,7 @@ class AdditiveKind(GaussianKind):
     takes_categories: ClassVar[bool] = True
     is_of_moments: ClassVar[bool] = False
     is_score_equivalent: ClassVar[bool] = False
+    has_densities: ClassVar[bool] = False
     most_states: ClassVar[int | None] = _MOST_STATES
 
     prior_scale: float
@@ -64,6 +65,11 @@ class AdditiveKind(GaussianKind):
     alpha_w: float | None
     tolerance: float
     additive_share: Any = 1.0
+
+    @property
+    def score_error(self) -> float:  # type: ignore[override]  # a setting, here
+        """The tolerance."""
+        return self.tolerance
 
     @property
     def conditional(self) -> ConditionalGaussian | None:

@@ -97,6 +97,17 @@ class GaussianKind(FamilyKind):
         rule = self.gaussian_rule(of_family if n_numbers is None else n_numbers, int(cases.sum()))
         return GaussianFamily(rule, codes, cases, sizes, stream)
 
+    def parameters_in_table(
+        self,
+        codes: NDArray[Any],
+        cases: NDArray[np.integer[Any]],
+        sizes: Sequence[int],
+        stream: Stream,
+        n_numbers: int,
+    ) -> FamilyParameters:
+        """As `FamilyKind.parameters_in_table`."""
+        return self.parameters(codes, cases, sizes, stream, n_numbers=n_numbers)
+
     def cost(self, n_parents: int, n_rows: int) -> float:  # noqa: ARG002
         """That of a Cholesky factor: the sums of products are there."""
         return 0.05 + 0.02 * (1 + n_parents)
