@@ -122,10 +122,18 @@ def test_left_to_itself_a_table_holds_every_legal_family(limited):
     assert (len(without.sets) > len(table.sets)) == (limited == "configurations")
 
 
+def test_left_to_itself_a_table_has_all_sets_of_up_to_six_parents():
+    scores = FamilyScores(mixed_table([2] * 9, 60, seed=1))
+    assert build_score_table(scores, all_to_all(9)).info.max_size == 6
+    required = [(f"x{j}", "x8") for j in range(7)]
+    limits = make_limits(scores.table.names, required=required)
+    assert build_score_table(scores, limits).info.max_size == 7
+
+
 def test_of_the_large_sets_the_heaviest_are_kept():
     scores = FamilyScores(mixed_table([2] * 8, 60, seed=1))
-    whole = families(build_score_table(scores, all_to_all(8), keep_within=math.inf), 8)
-    few = build_score_table(scores, all_to_all(8), keep_within=math.inf, most_large=5)
+    whole = families(build_score_table(scores, all_to_all(8), max_size=7, keep_within=math.inf), 8)
+    few = build_score_table(scores, all_to_all(8), max_size=7, keep_within=math.inf, most_large=5)
     assert_in_order(few)
     for every, kept in zip(whole, families(few, 8), strict=True):
         large = [parents for parents in every if len(parents) > 3]  # heaviest first

@@ -114,7 +114,8 @@ class SharedCounts:
         if self.has_all(size):
             return
         keys, sums = self._stores.get(size, (None, None))
-        wanted = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *numbers]))
+        wanted = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *numbers]))
+        wanted = wanted[np.diff(wanted, prepend=-1) > 0]  # `np.unique` hashes, which takes longer than to count the sets
         if keys is not None:
             wanted = np.setdiff1d(wanted, keys, assume_unique=True)
         if wanted.size == 0:

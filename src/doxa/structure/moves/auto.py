@@ -203,7 +203,7 @@ def order_shift_step(
     return -1
 
 
-_USUAL_SHARE = 0.02
+_USUAL_SHARE = {"order_shift": 0.02, "joint_parents": 0.06}
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,8 @@ class Auto:
         Share of shifts in an order, which take some ten times as long as the others; 0.02 when left out, or less where
         the first two leave less.
     joint_parents : float, optional
-        Share of joint redrawings, which take as long; likewise.  The rest are parent-set Gibbs moves.
+        Share of joint redrawings, which take as long, and are worth it; 0.06 when left out, likewise.  The rest are
+        parent-set Gibbs moves.
 
     Raises
     ------
@@ -241,7 +242,7 @@ class Auto:
     def __post_init__(self) -> None:
         for name in ("order_shift", "joint_parents"):
             if getattr(self, name) is None:
-                object.__setattr__(self, name, self._usual_share())
+                object.__setattr__(self, name, self._usual_share(name))
         for name in ("single_edge", "edge_reversal", "order_shift", "joint_parents"):
             value: float = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -256,10 +257,11 @@ class Auto:
                 "they are shares, of at most 1 together"
             )
 
-    def _usual_share(self) -> float:
-        """Of shifts, and of joint redrawings; 0 where the other shares are none, and refused, or leave nothing."""
+    def _usual_share(self, name: str) -> float:
+        """Of shifts, or of joint redrawings; 0 where the other shares are none, and refused, or leave nothing."""
         taken = [share for share in (self.single_edge, self.edge_reversal) if isinstance(share, numbers.Real)]
-        return min(_USUAL_SHARE, max(0.0, (1.0 - float(sum(taken))) / 2.0))
+        left = max(0.0, 1.0 - float(sum(taken)))
+        return _USUAL_SHARE[name] * min(1.0, left / sum(_USUAL_SHARE.values()))
 
     @property
     def shares(self) -> tuple[float, float, float, float]:
