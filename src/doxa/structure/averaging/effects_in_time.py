@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 Outcomes = dict[tuple[int, int, int | None], Floats]  # after so many moments, of a column, of a state: every network
 
 _SEED = 20_442
-_ROWS, _FEWER_ROWS = 200, 50  # pasts in each network, of one effect and of all
+_ROWS, _FEWER_ROWS = 400, 50  # pasts in each network, of one effect and of all
 _MOST_LAG = 1000
 
 

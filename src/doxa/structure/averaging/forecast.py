@@ -108,7 +108,8 @@ def forecast(
                     pool = kept[:, k, u, :, number[j]].ravel()
                     mean = means[k, u, first[j]]
                     low, high = np.quantile(pool, [0.025, 0.975])
-                    sd = float(np.sqrt(max(0.0, squares[k, u, j] - mean**2)))
+                    variance = squares[k, u, j] - mean**2
+                    sd = float(np.sqrt(variance)) if variance > 1e-12 * mean**2 else 0.0  # of what was set: rounding
                     rows.append({**place, "mean": mean, "sd": sd, "lower": low, "upper": high,
                                  "mcse": errors[k, u, first[j]]})  # fmt: skip
                     continue
