@@ -26,7 +26,7 @@ from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.schema import made_of_fields
 
-__all__ = ["TimeOrder", "in_slices"]
+__all__ = ["TimeOrder", "in_slices", "last_moments"]
 
 GAPS = ("break", "missing")
 _RANK = "rank"
@@ -170,6 +170,32 @@ def in_slices(table: Table, order: TimeOrder | None) -> Table:
     return replace(copied, slices=slices)
 
 
+def last_moments(table: Table, order: TimeOrder) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[str, ...]]:
+    """The last moments of every unit, as many as there are lags, the latest first: rows of the table, -1 where absent.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_units, lags)
+    tuple of str
+        Labels of the units.
+    tuple of str
+        When the latest moment of each was.
+
+    Raises
+    ------
+    ArgumentError, TableError
+        As for `in_slices`, but units may have few rows.
+    """
+    _columns(table, order)
+    laid = _moments(table, replace(order, gaps="missing" if order.step != _RANK else "break"), fewest=1)
+    last = np.flatnonzero(np.append(laid.unit[1:] != laid.unit[:-1], True))
+    back = last[:, None] - np.arange(order.lags)
+    same = (back >= 0) & (laid.unit[np.maximum(back, 0)] == laid.unit[last][:, None])
+    rows = np.where(same & (laid.age[last][:, None] >= np.arange(order.lags)), laid.source[np.maximum(back, 0)], -1)
+    units = tuple(laid.units[k] for k in laid.unit[last].tolist())
+    return rows, units, tuple(laid.times[k] for k in last.tolist())
+
+
 class _Moments(NamedTuple):
     """The moments of all units in order, those that are filled in among them."""
 
@@ -202,7 +228,8 @@ def _columns(table: Table, order: TimeOrder) -> list[str]:
     return names
 
 
-def _moments(table: Table, order: TimeOrder) -> _Moments:
+def _moments(table: Table, order: TimeOrder, fewest: int | None = None) -> _Moments:
+    """All moments in order; units have ``fewest`` rows at least, one more than there are lags when left out."""
     unit, units = _units(table, order.unit)
     position, label_of = _positions(table, order)
     rows = np.lexsort((position, unit))
@@ -218,7 +245,7 @@ def _moments(table: Table, order: TimeOrder) -> _Moments:
             f"a unit is one row{way}"
         )
     times = np.bincount(unit, minlength=len(units))
-    few = np.flatnonzero((times > 0) & (times <= order.lags))
+    few = np.flatnonzero((times > 0) & (times < (order.lags + 1 if fewest is None else fewest)))
     if len(few) and order.unit is not None:
         raise ArgumentError(
             f"unit{'s' * (len(few) > 1)} {shown(units[k] for k in few.tolist())} of {order.unit!r} "

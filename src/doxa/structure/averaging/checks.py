@@ -105,6 +105,11 @@ def predictive_checks(
 def _watched(draws: NetworkDraws) -> NDArray[np.intp]:
     """The table's distinct row of each row in which nobody intervened."""
     table, row_of = draws.completed.table, draws.completed.row_of
+    if table.slices is not None:
+        raise ArgumentError(
+            "rows are moments in time, whose past is given, and replicas are tables that networks make from nothing; "
+            "forecast(given=...) can be held against moments that were kept back"
+        )
     if table.interventions is None:
         return row_of
     kept: NDArray[np.intp] = row_of[(table.interventions == 0).all(axis=1)[row_of]]

@@ -169,6 +169,11 @@ def cross_validate(
             "interventions are given, and rows in which columns were set cannot be held out for a prediction; learn "
             "from all rows, or cross-validate those in which nobody intervened"
         )
+    if table.slices is not None or learning.get("time") is not None:
+        raise ArgumentError(
+            "time is given, and rows that are moments in time cannot be held out one by one; keep the last moments "
+            "back, and hold posterior.forecast(given=...) against them"
+        )
     column = column_of("target", target, table.names)
     folds = check_whole("folds", folds, 2)
     if folds > table.n_rows:

@@ -51,7 +51,20 @@ if TYPE_CHECKING:
 
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = ["ASSUMPTIONS", "Effect", "all_effects", "effect_of"]
+__all__ = [
+    "ASSUMPTIONS",
+    "Effect",
+    "Level",
+    "all_effects",
+    "assembled",
+    "effect_bounds",
+    "effect_means",
+    "effect_of",
+    "read_pair",
+    "shown_level",
+    "told_states",
+    "usual_levels",
+]
 
 Floats = NDArray[np.float64]
 Level = float | str
@@ -126,7 +139,7 @@ class Effect(Averaged):
                 "says nothing; the effect itself is the difference"
             )
         own = self.after / self.before
-        return Averaged.of(_means(own[..., None], float(own.min()), float(own.max()), self.worth)[0], own)
+        return Averaged.of(effect_means(own[..., None], float(own.min()), float(own.max()), self.worth)[0], own)
 
     def probability(self, *, above: float | None = None, below: float | None = None) -> Estimate:
         """Posterior probability that the effect is above, or below, a threshold.
@@ -196,8 +209,7 @@ def effect_of(
     values: Sequence[Level] | None = None,
 ) -> Effect:
     """One effect: see `doxa.structure.averaging.posterior.Posterior.effect`."""
-    pair, levels = _read(draws, of, on, values)
-    states = draws.states[pair.on]
+    pair, levels = read_pair(draws, of, on, values)
     if isinstance(draws, GaussianDraws):
         before, after = (_numbers_set(draws, pair, level) for level in pair.levels)
         mean = after - before
@@ -206,15 +218,33 @@ def effect_of(
         (before, smooth_before), (after, smooth_after) = found
         mean = smooth_after - smooth_before
     reach = _reach(draws)[:, pair.of, pair.on]
+    return assembled(draws, pair, levels, (before, after), (mean, reach), _no_path(posterior, pair.of, pair.on))
+
+
+def assembled(
+    draws: NetworkDraws,
+    pair: _Pair,
+    levels: tuple[Level, Level],
+    outcomes: tuple[Floats, Floats],
+    averaged: tuple[Floats, NDArray[np.bool_]],
+    no_effect: Estimate,
+) -> Effect:
+    """An effect from what every network says.
+
+    ``outcomes`` are those before and after; ``averaged`` the difference, its mean over parameters where that is known,
+    and whether there is a path.
+    """
+    (before, after), (mean, reach) = outcomes, averaged
     own = np.where(reach, after - before, 0.0)
     mean = np.where(reach, mean, 0.0)
-    bounds = _bounds(own, pair.state is not None)
-    estimate = _means(mean.reshape(*draws.shape, 1), *bounds, draws.reference_ess)[0]
+    bounds = effect_bounds(own, pair.state is not None)
+    estimate = effect_means(mean.reshape(*draws.shape, 1), *bounds, draws.reference_ess)[0]
     return Effect(
         estimate.value, estimate.mcse, estimate.ess, False, estimate.law, own.reshape(draws.shape),
-        cause=of, levels=levels, target=draws.names[pair.on], state=None if pair.state is None else states[pair.state],
+        cause=draws.names[pair.of], levels=levels, target=draws.names[pair.on],
+        state=None if pair.state is None else draws.states[pair.on][pair.state],
         before=before.reshape(draws.shape), after=after.reshape(draws.shape), is_path=reach.reshape(draws.shape),
-        no_effect=_no_path(posterior, pair.of, pair.on), worth=draws.reference_ess, notes=_notes(draws, pair, levels),
+        no_effect=no_effect, worth=draws.reference_ess, notes=_notes(draws, pair, levels),
     )  # fmt: skip
 
 
@@ -233,8 +263,8 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
         straight = np.where(reach.transpose(0, 2, 1), straight, 0.0)
     rows: list[list[Any]] = []
     for of in range(n):
-        levels = _usual_levels(draws, of)
-        shown = tuple(_shown(draws, of, level) for level in levels)
+        levels = usual_levels(draws, of)
+        shown = tuple(shown_level(draws, of, level) for level in levels)
         changes: Changes
         if straight is not None:
             changes = {(j, None): straight[:, j, of] * (levels[1] - levels[0]) for j in range(n) if j != of}
@@ -243,7 +273,9 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
         else:
             changes = _states_changed(draws, of, (int(levels[0]), int(levels[1])), reach, programs)
         for (on, state), own in changes.items():
-            [estimate] = _means(own.reshape(*draws.shape, 1), *_bounds(own, state is not None), draws.reference_ess)
+            [estimate] = effect_means(
+                own.reshape(*draws.shape, 1), *effect_bounds(own, state is not None), draws.reference_ess
+            )
             low, high = np.quantile(own, [tail, 1 - tail])
             label = None if state is None else draws.states[on][state]
             rows.append(
@@ -255,9 +287,15 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     return ReadFrame(rows, columns=head)
 
 
-def _read(
-    draws: NetworkDraws, of: str, on: str | Mapping[str, str], values: Sequence[Level] | None
+def read_pair(
+    draws: NetworkDraws,
+    of: str,
+    on: str | Mapping[str, str],
+    values: Sequence[Level] | None,
+    *,
+    same: bool = False,
 ) -> tuple[_Pair, tuple[Level, Level]]:
+    """What is compared, and the values in the columns' own units; both may be the ``same`` column at other moments."""
     table: Table = draws.completed.table
     cause = column_of("of", of, draws.names)
     if isinstance(on, str):
@@ -277,11 +315,11 @@ def _read(
         if _is_number(draws, target):
             raise ArgumentError(f"on names {name!r} with a value, and the column holds numbers; give the column alone")
         state = state_of(f"on[{name!r}]", label, draws.states[target], table.cuts.get(name))
-    if cause == target:
+    if cause == target and not same:
         raise ArgumentError(f"of and on are both {of!r}; an effect is that of one column on another")
     if values is None:
-        levels = _usual_levels(draws, cause)
-        return _Pair(cause, levels, target, state), tuple(_shown(draws, cause, level) for level in levels)  # type: ignore[return-value]
+        levels = usual_levels(draws, cause)
+        return _Pair(cause, levels, target, state), tuple(shown_level(draws, cause, level) for level in levels)  # type: ignore[return-value]
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 2:
         raise ArgumentTypeError(f"values is {values!r}; give two: from what {of!r} is changed, and to what")
     if _is_number(draws, cause):
@@ -293,14 +331,14 @@ def _read(
     if a == b:
         raise ArgumentError(f"values is {values!r}, twice the same; an effect compares two values")
     pair = _Pair(cause, (a, b), target, state)
-    return pair, (_shown(draws, cause, a), _shown(draws, cause, b))
+    return pair, (shown_level(draws, cause, a), shown_level(draws, cause, b))
 
 
 def _is_number(draws: NetworkDraws, column: int) -> bool:
     return isinstance(draws, GaussianDraws) and bool(draws.is_number[column])
 
 
-def _usual_levels(draws: NetworkDraws, column: int) -> tuple[float, float]:
+def usual_levels(draws: NetworkDraws, column: int) -> tuple[float, float]:
     """The first and the last state; of a number the mean, and a standard deviation above it, in units of networks."""
     if _is_number(draws, column):
         assert isinstance(draws, GaussianDraws)
@@ -309,7 +347,7 @@ def _usual_levels(draws: NetworkDraws, column: int) -> tuple[float, float]:
     return 0.0, float(len(draws.states[column]) - 1)
 
 
-def _shown(draws: NetworkDraws, column: int, level: float) -> Level:
+def shown_level(draws: NetworkDraws, column: int, level: float) -> Level:
     """A state by its label; a number in the unit of the column."""
     if not _is_number(draws, column):
         return draws.states[column][int(level)]
@@ -331,12 +369,12 @@ def _no_path(posterior: StructurePosterior, of: int, on: int) -> Estimate:
     return frequency_of(posterior, ~paths[which])
 
 
-def _bounds(own: Floats, is_probability: bool) -> tuple[float, float]:
+def effect_bounds(own: Floats, is_probability: bool) -> tuple[float, float]:
     """Between which numbers an effect can lie: of means, those of the networks."""
     return (-1.0, 1.0) if is_probability else (min(0.0, float(own.min())), max(0.0, float(own.max())))
 
 
-def _means(series: Floats, low: float, high: float, worth: float) -> list[Estimate]:
+def effect_means(series: Floats, low: float, high: float, worth: float) -> list[Estimate]:
     """Means of quantities between two numbers, shape (chain, draw, quantity), with their Monte Carlo errors."""
     if low == high:
         return [Estimate(low, np.nan, worth)] * series.shape[-1]
@@ -397,11 +435,11 @@ def _numbers_changed(draws: GaussianDraws, of: int, levels: tuple[float, float],
         if draws.is_number[on]:
             changes[on, None] = found[:, 0]
         else:
-            changes |= {(on, k): found[:, k] for k in _told(size)}
+            changes |= {(on, k): found[:, k] for k in told_states(size)}
     return changes
 
 
-def _told(size: int) -> Sequence[int]:
+def told_states(size: int) -> Sequence[int]:
     """States of which an effect is told: of two, the second says all."""
     return range(size) if size > 2 else (size - 1,)
 
@@ -445,7 +483,7 @@ def _states_changed(
         for j in wanted:
             k = program.number[j]
             found[j][t] = each[1][k] - each[0][k]
-    return {(j, k): found[j][:, k] for j in others for k in _told(draws.n_states[j])}
+    return {(j, k): found[j][:, k] for j in others for k in told_states(draws.n_states[j])}
 
 
 def _program(draws: NetworkDraws, of: int, families: tuple[Family, ...], budget: Budget) -> _Program:

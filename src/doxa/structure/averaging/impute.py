@@ -229,7 +229,8 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     Returns
     -------
     list of pandas.DataFrame
-        Labels and numbers, in the rows of the source; what was observed stays as it was.  Columns that were cut into
+        Labels and numbers, in the rows of the source (where rows are moments in time, those that have their past, with
+        unit and time); what was observed stays as it was.  Columns that were cut into
         bins hold their numbers, and a missing one that is drawn in a bin is one of the numbers observed there.
 
     Raises
@@ -248,7 +249,8 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     rng = np.random.default_rng(np.random.SeedSequence(0 if own is None else own, spawn_key=(_STREAM,)))
     if table.numbers is not None:
         missing, cells = _drawn_cells(posterior, table)
-        return [_completed(table, missing, drawn, rng) for drawn in cells.reshape(n_draws, missing.n_missing)[chosen]]
+        kept = cells.reshape(n_draws, missing.n_missing)[chosen]
+        return [_when(posterior, table, _completed(table, missing, drawn, rng)) for drawn in kept]
     draws = draw_networks(posterior, table, None)
     completed = draws.completed
     everyone = np.arange(table.n_rows)
@@ -257,8 +259,20 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     frames = []
     for t in chosen:
         codes = [completed.column(j, everyone, draws.draws[[t]])[0][order] for j in range(table.n_columns)]
-        frames.append(pd.DataFrame({name: _values(table, j, codes[j], rng) for j, name in enumerate(table.names)}))
+        frame = pd.DataFrame({name: _values(table, j, codes[j], rng) for j, name in enumerate(table.names)})
+        frames.append(_when(posterior, table, frame))
     return frames
+
+
+def _when(posterior: SampledGraphs, table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with columns of units and times in front, where rows are moments."""
+    if table.slices is None:
+        return frame
+    order = posterior.options.order
+    frame.insert(0, order.time, list(table.slices.times[0]))
+    if order.unit is not None:
+        frame.insert(0, order.unit, list(table.slices.units))
+    return frame
 
 
 def _values(table: Table, j: int, codes: NDArray[np.integer], rng: np.random.Generator) -> NDArray[Any]:

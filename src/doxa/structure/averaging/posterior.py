@@ -468,6 +468,7 @@ class Posterior(StructurePosterior):
         on: str | Mapping[str, str],
         *,
         values: Sequence[float | str] | None = None,
+        lag: int | None = None,
         networks: int | None = N_NETWORKS,
         prior: FamilyKind | None = None,
     ) -> Effect:
@@ -486,6 +487,9 @@ class Posterior(StructurePosterior):
         values : pair, optional
             From what ``of`` is changed, and to what: states, or numbers in the unit of the column.  When left out, from
             the first state to the last; of a number from its mean to a standard deviation above.
+        lag : int, optional
+            Where rows are moments in time: how many moments later, 0 for the same moment, which it is when left out.
+            The pasts are those of the table's rows.
         networks, prior
             As for `query`.
 
@@ -512,7 +516,12 @@ class Posterior(StructurePosterior):
         """
         from doxa.structure.averaging.effects import effect_of
 
-        return effect_of(self, self.network_draws(networks, prior), of, on, values)
+        draws = self.network_draws(networks, prior)
+        if lag is None and self.options.order is None:
+            return effect_of(self, draws, of, on, values)
+        from doxa.structure.averaging.effects_in_time import effect_in_time
+
+        return effect_in_time(self, draws, of, on, values, 0 if lag is None else lag)
 
     def effects(
         self, *, prob: float = 0.95, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
@@ -533,7 +542,8 @@ class Posterior(StructurePosterior):
             from which value to which (the values that `effect` uses when none are given), the column on which the
             effect is and its state (None of a number; each state where there are more than two), the posterior mean
             with its Monte Carlo error, standard deviation and equal-tailed credible interval, and the posterior
-            probability that there is none.  The surest effects come first.
+            probability that there is none.  The surest effects come first.  Where rows are moments in time ``lag``
+            follows ``on``: after how many moments, up to as many as there are lags.
 
         Examples
         --------
@@ -544,7 +554,108 @@ class Posterior(StructurePosterior):
         """
         from doxa.structure.averaging.effects import all_effects
 
-        return all_effects(self, self.network_draws(networks, prior), check_prob(prob))
+        draws = self.network_draws(networks, prior)
+        if self.options.order is None:
+            return all_effects(self, draws, check_prob(prob))
+        from doxa.structure.averaging.effects_in_time import all_effects_in_time
+
+        return all_effects_in_time(self, draws, check_prob(prob))
+
+    def forecast(
+        self,
+        ahead: int = 1,
+        given: Any = None,
+        do: Mapping[str, str | float] | None = None,
+        *,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> pd.DataFrame:
+        """What comes next: the distribution of every column at the moments to come.
+
+        Averaged over graphs and parameters, those of a network being the same all along, by paths that are drawn in
+        every network; of posteriors whose rows are moments in time.
+
+        Parameters
+        ----------
+        ahead : int, default=1
+            How many moments.
+        given : mapping, data frame, Table or path, optional
+            What was seen last.  A mapping has it of one unit, ``"x"`` at the last moment, ``"x [t-1]"`` before; a frame
+            has moments of units as the table had them.  When left out, every unit of the table goes on from its last
+            moment that has its past.  Cells that are left out are drawn from the distribution that their column has
+            over all moments; those missing in the table are as likely as the table makes them.
+        do : mapping of str to str or number, optional
+            What is set by intervention: ``{"x [t+1]": "yes"}`` at the first of the moments to come.
+        networks, prior
+            As for `query`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``unit`` and ``after`` (the last moment that was seen), where these are known, ``ahead``,
+            ``column``; of categories ``state, probability``, of numbers ``mean, sd, lower, upper``, the last two the
+            central 95%; and ``mcse``, the Monte Carlo error of probability or mean.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            If rows are no moments in time, or a column, state or moment is unknown.
+
+        Examples
+        --------
+        >>> import doxa, pandas
+        >>> frame = pandas.DataFrame({"day": range(40), "x": list("nnyy") * 10})
+        >>> posterior = doxa.learn(frame, time="day", seed=1)
+        >>> posterior.forecast(2, given={"x": "n"})[["ahead", "column", "state"]].values.tolist()
+        [[1, 'x', 'n'], [1, 'x', 'y'], [2, 'x', 'n'], [2, 'x', 'y']]
+        """
+        from doxa.structure.averaging.forecast import forecast
+
+        return forecast(self, self.network_draws(networks, prior), ahead, given, do)
+
+    def simulate(
+        self,
+        ahead: int = 1,
+        given: Any = None,
+        do: Mapping[str, str | float] | None = None,
+        *,
+        n: int = 100,
+        seed: int = 1,
+        networks: int | None = N_NETWORKS,
+        prior: FamilyKind | None = None,
+    ) -> pd.DataFrame:
+        """Paths through the moments to come, each in a network of its own.
+
+        Parameters
+        ----------
+        ahead, given, do, networks, prior
+            As for `forecast`.
+        n : int, default=100
+            Paths of every unit.
+        seed : int, default=1
+            Of the paths.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``path``, ``unit`` where it is known, ``ahead``, and a column for each of the table's.
+
+        Raises
+        ------
+        ArgumentError, ArgumentTypeError
+            As `forecast`.
+
+        Examples
+        --------
+        >>> import doxa, pandas
+        >>> frame = pandas.DataFrame({"day": range(40), "x": list("nnyy") * 10})
+        >>> paths = doxa.learn(frame, time="day", seed=1).simulate(3, n=5)
+        >>> list(paths.columns), len(paths)
+        (['path', 'ahead', 'x'], 15)
+        """
+        from doxa.structure.averaging.forecast import simulate
+
+        return simulate(self, self.network_draws(networks, prior), ahead, given, do, n, seed)
 
     def predictive_checks(self, *, replicas: int | None = 400, prior: FamilyKind | None = None) -> pd.DataFrame:
         """The table's counts and mutual informations against those of tables that the posterior makes.

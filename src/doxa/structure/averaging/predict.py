@@ -43,6 +43,7 @@ __all__ = [
     "extended",
     "log_score",
     "log_score_of",
+    "places_of_states",
     "predict",
     "predict_of",
     "read_rows",
@@ -92,12 +93,12 @@ def read_rows(rows: Any, like: Table, unseen: str = "error") -> NewRows:
             assert table.numbers is not None
             codes[:, column] = codes_of_numbers(like.cuts[name], table.numbers[:, j])
         else:
-            places = _places(table, j, like, column, unseen)
+            places = places_of_states(table, j, like, column, unseen)
             codes[:, column] = np.array([*places, -1])[table.codes[:, j]]
     return NewRows(codes, table.row_index)
 
 
-def _places(table: Table, j: int, like: Table, column: int, unseen: str) -> list[int]:
+def places_of_states(table: Table, j: int, like: Table, column: int, unseen: str) -> list[int]:
     """Codes of the states of a column of new rows."""
     name, known = table.names[j], list(like.states[column])
     places = []

@@ -218,6 +218,10 @@ def _check(posterior: Posterior) -> None:
         raise ArgumentError(f"{options.indicator[0]!r} has an indicator column, which new rows do not have; {way}")
     if options.interventions is not None or posterior.table.interventions is not None:
         raise ArgumentError(f"the posterior was learned with interventions, which new rows do not have; {way}")
+    if options.order is not None:
+        raise ArgumentError(
+            f"the posterior was learned from moments in time, and new rows may go on with old ones; {way}"
+        )
     if isinstance(posterior.table, OutOfCoreTable):
         raise ArgumentError(f"the rows of the table are not held in memory, but counts of families; {way}")
 
