@@ -177,8 +177,8 @@ class Runner:
             self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
         if self.warmed_up and store.n_steps != store.n_draws * self.sampler.thin:
             raise run_store.RunFileError(
-                f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which are "
-                f"{self.sampler.thin} steps apart; use a copy, or run it again"
+                f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which "
+                f"are {self.sampler.thin} steps apart; use a copy, or run it again"
             )
         self.n_warmup = store.n_warmup_steps // self.sampler.thin
         if store.n_draws and not self.warmed_up:  # the time of the run before ended in its warm-up
