@@ -115,11 +115,13 @@ def drawn(name: str, form: Format, seed: int, number: int, folder: Path) -> tupl
 def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, traced: bool = False) -> Tally:
     """Read one input, and say what became of it."""
     path, rng = drawn(name, form, seed, number, folder)
-    tally, begin = Tally(tried=1), time.process_time()
+    tally, begin, traced = Tally(tried=1), time.process_time(), traced and form.is_linear
     if traced:
         tracemalloc.start()
     try:
-        form.use(path, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            form.use(path, rng)
         tally.accepted = 1
     except doxa.DoxaError:
         tally.refused = 1
@@ -144,7 +146,6 @@ def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, tr
 
 def _child(name: str, form: Format, seed: int, first: int, folder: Path, progress: int, result: int) -> None:
     """A child's work: some inputs, the number of each told before it is read, and what became of them all."""
-    warnings.simplefilter("ignore")
     logging.disable()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _LINUX else 0
     if used:
@@ -152,7 +153,7 @@ def _child(name: str, form: Format, seed: int, first: int, folder: Path, progres
     total, number, begin = Tally(), first, time.process_time()
     while time.process_time() - begin < _SLICE:
         os.write(progress, number.to_bytes(8, "little"))
-        total.add(try_one(name, form, seed, number, folder, traced=form.is_linear and number % _TRACED == 7))
+        total.add(try_one(name, form, seed, number, folder, traced=number % _TRACED == 7))
         number += 1
     total.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     os.write(result, json.dumps(total.__dict__).encode())

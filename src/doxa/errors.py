@@ -7,11 +7,20 @@ the rule, and the way out.
 
 from __future__ import annotations
 
+from doxa.text import in_message
+
 __all__ = ["ArgumentError", "ArgumentTypeError", "DoxaError", "FileError", "MissingExtraError", "TableError"]
 
 
 class DoxaError(Exception):
-    """Base of every exception that doxa raises on purpose."""
+    """Base of every exception that doxa raises on purpose.
+
+    What its message repeats of names, values and paths is cut where it is long, and control characters in it are shown
+    as escapes (`doxa.text.in_message`), wherever it is raised.
+    """
+
+    def __init__(self, *arguments: object, **more: object) -> None:
+        super().__init__(*(in_message(one) if isinstance(one, str) else one for one in arguments), **more)
 
 
 class ArgumentError(DoxaError, ValueError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "many", "memory", "printable", "shown"]
+import re
+
+__all__ = ["Lines", "duration", "in_message", "many", "memory", "printable", "shown"]
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _WIDEST = 80  # characters of a value in a message
@@ -32,6 +34,44 @@ def shown(value: object, most: int = _WIDEST) -> str:
         return f"a whole number of some {int(value.bit_length() * 0.30103)} digits"
     text = repr(value[: most + 1] if isinstance(value, (str, bytes)) else value)
     return printable(text if len(text) <= most else text[: most - 3] + "...")
+
+
+class Lines(str):
+    """A message of several lines, in which no name or value holds a line break."""
+
+    __slots__ = ()
+
+
+def in_message(text: str) -> str:
+    r"""A message that repeats what somebody gave, fit to be read: on one line, without control characters, not long.
+
+    Whatever is longer than 200 characters, a word or a text in quotes, loses its middle; so does a message of more than
+    2000.  Of a message of `Lines`, each is.
+
+    Examples
+    --------
+    >>> print(in_message("probability is '0." + "3" * 5000 + "'; it must be from 0 to 1")[:40])
+    probability is '0.3333333333333333333333
+    >>> print(in_message("no node 'a\x1b[31m\nb'"))
+    no node 'a\x1b[31m\nb'
+    """
+    if isinstance(text, Lines):
+        return Lines("\n".join(map(in_message, text.split("\n"))))
+    text = printable(text)
+    if len(text) > _MOST_OF_WORD:
+        text = _LONG.sub(lambda found: _without_middle(found[0], _MOST_OF_WORD), text)
+    return _without_middle(text, _MOST_OF_MESSAGE)
+
+
+_MOST_OF_WORD, _MOST_OF_MESSAGE = 200, 2000
+_LONG = re.compile(
+    rf"""'(?:[^'\\]|\\.){{{_MOST_OF_WORD},}}'|"(?:[^"\\]|\\.){{{_MOST_OF_WORD},}}"|\S{{{_MOST_OF_WORD + 1},}}""",
+    re.DOTALL,
+)
+
+
+def _without_middle(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[len(text) - most // 3 :]}"
 
 
 def many(number: float) -> str:

@@ -24,6 +24,7 @@ from doxa.data.options import LEAVE_OUT, LEAVE_OUT_MANY, MISSING, Among, check_c
 from doxa.data.table import MAX_STATES, Table, collapsed
 from doxa.data.transforms import check_transforms, transform_of
 from doxa.errors import ArgumentError, TableError
+from doxa.text import in_message
 
 MAX_INTEGERS = 20  # an integer column with more distinct values is a measurement, not a category
 
@@ -41,6 +42,15 @@ _YEARS = range(1500, 2200)  # whole numbers that follow each other and are no nu
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[^a-z])?(id|ids|identifier|index|key|rownames?|uuid|unnamed: \d+)", re.IGNORECASE)
 
 _log = logging.getLogger("doxa")
+
+
+def _in_message(record: logging.LogRecord) -> bool:
+    """Notices repeat names and cells as errors do: cut, and without control characters."""
+    record.msg, record.args = in_message(record.getMessage()), ()
+    return True
+
+
+_log.addFilter(_in_message)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,10 @@ def write_report(
     Long runs are thinned for drawing, never for the numbers, and the page says so.  What it holds is limited by counts
     (edges, graphs, rows of tables, cells), not by time; the page says what was left out.
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError as error:  # a NUL character
+        raise ArgumentError(f"path is {str(path)!r}, which cannot be the name of a file: {error}") from None
     if not target.parent.is_dir():
         raise ArgumentError(f"path is '{path}', and there is no folder '{target.parent}'; make it first")
     text = page_text(posterior, title=title, facts=facts, written=written)

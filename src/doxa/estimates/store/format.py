@@ -376,8 +376,8 @@ def _check_info(info: object) -> dict[str, int]:
     for name, value in info.items():
         if not isinstance(name, str) or isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise ArgumentTypeError(f"info[{name!r}] is {value!r:.80}; counters are whole numbers with a name")
-        if not 0 <= int(value) < 2**62:
-            raise ArgumentError(f"info[{shown(name)}] is {shown(int(value))}; a counter is from 0 to 2^62")
+        if abs(int(value)) >= 2**63:
+            raise ArgumentError(f"info[{shown(name)}] is too large for a counter")
         checked[name] = int(value)
     return checked
 

@@ -26,6 +26,7 @@ from doxa.estimates.store.lease import Lease
 from doxa.estimates.store.reader import RunReader
 from doxa.estimates.store.writer import ChainRound, Round, RunWriter
 from doxa.estimates.trace import Trace
+from doxa.text import Lines, printable
 
 __all__ = ["MAX_RUN_BYTES", "check_can_go_on", "create_run", "open_reader", "open_writer", "write_trace"]
 
@@ -175,8 +176,10 @@ def _take_over(writer: RunWriter, expect: RunHeader, free: Collection[str], free
     if differences:
         listed = "".join(f"\n  {line}" for line in differences)
         raise RunFileError(
-            f"'{writer.path}' cannot be continued, because it was started in another way:{listed}\n"
-            "Continue it with what it was started with, or start a run in another file"
+            Lines(
+                f"'{printable(str(writer.path))}' cannot be continued, because it was started in another way:{listed}\n"
+                "Continue it with what it was started with, or start a run in another file"
+            )
         )
     writer.change_header(with_free_options(writer.header, expect, free))
 
