@@ -115,7 +115,7 @@ class SharedCounts:
             return
         keys, sums = self._stores.get(size, (None, None))
         wanted = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *numbers]))
-        wanted = wanted[np.diff(wanted, prepend=-1) > 0]  # `np.unique` hashes, which takes longer than to count the sets
+        wanted = wanted[np.diff(wanted, prepend=-1) > 0]  # `np.unique` hashes, which takes longer
         if keys is not None:
             wanted = np.setdiff1d(wanted, keys, assume_unique=True)
         if wanted.size == 0:
