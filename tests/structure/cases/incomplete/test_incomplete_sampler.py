@@ -270,6 +270,32 @@ def test_lists_weigh_families_of_any_size():
         assert found == pytest.approx(data.completed(cells).log_score(f"v{child}", parents), abs=1e-9)
 
 
+def test_rows_are_counted_alike_one_by_one_and_64_at_a_time():
+    rng = np.random.default_rng(SEED)
+    sizes = [2, 3, 2, 9, 8]
+    codes = np.column_stack([rng.integers(0, r, size=300) for r in sizes])
+    codes[rng.random(codes.shape) < 0.1] = -1
+    states = [[f"s{k}" for k in range(r)] for r in sizes]
+    data = IncompleteData(Table.from_codes([f"v{i}" for i in range(5)], states, codes))
+    families = [(child, mask) for child in range(5) for mask in range(32) if not mask >> child & 1]
+    node, sets = np.array(families, dtype=np.int64).T
+    lists = family_lists(data, np.ascontiguousarray(node), sets.astype(np.uint64)[:, None])
+    completion = completion_of(data.missing_cells, (rng.random(data.missing_cells.n_missing) * 2).astype(np.int16))
+    scoring, _ = data.scoring(completion)
+
+    def weights(by_bits):
+        lists.by_bits[:] = by_bits
+        weight = np.empty(len(node))
+        weigh_lists(completion, scoring, lists, np.zeros(1, dtype=np.uint64), weight)
+        return weight
+
+    assert 0 < lists.by_bits.sum() < len(node)  # small families, and not those of many cells
+    one_by_one = weights(False)
+    np.testing.assert_array_equal(weights(True), one_by_one)
+    lists.missing_in[0, 0] ^= np.uint64(1)  # a row that nobody counts, or that is counted twice
+    assert (weights(True) != one_by_one).any()
+
+
 def test_a_row_all_missing_changes_nothing_else():
     data, limits = problem(**WELL["3 columns, 2 and 3 states"])
     table = data.table

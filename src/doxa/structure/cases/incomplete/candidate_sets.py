@@ -5,7 +5,8 @@ Moves that redraw whole parent sets draw from lists (`doxa.structure.moves.paren
 not matter for exactness, so the lists stay; their *weights* must be those of the completion at hand.  For each listed
 family the counts of the rows that have none of its columns missing are kept: they never change.  Weighing adds the
 others, which are found by joining the bit sets of the rows without each column, and looks logarithms of Gamma functions
-up in a table.
+up in a table.  Where a family has few cells, its rows are counted 64 at a time, by the bit sets of the rows that have
+each state.
 
 `ParentSets` made anew from fresh weights: as `doxa.structure.moves.parent_sets.scaled` makes them, compiled.
 """
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit
+from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
@@ -32,8 +33,18 @@ from doxa.structure.priors import family_log_prior
 __all__ = ["FamilyLists", "arrange", "family_lists", "fill_cache", "list_layout", "weigh_lists"]
 
 _MOST_CELLS = 4096  # cells of a family whose counts are kept
+_ROW_IN_WORDS = 2  # how many words are joined in the time that a column of a row takes
 _MOST_KEPT = 2**25  # cells of all families together: 256 MB
 _MOST_TABULATED = 4096  # cases: logarithms for larger counts are computed when they are needed
+
+
+class Bits(NamedTuple):
+    """Which incomplete rows of a completion have which states, and work space to join them in."""
+
+    first_state: NDArray[np.int64]  # (n_nodes + 1,): the states of node i are rows first_state[i] and after of ``rows``
+    rows: NDArray[np.uint64]  # (n_states of all nodes, words of 64 incomplete rows)
+    joined: NDArray[np.uint64]  # (columns of the largest family, words): rows that have the first so many states
+    state: NDArray[np.int64]  # (columns of the largest family,)
 
 
 class FamilyLists(NamedTuple):
@@ -54,12 +65,19 @@ class FamilyLists(NamedTuple):
     log_weights: NDArray[np.float64]  # (n_tables,): log a of each row of ``ratios``
     ratios: NDArray[np.float64]  # (n_tables, n): ln Gamma(a + N) - ln Gamma(a) for N cases
     missing_in: NDArray[np.uint64]  # as `MissingCells.missing_in`
+    by_bits: NDArray[np.bool_]  # (n_sets,): whether rows are counted 64 at a time
     scratch: NDArray[np.int64]  # (_MOST_CELLS,): work space
+    bits: Bits  # work space
 
     @property
     def n_sets(self) -> int:
         """Number of sets, of all nodes together."""
         return len(self.node)
+
+    def with_own_work_space(self) -> FamilyLists:
+        """The same lists, for another thread."""
+        own = Bits(self.bits.first_state, *(work.copy() for work in self.bits[1:]))
+        return self._replace(scratch=self.scratch.copy(), bits=own)
 
 
 def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np.uint64]) -> FamilyLists:
@@ -90,6 +108,7 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
     # Rounded, so that equal weights come out as one table: log a enters as exp(log a), and 1e-12 of it is nothing.
     both = np.round(np.concatenate([log_cell, log_cell + np.log(r[node])]), 12)
     log_weights, which = np.unique(both, return_inverse=True)
+    n_rows, most_columns = missing_cells.missing_in.shape[1], 1 + int(sizes.max(initial=0))
     log_prior = np.array([family_log_prior(int(c), s, data.prior.arrays) for c, s in zip(node, sets, strict=True)])
     lists = FamilyLists(
         np.searchsorted(node, np.arange(n + 1)).astype(np.int64), node, np.ascontiguousarray(sets), member_first,
@@ -97,7 +116,11 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
         np.zeros(int(np.max(kept_first + n_cells, initial=0)), dtype=np.int64), log_prior.reshape(len(node)),
         which[: len(node)].astype(np.int64), which[len(node) :].astype(np.int64), log_weights,
         np.zeros((len(log_weights), min(data.table.n_rows, _MOST_TABULATED) + 1)), missing_cells.missing_in,
-        np.zeros(_MOST_CELLS, dtype=np.int64),
+        np.zeros(len(node), dtype=np.bool_), np.zeros(_MOST_CELLS, dtype=np.int64),
+        Bits(
+            np.concatenate([[0], np.cumsum(r)]).astype(np.int64), np.zeros((int(r.sum()), n_rows), dtype=np.uint64),
+            np.zeros((most_columns, n_rows), dtype=np.uint64), np.zeros(most_columns, dtype=np.int64),
+        ),
     )  # fmt: skip
     _prepare(lists, missing_cells.base, missing_cells.weights, r)
     return lists
@@ -118,6 +141,11 @@ def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_state
             stride *= n_states[lists.member[e]]
         if lists.n_cells[s] == 0:
             continue
+        n_open = 0
+        for w in range(lists.missing_in.shape[1]):
+            n_open += popcount(_open_rows(s, w, lists))
+        cost_of_bits = 2 * lists.n_cells[s] * lists.missing_in.shape[1]
+        lists.by_bits[s] = cost_of_bits < n_open * (end - begin + 1) * _ROW_IN_WORDS
         for row in range(base.shape[1]):
             cell = np.int64(base[lists.node[s], row])
             whole = cell >= 0
@@ -135,13 +163,20 @@ def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, pa
 
     ``scoring`` is `IncompleteData.scoring`, ``parents`` work space of shape (n_words,).
     """
+    _list_states(completion.rows, lists.bits)
     for s in range(lists.node.size):
         if lists.n_cells[s] == 0:
             for w in range(parents.size):
                 parents[w] = lists.sets[s, w]
             weight[s] = family_log_marginal(lists.node[s], parents, scoring[0], scoring[1], scoring[3])
         else:
-            _count_set(s, completion, lists)
+            first = lists.kept_first[s]
+            for cell in range(lists.n_cells[s]):
+                lists.scratch[cell] = lists.kept[first + cell]
+            if lists.by_bits[s]:
+                _count_by_bits(s, lists)
+            else:
+                _count_row_by_row(s, completion.rows, lists)
             weight[s] = _score_set(s, completion.n_states[lists.node[s]], lists)
         weight[s] += lists.log_prior[s]
 
@@ -156,25 +191,70 @@ def fill_cache(lists: FamilyLists, weight: Floats, words: Words, cache: CacheArr
 
 
 @hot
-def _count_set(s: int, completion: Completion, lists: FamilyLists) -> None:
-    """Counts of a listed family in a completion, into the work space."""
-    node, rows = lists.node[s], completion.rows
-    counts = lists.scratch
+def _list_states(rows: NDArray[np.int16], bits: Bits) -> None:
+    """Which incomplete rows have which states."""
+    bits.rows[:] = np.uint64(0)
+    for i in range(rows.shape[0]):
+        bit = np.uint64(1) << np.uint64(i & 63)
+        for column in range(rows.shape[1]):
+            bits.rows[bits.first_state[column] + rows[i, column], i >> 6] |= bit
+
+
+@inlined
+def _open_rows(s: int, w: int, lists: FamilyLists) -> np.uint64:
+    """Which of 64 incomplete rows lack a column of the family, as bits."""
+    word = lists.missing_in[lists.node[s], w]
+    for e in range(lists.member_first[s], lists.member_first[s + 1]):
+        word |= lists.missing_in[lists.member[e], w]
+    return word  # type: ignore[no-any-return]
+
+
+@hot
+def _count_by_bits(s: int, lists: FamilyLists) -> None:
+    """Add the rows that lack a column of a listed family to the counts in the work space, cell by cell.
+
+    The states of the last parents are joined first, and change slowest: cells come in their order.
+    """
+    joined, state, of_state, first_state = lists.bits.joined, lists.bits.state, lists.bits.rows, lists.bits.first_state
     begin, end = lists.member_first[s], lists.member_first[s + 1]
-    first = lists.kept_first[s]
-    for cell in range(lists.n_cells[s]):
-        counts[cell] = lists.kept[first + cell]
+    last, n_words = end - begin, joined.shape[1]
+    for w in range(n_words):
+        joined[0, w] = _open_rows(s, w, lists)
+    cell, level = 0, 0
+    state[0] = 0
+    while level >= 0:
+        column = lists.node[s] if level == last else lists.member[end - 1 - level]
+        at = first_state[column] + state[level]
+        if at == first_state[column + 1]:
+            level -= 1
+            state[level] += 1  # of level -1: the last place, which nobody reads
+        elif level < last:
+            for w in range(n_words):
+                joined[level + 1, w] = joined[level, w] & of_state[at, w]
+            level += 1
+            state[level] = 0
+        else:
+            found = 0
+            for w in range(n_words):
+                found += popcount(joined[level, w] & of_state[at, w])
+            lists.scratch[cell] += found
+            cell += 1
+            state[level] += 1
+
+
+@hot
+def _count_row_by_row(s: int, rows: NDArray[np.int16], lists: FamilyLists) -> None:
+    """The same, where the cells are many."""
+    node, begin, end = lists.node[s], lists.member_first[s], lists.member_first[s + 1]
     for w in range(lists.missing_in.shape[1]):
-        word = lists.missing_in[node, w]
-        for e in range(begin, end):
-            word |= lists.missing_in[lists.member[e], w]
+        word = _open_rows(s, w, lists)
         while word != np.uint64(0):
             i = 64 * w + lowest_bit(word)
             word &= word - np.uint64(1)
             place = np.int64(rows[i, node])
             for e in range(begin, end):
                 place += lists.stride[e] * rows[i, lists.member[e]]
-            counts[place] += 1
+            lists.scratch[place] += 1
 
 
 @hot

@@ -128,7 +128,7 @@ def shared_lists(
         limits,
         lambda: reference_lists(data, limits, n_references, keep_within),
     )
-    return lists._replace(scratch=lists.scratch.copy()), completions
+    return lists.with_own_work_space(), completions
 
 
 Draws = dict[str, NDArray[Any]]

@@ -82,7 +82,7 @@ class CollapsedChain:
     ) -> None:
         n, words = rows.shape
         self.data, self.limits, self.move, self.lists, self.joint_proposals = data, limits, move, lists, joint_proposals
-        self.beta = beta
+        self.beta, self.one_graph = beta, limits.one_graph
         self.graph = working_graph(rows)
         self.completion = completion_of(data.missing_cells, cells)
         self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
@@ -142,7 +142,7 @@ class CollapsedChain:
         if self.joint_proposals is not None:
             self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
         self.score_afresh()
-        if not self.limits.one_graph:
+        if not self.one_graph:
             self.move_graph(steps, rng)
 
 
