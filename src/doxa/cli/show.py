@@ -343,6 +343,7 @@ def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
 
 def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int = _EDGES_SHOWN) -> None:
     """Print these causal effects or, without any, the surest ones of all."""
+    from doxa.data.slices import past_name
     from doxa.estimates.estimate import Estimate
     from doxa.structure.averaging.effects import ASSUMPTIONS
 
@@ -355,6 +356,9 @@ def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int =
     rows: list[tuple[str, ...]] = [
         ("of", "from", "to", "on", "effect", "credible interval (95%)", "no effect, with probability")
     ]
+    if "lag" in effects:
+        earlier = zip(effects["of"], effects["lag"], strict=True)
+        effects = effects.assign(of=[past_name(of, int(lag)) for of, lag in earlier]).drop(columns="lag")
     shown: list[list[Any]] = effects.drop(columns=["sd", "no_effect_mcse"]).head(most).to_numpy().tolist()
     for cause, before, after, target, state, mean, mcse, lower, upper, none in shown:
         wide = _decimals((upper - lower) / 40)

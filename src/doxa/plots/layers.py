@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from doxa.models import Dag
 
-__all__ = ["Layout", "layered_layout"]
+__all__ = ["Layout", "layered_layout", "sliced_layout"]
 
 _SWEEPS = 12  # the order has settled, or goes round in circles, long before
 _MOST_IN_LAYER = 10  # isolated nodes to a row
@@ -45,6 +45,24 @@ def layered_layout(dag: Dag) -> Layout:
     for number, name in enumerate(alone):
         nodes[name] = (float(number % per_row), float(len(order) + number // per_row))
     return Layout(nodes, {edge: tuple(place[item] for item in path[1:-1]) for edge, path in paths.items()})
+
+
+def sliced_layout(dag: Dag, width: int) -> Layout:
+    """Place moments side by side, the past to the left: a row for each column, so that causes stand above effects.
+
+    The first ``width`` nodes are the present; the others, as many each, the moments before, the latest first.  Edges
+    within the present bend to the right, beside the nodes between their ends.
+    """
+    names = dag.names
+    present = [name for name in dag.topological_order() if name in names[:width]]
+    row = {name: float(k) for k, name in enumerate(present)}
+    last = len(names) // width - 1
+    nodes = {name: (1.5 * (last - k // width), row[names[k % width]]) for k, name in enumerate(names)}
+    bends: dict[tuple[str, str], tuple[Point, ...]] = {}
+    for source, target in dag.edges:
+        (x, y), (x_end, y_end) = nodes[source], nodes[target]
+        bends[source, target] = ((x + 0.45 + 0.12 * abs(y_end - y), (y + y_end) / 2),) if x == x_end else ()
+    return Layout(nodes, bends)
 
 
 Item = tuple[str] | tuple[str, str, int]  # a node, or the place where an edge crosses a layer

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
+from doxa.data.slices import past_name
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import check_prob
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_HALF_WIDTH = 0.42  # of a node's box, where moments stand side by side
 _POINTS = 2000  # of a trace that is drawn; more cannot be told apart
 _LOOKS = 40  # lengths at which a running mean has an error
 _FIRST = 20  # draws before the first of them
@@ -332,13 +334,15 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
     MissingExtraError
         If matplotlib is not installed.
     """
-    names = posterior.names
-    probability = np.ma.masked_array(posterior.edge_diagnostics.probability, np.eye(len(names), dtype=np.bool_))
+    names, n_present = posterior.names, posterior.options.n_present
+    masked = np.eye(len(names), dtype=np.bool_)
+    masked[:, n_present:] = True  # nothing leads into the past
+    probability = np.ma.masked_array(posterior.edge_diagnostics.probability, masked)[:, :n_present]
     side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
     ax = axes_or_new(ax, "plot_edge_probabilities", (side + 0.8, side))
     image = ax.imshow(probability, cmap="cividis", vmin=0.0, vmax=1.0, aspect="equal")
     ax.set_facecolor("0.9")
-    _name_cells(ax, names)
+    _name_cells(ax, names, names[:n_present])
     ax.set_xlabel("to (child)")
     ax.set_ylabel("from (parent)")
     ax.set_title("Posterior probability of each directed edge")
@@ -357,7 +361,7 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     effects : pandas.DataFrame
-        As `Posterior.effects` returns it.
+        As `Posterior.effects` returns it.  Effects after some moments are those of setting a copy of the past.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure when left out.
 
@@ -377,12 +381,19 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     if not {"of", "on", "state", "effect"}.issubset(getattr(effects, "columns", ())):
         raise ArgumentError(f"effects is {type(effects).__name__}; give the frame that posterior.effects() returns")
+    if "lag" in effects:
+        earlier = zip(effects["of"], effects["lag"], strict=True)
+        effects = effects.assign(of=[past_name(of, int(lag)) for of, lag in earlier])
     names = list(dict.fromkeys([*effects["of"], *effects["on"]]))
-    value, shown = np.full((2, len(names), len(names)), np.nan)
-    is_number = np.zeros(len(names), dtype=np.bool_)
+    across = names
+    if "lag" in effects:
+        across = list(dict.fromkeys(effects["on"]))
+        names = [*across, *(past_name(name, lag) for lag in range(1, int(effects["lag"].max()) + 1) for name in across)]
+    value, shown = np.full((2, len(names), len(across)), np.nan)
+    is_number = np.zeros(len(across), dtype=np.bool_)
     rows: list[list[Any]] = effects[["of", "on", "state", "effect"]].sort_values("state").to_numpy().tolist()
     for of, on, state, effect in rows:
-        at = names.index(of), names.index(on)
+        at = names.index(of), across.index(on)
         value[at] = shown[at] = effect
         is_number[at[1]] = not isinstance(state, str)
     largest = np.nanmax(np.abs(shown), axis=0, where=~np.isnan(shown), initial=0.0)
@@ -391,7 +402,7 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax, "plot_effects", (side + 0.8, side))
     image = ax.imshow(np.ma.masked_invalid(shown), cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="equal")
     ax.set_facecolor("0.9")
-    _name_cells(ax, names)
+    _name_cells(ax, names, across)
     ax.set_xlabel("on")
     ax.set_ylabel("effect of setting")
     ax.set_title("Causal effects, posterior mean")
@@ -406,14 +417,17 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _name_cells(ax: Axes, names: Sequence[str]) -> None:
+def _name_cells(ax: Axes, names: Sequence[str], across: Sequence[str] | None = None) -> None:
     small = 9 if len(names) <= _LABELLED_CELLS else 6
-    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=small, parse_math=False)
+    across = names if across is None else across
+    ax.set_xticks(range(len(across)), across, rotation=90, fontsize=small, parse_math=False)
     ax.set_yticks(range(len(names)), names, fontsize=small, parse_math=False)
 
 
 def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax: Axes | None = None) -> Axes:
     """The graph of the probable edges, as wide as they are probable, every arrow pointing down.
+
+    Where rows are moments in time, these stand side by side, the past to the left.
 
     Parameters
     ----------
@@ -435,10 +449,11 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
     ArgumentError, ArgumentTypeError
         If ``threshold`` is not a number in (0, 1).
     """
-    from doxa.plots.layers import layered_layout
+    from doxa.plots.layers import layered_layout, sliced_layout
 
-    dag = posterior.consensus(threshold)
-    layout = layered_layout(dag)
+    dag, n_present = posterior.consensus(threshold), posterior.options.n_present
+    in_time = n_present < len(dag.names)
+    layout = sliced_layout(dag, n_present) if in_time else layered_layout(dag)
     place = np.array([*layout.nodes.values(), *itertools.chain.from_iterable(layout.bends.values())])
     size = _ROOM * (np.ptp(place, axis=0) + 1.0) + (0.6, 1.2)
     ax = axes_or_new(ax, "plot_consensus", (max(5.0, float(size[0])), max(3.0, float(size[1]))))
@@ -452,6 +467,9 @@ def plot_consensus(posterior: StructurePosterior, *, threshold: float = 0.5, ax:
     for edge in dag.edges:
         p = float(probability[index[edge[0]], index[edge[1]]])
         (x, y), (x_end, y_end) = (layout.nodes[name] for name in edge)
+        if in_time:
+            ax.add_patch(_arrow_in_time((x, y), (x_end, y_end), p, edge))
+            continue
         points = [(x, y + _half_height(edge[0])), *layout.bends[edge], (x_end, y_end - _half_height(edge[1]))]
         ax.add_patch(_arrow(points, p, edge))
     (left, top), (right, bottom) = place.min(axis=0), place.max(axis=0)
@@ -496,6 +514,20 @@ def _arrow(points: list[tuple[float, float]], probability: float, edge: tuple[st
     return FancyArrowPatch(
         path=Path(vertices, codes), arrowstyle="-|>", mutation_scale=11, linewidth=_width(probability),
         color=BLUE, alpha=0.85, zorder=2, gid=f"{edge[0]} -> {edge[1]}",
+    )  # fmt: skip
+
+
+def _arrow_in_time(start: tuple[float, float], end: tuple[float, float], probability: float, edge: Any) -> Any:
+    """An arrow from one moment to the next, or beside the nodes of a moment."""
+    from matplotlib.patches import FancyArrowPatch
+
+    within = start[0] == end[0]
+    side = _HALF_WIDTH if within else -_HALF_WIDTH
+    bow = (-0.5 if end[1] > start[1] else 0.5) * min(1.0, 1.6 / max(1.0, abs(end[1] - start[1]))) if within else 0.0
+    return FancyArrowPatch(
+        (start[0] + _HALF_WIDTH, start[1]), (end[0] + side, end[1]), arrowstyle="-|>", mutation_scale=11,
+        linewidth=_width(probability), color=BLUE, alpha=0.85, zorder=2, gid=f"{edge[0]} -> {edge[1]}",
+        connectionstyle=f"arc3,rad={bow}", shrinkA=0, shrinkB=0,
     )  # fmt: skip
 
 

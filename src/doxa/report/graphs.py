@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.models.bits import unpack_rows
-from doxa.plots.layers import Point, layered_layout
+from doxa.plots.layers import Point, layered_layout, sliced_layout
 from doxa.report.numbers import decimals, significant
 from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.posterior.relations import bit_totals
@@ -105,8 +105,15 @@ def places(posterior: StructurePosterior) -> Places:
     while len(dag.edges) > max(_MOST_EDGES, 2 * len(posterior.names)) and threshold < 0.9:
         threshold += 0.1
         dag = posterior.consensus(threshold)
-    layout = layered_layout(dag)
-    place = _placing(layout.nodes)
+    if posterior.options.order is not None:
+        layout = sliced_layout(dag, posterior.options.n_present)
+        room = max(_width(name) for name in dag.names) + _LINE
+
+        def place(point: Point) -> Point:
+            return round(point[0] * room, 1), round(point[1] * _LINE, 1)
+    else:
+        layout = layered_layout(dag)
+        place = _placing(layout.nodes)  # type: ignore[assignment]  # of the same type
     return Places(
         {name: place(point) for name, point in layout.nodes.items()},
         {edge: tuple(map(place, points)) for edge, points in layout.bends.items() if points},

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.data.slices import past_name
 from doxa.errors import DoxaError
 from doxa.estimates.gelman_rubin import rank_shares
 from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
@@ -218,6 +219,8 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
     found["effects"] = effects(posterior, draws)
     if draws.completed.table.moments is not None:
         return found | {"missing": "The rows of the table were not held, but their moments: ask posterior.query."}
+    if posterior.options.numbers and posterior.options.order is not None:
+        return found | {"missing": f"{_IN_TIME}."}
     if posterior.options.numbers:
         from doxa.report.of_numbers import inspection_of_numbers
 
@@ -226,9 +229,17 @@ def inspection(posterior: StructurePosterior) -> dict[str, Any]:
         "states": [list(states) for states in draws.states],
         "tables": family_tables(draws, sets),
         "regressions": regressions(draws, sets),
-        "cells": imputed_cells(draws),
-        "answers": pair_answers(draws),
+        **_cells_and_answers(posterior, draws),
     }
+
+
+_IN_TIME = "Rows are moments in time: ask posterior.forecast, posterior.effect and posterior.impute"
+
+
+def _cells_and_answers(posterior: StructurePosterior, draws: NetworkDraws) -> dict[str, Any]:
+    if posterior.options.order is not None:
+        return {"cells": {"why": f"{_IN_TIME}.", "columns": []}, "answers": {"why": f"{_IN_TIME}."}}
+    return {"cells": imputed_cells(draws), "answers": pair_answers(draws)}
 
 
 _MOST_EFFECTS = 60
@@ -256,12 +267,18 @@ def effects(posterior: Any, draws: NetworkDraws) -> dict[str, Any]:
     place = {name: k for k, name in enumerate(draws.names)}
     for row in frame.itertuples(index=False):
         ends = [f"{level:.4g}" if isinstance(level, float) else level for level in row[1:3]]
-        levels[place[row.of]] = [printable(end) for end in ends]
+        of = past_name(row.of, int(getattr(row, "lag", 0)))
+        levels[place[of]] = [printable(end) for end in ends]
         if len(rows) < _MOST_EFFECTS:
             state = printable(row.state) if isinstance(row.state, str) else None
             numbers = significant([row.effect, row.lower, row.upper], 2)
-            rows.append([place[row.of], place[row.on], state, *numbers, *decimals([row.no_effect], 2)])
-    return {"why": "", "assumes": ASSUMPTIONS, "rows": rows, "levels": [levels[j] for j in range(len(draws.names))]}
+            rows.append([place[of], place[row.on], state, *numbers, *decimals([row.no_effect], 2)])
+    return {
+        "why": "",
+        "assumes": ASSUMPTIONS,
+        "rows": rows,
+        "levels": [levels.get(j, ["", ""]) for j in range(len(draws.names))],
+    }
 
 
 def _networks(posterior: StructurePosterior) -> tuple[NetworkDraws | None, str]:
@@ -367,7 +384,8 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
     n_chains, n_draws = posterior.n_edges.shape
     exact = posterior.sampler.name == "exact"
     facts = [
-        ("Data", f"{options.n_rows} rows, {len(posterior.names)} columns, {options.n_missing or 'no'} missing cells"),
+        ("Data", f"{options.n_rows} rows, {options.n_present} columns, {options.n_missing or 'no'} missing cells"),
+        *([] if options.order is None else [("Time", f"{options.order.text}: {options.of_time}")]),
         ("Digest of the data", options.data_digest or "not known"),
         ("Score", options.score.text),
         ("Prior", f"{prior_text(posterior)}; {cap_text(posterior)}"),
