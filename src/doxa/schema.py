@@ -1,7 +1,8 @@
 """What may come out of a file: the fields of dataclasses and named tuples are the schema, and this is its checker.
 
 A run file is written by anyone.  What is made of it is declared where it is defined, in the annotations of the class:
-``k: int``, ``names: tuple[str, ...]``, ``n_rows: Annotated[int, Within(1)]``.  `made` makes such an object of plain
+``k: int``, ``names: tuple[str, ...]``, ``n_rows: Annotated[int, Within(1)]``; where callers may give more than a file
+holds, a class says in ``_in_file`` of which types its fields are there.  `made` makes such an object of plain
 data (what JSON holds), and `check_fields` holds the arrays and numbers of a chain's state, or of its draws, to those of
 a state made afresh.  Whatever differs is an `ArgumentError` that names the field, before any of it is used.
 
@@ -26,7 +27,6 @@ from doxa.text import shown
 __all__ = [
     "HEX",
     "By",
-    "Kept",
     "Many",
     "OtherFormError",
     "Within",
@@ -65,12 +65,6 @@ class By(NamedTuple):
     """What makes a value of what is stored, raising `ArgumentError` where it cannot be."""
 
     make: Callable[[Any], Any]
-
-
-class Kept(NamedTuple):
-    """The type that a field has in a file, where callers may give more."""
-
-    kind: Any
 
 
 class Many(NamedTuple):
@@ -118,8 +112,6 @@ def made(kind: Any, stored: Any, where: str) -> Any:
     for rule in rules:
         if isinstance(rule, By):
             return rule.make(stored)
-        if isinstance(rule, Kept):
-            return made(rule.kind, stored, where)
         if isinstance(rule, Hexadecimal):
             return _hexadecimal(stored, where)
     if hasattr(kind, "from_stored"):
@@ -177,6 +169,7 @@ def _fields(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:  # a class of somebody else's, of types that cannot be looked up
         hints = {}
+    hints |= getattr(kind, "_in_file", {})
     if hasattr(kind, "_fields"):
         return {name: hints.get(name, Any) for name in kind._fields}, tuple(
             name for name in kind._fields if name not in kind._field_defaults

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.trace import Trace
-from doxa.schema import HEX, Kept, Within
+from doxa.schema import HEX, Within
 from doxa.text import duration, many
 
 __all__ = [
@@ -79,7 +79,7 @@ class Until:
     ess: float = 400.0
     max_draws: int | None = None
     max_seconds: float | None = None
-    quantities: Annotated[Sequence[str] | None, Kept(tuple[str, ...] | None)] = None
+    quantities: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         for name, above in (("r_hat", 1.0), ("mcse", 0.0), ("ess", 0.0), ("max_seconds", 0.0)):

@@ -170,11 +170,14 @@ class Cycle:
     5400
     """
 
-    moves: Annotated[
-        Sequence[tuple[Annotated[Any, By(move_from_settings)], Annotated[int, Within(1, 2**40)]]], Many(1, 1000)
-    ]
+    moves: Sequence[tuple[Any, int]]
 
     name: ClassVar[str] = "cycle"
+    _in_file: ClassVar[dict[str, Any]] = {
+        "moves": Annotated[
+            tuple[tuple[Annotated[Any, By(move_from_settings)], Annotated[int, Within(1, 2**40)]], ...], Many(1, 1000)
+        ]
+    }
 
     def __post_init__(self) -> None:
         form = "it holds pairs (move, steps): [(SingleEdge(), 1000)]"

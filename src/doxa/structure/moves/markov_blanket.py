@@ -35,7 +35,7 @@ from doxa._jit import hot, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.schema import Kept, Within
+from doxa.schema import Within
 from doxa.structure.graph import (
     ILLEGAL,
     REVERSE,
@@ -96,14 +96,19 @@ class MarkovBlanket:
     MarkovBlanket(k=3, w=0.95, covered_arc_reversals=None, published=False, scan='systematic', pair_weights=None)
     """
 
-    k: Annotated[int, Within(0, 2**31)] = 5
+    k: int = 5
     w: float = 0.95
-    covered_arc_reversals: Annotated[int | None, Within(0, 2**31)] = None
+    covered_arc_reversals: int | None = None
     published: bool = False
     scan: str = "systematic"
-    pair_weights: Annotated[ArrayLike | None, Kept(tuple[tuple[float, ...], ...] | None)] = None
+    pair_weights: ArrayLike | None = None
 
     name: ClassVar[str] = "markov_blanket"
+    _in_file: ClassVar[dict[str, Any]] = {
+        "k": Annotated[int, Within(0, 2**31)],
+        "covered_arc_reversals": Annotated[int | None, Within(0, 2**31)],
+        "pair_weights": tuple[tuple[float, ...], ...] | None,
+    }
     uses_table: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

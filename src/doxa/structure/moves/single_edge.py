@@ -281,10 +281,11 @@ class EMC3:
         If ``covered_arc_reversals`` is negative or not whole, or ``published`` is neither True nor False.
     """
 
-    covered_arc_reversals: Annotated[int, Within(0, 2**31)] = 10
+    covered_arc_reversals: int = 10
     published: bool = False
 
     name: ClassVar[str] = "emc3"
+    _in_file: ClassVar[dict[str, Any]] = {"covered_arc_reversals": Annotated[int, Within(0, 2**31)]}
     uses_table: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -95,11 +95,15 @@ class Tempered:
     ['accepted', 'from_1', 'proposed', 'swapped_0', 'swaps_0']
     """
 
-    move: Annotated[Any, By(move_from_settings)] = field(default_factory=Auto)
-    betas: Annotated[Sequence[float], Many(1, 1000)] = (1.0, 0.7, 0.5, 0.35)
+    move: Any = field(default_factory=Auto)
+    betas: Sequence[float] = (1.0, 0.7, 0.5, 0.35)
     swap_every: int = 5
 
     name: ClassVar[str] = "tempered"
+    _in_file: ClassVar[dict[str, Any]] = {
+        "move": Annotated[Any, By(move_from_settings)],
+        "betas": Annotated[tuple[float, ...], Many(1, 1000)],
+    }
 
     def __post_init__(self) -> None:
         if isinstance(self.move, (type, Tempered)) or not hasattr(self.move, "advance"):

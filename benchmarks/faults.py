@@ -1,0 +1,231 @@
+"""Runs that are killed and writes that fail: how many were tried, and how many lost anything.
+
+    python benchmarks/faults.py --kills 200 --failures 100 --copies 300 --seed 1
+
+Kills      A run writes a commit every few thousandths of a second; it is killed (SIGKILL, SIGTERM, SIGINT) at a random
+           moment, its file is checked, and it is gone on with, again and again, until it is done: the file must then
+           hold the draws, counters and states of a run that nobody killed, to the last byte.
+Failures   One statement of a commit fails: a full disk, an error of reading or writing, a lock; the file must be as
+           it was before the commit, and the same commit must succeed afterwards.  And files that may not grow.
+Copies     The run is stopped at a random moment and its file copied, with its journal or without, and cut or changed
+           from a random byte on, as a power cut may leave it: whoever reads the copy must be refused, or must get
+           whole rounds of the run.  A second writer and a clock that jumps are tried as well.
+
+A failure is printed with what was tried; the last line has the sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+_TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(_TESTS), str(_TESTS / "estimates")]
+
+import test_store_toy as toy
+
+from doxa.estimates.store import LeaseHeldError, RunFileError, create_run, open_reader, open_writer
+from support.run_files import Failing, Server, serving
+
+_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_READ,
+          sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY)  # fmt: skip
+_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+_STATEMENTS = 14  # of a commit
+
+
+class Count:
+    """What was tried, and what failed."""
+
+    def __init__(self) -> None:
+        self.tried: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+
+    def check(self, what: str, holds: bool, said: object = "") -> None:
+        """One trial."""
+        self.tried[what] += 1
+        if not holds:
+            self.failed[what] += 1
+            print(f"FAILED {what}: {said}")
+
+
+def kill(server: Server, count: Count, folder: Path, n_kills: int, rng: np.random.Generator) -> None:
+    """Kill runs until so many have been killed."""
+    whole = folder / "whole.doxa"
+    for _ in range(2):  # the second shows how long a run takes
+        whole.unlink(missing_ok=True)
+        begin = time.perf_counter()
+        server.start(whole)
+        assert server.reap() == 0
+        seconds = time.perf_counter() - begin
+    expected = toy.contents(whole)
+    path = folder / "run.doxa"
+    while count.tried["kill"] < n_kills:
+        number = _SIGNALS[int(rng.integers(len(_SIGNALS)))]
+        child = server.start(path)
+        time.sleep(seconds * rng.random() * 0.6)
+        os.kill(child, number)
+        status = server.reap()
+        if path.exists():
+            try:
+                with open_reader(path) as reader:
+                    reader.verify()
+                holds, said = True, ""
+            except RunFileError as error:
+                holds, said = False, str(error)
+        else:
+            holds, said = True, "no file yet"
+        count.check("kill", holds, f"{number.name}: {said}")
+        if status == 0 or rng.random() < 0.1:
+            toy.run(path)
+            count.check("run to its end", toy.contents(path) == expected, "other bytes")
+            path.unlink()
+
+
+def fail(count: Count, folder: Path, n_failures: int, rng: np.random.Generator) -> None:
+    """Let statements fail, and go on."""
+    whole = folder / "whole2.doxa"
+    toy.run(whole)
+    expected = toy.contents(whole)
+    while count.tried["failed statement"] < n_failures:
+        path = folder / "fails.doxa"
+        path.unlink(missing_ok=True)
+        with create_run(path, toy.HEADER) as run:
+            toy.go_on(run, until=int(rng.integers(1, 4)))
+            before, real = toy.contents(path), run._connection
+            for statement in range(1, _STATEMENTS):
+                code = _CODES[int(rng.integers(len(_CODES)))]
+                run._connection = Failing(real, statement, code)  # type: ignore[assignment]
+                try:
+                    toy.go_on(run, until=5)
+                    said = "no error"
+                except RunFileError as error:
+                    said = str(error)
+                run._connection = real
+                holds = said != "no error" and not real.in_transaction and toy.contents(path) == before
+                count.check("failed statement", holds, f"{statement}, code {code}: {said}")
+            toy.go_on(run)
+        count.check("run to its end", toy.contents(path) == expected, "other bytes after failures")
+
+
+def cut(server: Server, count: Count, folder: Path, n_copies: int, rng: np.random.Generator) -> None:
+    """Copies of a file in the middle of being written, cut or changed at any byte."""
+    whole = folder / "whole3.doxa"
+    toy.run(whole)
+    draws = _draws(whole)
+    while count.tried["copy"] < n_copies:
+        path = folder / "cut.doxa"
+        path.unlink(missing_ok=True)
+        child = server.start(path)
+        time.sleep(0.05 + 0.3 * rng.random())
+        os.kill(child, signal.SIGSTOP)
+        files = {end: _bytes(path.with_name(path.name + end)) for end in ("", "-journal")}
+        os.kill(child, signal.SIGKILL)
+        server.reap()
+        for _ in range(20 if files[""] else 0):
+            copy = folder / f"copy{count.tried['copy']}.doxa"
+            kind = ("as it is", "no journal", "cut", "journal cut", "torn")[int(rng.integers(5))]
+            data, journal = files[""] or b"", files["-journal"]
+            if kind == "cut":
+                data = data[: int(rng.integers(len(data)))]
+            elif kind == "torn":  # a page that was written in part
+                at = int(rng.integers(len(data)))
+                data = data[:at] + bytes(min(512, len(data) - at)) + data[at + 512 :]
+            if journal is not None and kind == "journal cut":
+                journal = journal[: int(rng.integers(len(journal) + 1))]
+            copy.write_bytes(data)
+            if journal is not None and kind != "no journal":
+                copy.with_name(copy.name + "-journal").write_bytes(journal)
+            try:
+                found = _draws(copy)
+                n = next(iter(found.values())).shape[1] if found else 0
+                holds = all(np.array_equal(values, draws[name][:, :n]) for name, values in found.items())
+                said = "other draws"
+            except RunFileError:
+                holds, said = True, ""
+            count.check("copy", holds, f"{kind}: {said}")
+            for end in ("", "-journal", ".lock"):
+                copy.with_name(copy.name + end).unlink(missing_ok=True)
+
+
+def others(count: Count, folder: Path) -> None:
+    """A second writer, a folder that vanishes, a file that is taken away, a clock that jumps."""
+    path = folder / "others.doxa"
+    with create_run(path, toy.HEADER) as run:
+        toy.go_on(run, until=2)
+        for _ in range(20):
+            try:
+                open_writer(path).close()
+                count.check("second writer", False, "it was let in")
+            except LeaseHeldError:
+                count.check("second writer", True)
+    shutil.copyfile(path, folder / "read_only.doxa")
+    (folder / "read_only.doxa").chmod(0o444)
+    if os.geteuid() != 0:
+        try:
+            open_writer(folder / "read_only.doxa").close()
+            count.check("read-only file", False, "it was opened to be written")
+        except RunFileError:
+            count.check("read-only file", True)
+    gone = folder / "gone"
+    gone.mkdir()
+    with create_run(gone / "run.doxa", toy.HEADER) as run:
+        toy.go_on(run, until=1)
+        shutil.rmtree(gone)
+        try:
+            toy.go_on(run, until=3)
+            count.check("vanishing folder", False, "no error")
+        except RunFileError:
+            count.check("vanishing folder", True)
+    real = time.time
+    try:
+        for jump in (-1e9, 1e9, -3600.0):
+            time.time = lambda jump=jump: real() + jump  # type: ignore[misc]
+            late = folder / f"clock{jump:g}.doxa"
+            toy.run(late)
+            count.check("clock", bool(_draws(late)), f"jump of {jump}")
+    finally:
+        time.time = real
+
+
+def _draws(path: Path) -> dict[str, np.ndarray]:
+    with open_reader(path) as reader:
+        reader.verify()
+        trace = reader.trace() if reader.n_draws else None
+    return {} if trace is None else {name: trace[name] for name in trace.names}
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def main() -> int:
+    """Read the words of the command line, and try."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    for name, usual in (("kills", 100), ("failures", 60), ("copies", 200), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    asked = parser.parse_args()
+    count, rng = Count(), np.random.default_rng(asked.seed)
+    with tempfile.TemporaryDirectory() as name, serving(toy.__file__) as server:
+        folder = Path(name)
+        kill(server, count, folder, asked.kills, rng)
+        fail(count, folder, asked.failures, rng)
+        cut(server, count, folder, asked.copies, rng)
+        others(count, folder)
+    for what, tried in count.tried.items():
+        print(f"{what:<18}{tried:>7} tried{count.failed[what]:>5} failed")
+    print(f"{'all':<18}{count.tried.total():>7} tried{count.failed.total():>5} failed")
+    return int(count.failed.total() > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
