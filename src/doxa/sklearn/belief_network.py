@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from doxa.estimates.stopping import Until
 from doxa.sklearn.belief_networks import (
     BeliefNetworkEstimator,
     Cells,
+    UsedColumn,
     coded,
     table_of,
     whole_weights,
@@ -26,6 +27,7 @@ from doxa.sklearn.coded_columns import CodedColumn, MeasuredColumn, category_fla
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.posterior import Posterior
 from doxa.structure.averaging.predict import predict_of
+from doxa.structure.averaging.whole_rows import log_states_of_rows, takes_whole_rows
 
 __all__ = ["BeliefNetworkClassifier"]
 
@@ -34,6 +36,14 @@ _CASES = 5.0  # prior weight of each class
 
 
 _NUMBERS = ("bins", "conditional_gaussian", "additive", "auto")
+
+
+class _Member(NamedTuple):
+    """Features and networks under one choice of what becomes of numbers."""
+
+    used: list[UsedColumn]
+    draws: Any
+    chances: ClassProbabilities | None  # None where columns hold numbers
 
 
 class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type: ignore[misc]
@@ -47,7 +57,9 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
     values.  All other numbers are cut into bins of about equal weight, learned from the training rows; values beyond
     the first and last cut belong to the bins at the ends.  With ``numbers="conditional_gaussian"`` they stay numbers:
     each a linear regression on its parents in each configuration of those that are categories, the class among these.
-    With ``numbers="additive"`` the class may also depend on numbers, by a logistic or multinomial regression.
+    With ``numbers="additive"`` the class may also depend on numbers, by a logistic or multinomial regression.  Several
+    choices may be named: then each is learned, and their probabilities of the classes are averaged with equal weights.
+    Where one form of the model is too sure of itself, another seldom is in the same rows.
 
     Parameters
     ----------
@@ -61,9 +73,10 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         Of graphs, as for `doxa.learn`.
     edge_log_odds : float, default=0.0
         Added to the log prior of a graph for each of its edges; negative for sparser graphs.
-    numbers : {"bins", "conditional_gaussian", "additive", "auto"}, default="bins"
+    numbers : {"bins", "conditional_gaussian", "additive", "auto"} or a tuple of these, default="bins"
         What becomes of features that are numbers: bins, or regressions with normal scatter, as ``family`` of
-        `doxa.learn` has them: the class above the numbers, above or below, or a sum over both.
+        `doxa.learn` has them: the class above the numbers, above or below, or a sum over both.  Of several, in a
+        tuple, probabilities are averaged.
     bins : int, default=5
         Most bins that a feature of numbers is cut into.
     chains : int, default=4
@@ -90,7 +103,9 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
     classes_ : ndarray, shape (n_classes,)
     posterior_ : Posterior
         As `doxa.learn` gives it: ``posterior_.edges()`` and much more.  Columns have the features' names (``"x0"`` and
-        so on without such); the class is the last.
+        so on without such); the class is the last.  Where ``numbers`` names several choices, that of the first.
+    posteriors_ : dict of str to Posterior
+        Of every choice that ``numbers`` names.
     class_name_ : str
         The name of its column: that of ``y`` if it has one, else "class".
     states_ : dict of str to tuple of str
@@ -120,6 +135,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
 
     classes_: NDArray[Any]
     posterior_: Posterior
+    posteriors_: dict[str, Posterior]
 
     def __init__(
         self,
@@ -128,7 +144,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         max_parents: int | None = 3,
         prior: str = "uniform",
         edge_log_odds: float = 0.0,
-        numbers: str = "bins",
+        numbers: str | tuple[str, ...] = "bins",
         bins: int = 5,
         chains: int = 4,
         draws: int | None = None,
@@ -191,28 +207,52 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         here = counts > 0
         cells, labels, counts = cells[here], labels[here], counts[here]
         self.classes_, target = np.unique(labels, return_inverse=True)
-        bins = self.bins if self.numbers == "bins" else None
+        self._members: list[_Member] = []
+        self.posteriors_ = {}
+        for kind in self._kinds():
+            self._fit_one(kind, cells, target, counts, flags, named)
+        self.posterior_ = next(iter(self.posteriors_.values()))
+        return self
+
+    def _kinds(self) -> tuple[str, ...]:
+        return (self.numbers,) if isinstance(self.numbers, str) else tuple(self.numbers)
+
+    def _fit_one(
+        self,
+        kind: str,
+        cells: NDArray[Any],
+        target: NDArray[Any],
+        counts: NDArray[np.int64],
+        flags: NDArray[np.bool_] | None,
+        named: Any,
+    ) -> None:
+        """Learn with one choice of what becomes of numbers."""
+        bins = self.bins if kind == "bins" else None
         columns = self._learn_columns(
-            cells, lambda j, name: learn_column(name, cells[:, j], counts, bins, flags is not None and flags[j])
+            cells,
+            lambda j, name: learn_column(name, cells[:, j], counts, bins, flags is not None and flags[j]),
+            stacklevel=5,
         )
-        self._used = [one for one in columns if one.column.varies] or columns[:1]
-        names = [column.name for _, column in self._used]
-        self.class_name_ = unlike(named if isinstance(named, str) and named else "class", names)
-        states: list[str] = []
+        used = [one for one in columns if one.column.varies] or columns[:1]
+        names = [column.name for _, column in used]
+        class_name = unlike(named if isinstance(named, str) and named else "class", names)
+        classes: list[str] = []
         for value in self.classes_.tolist():
-            states.append(unlike(str(value), states))
-        self.states_ = {column.name: column.labels for _, column in self._used}
-        table = table_of([*names, self.class_name_], self._states(states), self._rows(cells, target), counts)
+            classes.append(unlike(str(value), classes))
+        states = {column.name: column.labels for _, column in used}
+        table = table_of([*names, class_name], [*states.values(), tuple(classes)], _rows(used, cells, target), counts)
         own = self.equivalent_sample_size
-        self.posterior_ = self._learn(
+        posterior = self._learn(
             table,
             _CASES * len(self.classes_) if own is None else own,
-            family=None if self.numbers == "bins" else self.numbers,
+            family=None if kind == "bins" else kind,
         )
-        self._draws = draw_networks(self.posterior_, table, self.networks)
-        if not table.is_number.any():
-            self._chances = ClassProbabilities(self._draws)
-        return self
+        draws = draw_networks(posterior, table, self.networks)
+        chances = None if table.is_number.any() else ClassProbabilities(draws)
+        self._members.append(_Member(used, draws, chances))
+        self.posteriors_[kind] = posterior
+        if len(self._members) == 1:
+            self.class_name_, self.states_ = class_name, states
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Predictive probability of every class, shape (n_samples, n_classes).
@@ -231,17 +271,30 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         """
         check_is_fitted(self)
         cells = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
-        rows = self._rows(cells, np.full(len(cells), -1))
+        found = [self._probabilities(member, cells) for member in self._members]
+        return found[0] if len(found) == 1 else np.mean(found, axis=0)
+
+    def _probabilities(self, member: _Member, cells: NDArray[Any]) -> Floats:
+        """Of the classes, under one choice of what becomes of numbers."""
+        used, draws, chances = member
+        rows = _rows(used, cells, np.full(len(cells), -1))
         if self.unseen == "error":
-            for k, (j, column) in enumerate(self._used):
+            for k, (j, column) in enumerate(used):
                 self._refuse_unseen(column, cells[:, j], rows.codes[:, k])
-        table = self._draws.completed.table
-        if not table.is_number.any():
-            return class_probabilities(self._chances, rows.codes)
+        if chances is not None:
+            return class_probabilities(chances, rows.codes)
+        table = draws.completed.table
         known = Cells(np.where(rows.codes >= table.n_states, -1, rows.codes), rows.numbers)
-        new = table_of([*table.names], [*table.states], known)
-        found = predict_of(self._draws, new, self.class_name_)["probability"].to_numpy()
-        return np.asarray(found.reshape(len(cells), len(self.classes_)))
+        found = np.empty((len(cells), len(self.classes_)))
+        whole = (known.codes[:, :-1] >= 0).all(axis=1) & takes_whole_rows(draws)
+        if whole.any():
+            logs = log_states_of_rows(draws, known.codes[whole], known.numbers[whole], len(table.names) - 1)
+            found[whole] = np.exp(logs)
+        if not whole.all():
+            new = table_of([*table.names], [*table.states], Cells(*(part[~whole] for part in known)))
+            rest = predict_of(draws, new, table.names[-1])["probability"].to_numpy()
+            found[~whole] = rest.reshape(-1, len(self.classes_))
+        return found
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row, shape (n_samples,)."""
@@ -258,17 +311,12 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         check_whole("networks", self.networks, 1)
         if self.unseen not in ("prior", "error"):
             raise ArgumentError(f"unseen is {self.unseen!r}; it must be 'prior' or 'error'")
-        if self.numbers not in _NUMBERS:
-            raise ArgumentError(f"numbers is {self.numbers!r}; it must be one of {', '.join(map(repr, _NUMBERS))}")
-
-    def _states(self, classes: list[str]) -> list[tuple[str, ...]]:
-        """Those of every column of the table, the class the last."""
-        return [*(column.labels for _, column in self._used), tuple(classes)]
-
-    def _rows(self, cells: NDArray[Any], target: NDArray[Any]) -> Cells:
-        """The same rows with the class as the last column."""
-        codes, numbers = coded(self._used, cells)
-        return Cells(np.column_stack([codes, target]), np.column_stack([numbers, np.full(len(cells), np.nan)]))
+        kinds = self._kinds() if isinstance(self.numbers, (str, tuple, list)) else ()
+        if not kinds or len(set(map(str, kinds))) < len(kinds) or any(kind not in _NUMBERS for kind in kinds):
+            raise ArgumentError(
+                f"numbers is {self.numbers!r}; it must be one of {', '.join(map(repr, _NUMBERS))}, or a tuple of "
+                "different ones, whose probabilities are averaged"
+            )
 
     def _refuse_unseen(self, column: CodedColumn, values: NDArray[Any], codes: NDArray[np.int64]) -> None:
         new = np.flatnonzero((codes == len(column.labels)) & (not isinstance(column, MeasuredColumn)))
@@ -277,6 +325,12 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
                 f"feature {column.name!r} has {values[new[0]]!r} in row {new[0]}, which the training rows do not; "
                 "unseen='prior' gives it the prior's share"
             )
+
+
+def _rows(used: list[UsedColumn], cells: NDArray[Any], target: NDArray[Any]) -> Cells:
+    """The rows with the class as the last column."""
+    codes, numbers = coded(used, cells)
+    return Cells(np.column_stack([codes, target]), np.column_stack([numbers, np.full(len(cells), np.nan)]))
 
 
 def _present(labels: NDArray[Any]) -> NDArray[Any]:

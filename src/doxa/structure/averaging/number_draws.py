@@ -36,6 +36,7 @@ class GaussianDraws(NetworkDraws):
         super().__init__(*parts)
         self.is_number = self.completed.table.is_number
         self._numbers: dict[Family, Any] = {}
+        self._whole: dict[Family, Any] = {}
 
     @cached_property
     def scaling(self) -> Scaled:
@@ -241,6 +242,12 @@ class GaussianDraws(NetworkDraws):
         own = slopes * scale[node] / scale[on]
         at_zero = centre[node] + scale[node] * intercept - own @ centre[on]
         return Regression(np.asarray(at_zero), own, np.asarray(scale[node] * sd))
+
+    def posterior_of_whole(self, family: Family) -> Any:
+        """`whole_family`, kept."""
+        if family not in self._whole:
+            self._whole[family] = self.whole_family(family)
+        return self._whole[family]
 
     def whole_family(self, family: Family) -> Any:
         """The posterior of a family of a complete table, in scaled units."""

@@ -34,6 +34,7 @@ _FREEDOM, _WIDER = 8.0, 1.05  # of the proposals
 _FIRST, _STEPS = 4, 5  # proposals for a draw to choose among, and Metropolis steps
 _ENTRIES = 4_000_000  # of log odds at a time
 _MEAN_OF = 2000  # draws
+_OF_MEANS = 400  # draws that probabilities of new rows are means over
 
 
 class LogOddsDraws(NamedTuple):
@@ -91,9 +92,8 @@ class AdditiveFamily(FamilyParameters):
         self.categories = [j for j in range(1, len(sizes)) if sizes[j]]
         self.shape = tuple(sizes[j] for j in self.categories)
         self._contrasts = [contrasts(size) for size in self.shape]
-        parts = [codes[:, self.numbers].astype(np.float64)]
-        parts += [own[codes[:, j].astype(np.int64)] for own, j in zip(self._contrasts, self.categories, strict=True)]
-        x = np.concatenate(parts, axis=1)
+        self._kept: Floats | None = None
+        x = self._columns(codes)
         if not sizes[0]:
             rule = kind.gaussian_rule(n_numbers, int(np.sum(cases)))
             n_contrasts = x.shape[1] - len(self.numbers)
@@ -104,6 +104,40 @@ class AdditiveFamily(FamilyParameters):
         else:
             design = np.column_stack([np.ones(len(x)), x])
             self._odds = _LogOdds(design, codes[:, 0].astype(np.int64), np.asarray(cases), sizes[0], kind.prior_scale)
+
+    def _columns(self, codes: NDArray[Any]) -> Floats:
+        """Numbers and contrasts, without the one."""
+        parts = [codes[:, self.numbers].astype(np.float64)]
+        parts += [own[codes[:, j].astype(np.int64)] for own, j in zip(self._contrasts, self.categories, strict=True)]
+        return np.concatenate(parts, axis=1)
+
+    def log_predictive(self, codes: NDArray[Any]) -> Floats:
+        """As `GaussianFamily.log_predictive`, of a number."""
+        return self._regression.log_predictive(np.column_stack([codes[:, 0], self._columns(codes)]))
+
+    def log_state_means(self, codes: NDArray[Any]) -> Floats:
+        """Log of the posterior means of P(node | parents) in new rows, by a few hundred draws.
+
+        Parameters
+        ----------
+        codes : ndarray of float, shape (n_rows, 1 + n_parents)
+            As those that the family was made of; the node's states are not looked at.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, n_states)
+        """
+        if self._kept is None:
+            self._kept = self._odds.draws(_OF_MEANS, self._stream(_OF_LOG_ODDS, 0))
+        x = self._columns(codes)
+        design = np.column_stack([np.ones(len(x)), x])
+        found, step = np.empty((len(x), self.n_states)), max(1, _ENTRIES // (len(self._kept) * self.n_states))
+        for first in range(0, len(x), step):
+            odds = self._kept @ design[first : first + step].T
+            whole = np.concatenate([np.zeros_like(odds[:, :1]), odds], axis=1)
+            whole -= logsumexp(whole, axis=1, keepdims=True)
+            found[first : first + step] = (logsumexp(whole, axis=0) - math.log(len(whole))).T
+        return found
 
     def regressions(self, n: int, number: int = 0) -> RegressionDraws:
         """Of a number, drawn ``n`` times; ``number`` is that of the stream."""
@@ -261,6 +295,13 @@ class MixtureFamily(FamilyParameters):
         """Of a number, drawn ``n`` times; ``number`` is that of the stream."""
         one, two = (part.regressions(n, number) for part in self._parts)  # type: ignore[attr-defined]
         return RegressionDraws(*(self._either(a, b, number) for a, b in zip(one, two, strict=True)))
+
+    def log_predictive(self, codes: NDArray[Any]) -> Floats:
+        """As `GaussianFamily.log_predictive`, of a number."""
+        w = self.additive_probability
+        one, two = (part.log_predictive(codes) for part in self._parts)  # type: ignore[attr-defined]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.logaddexp(np.log(w) + one, np.log1p(-w) + two))
 
     def log_tables(self, n: int) -> Floats:
         """As `FamilyParameters.log_tables`."""

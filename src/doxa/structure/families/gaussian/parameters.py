@@ -70,13 +70,12 @@ class GaussianFamily(FamilyParameters):
         categories = [j for j in range(1, len(sizes)) if sizes[j]]
         numbers = [j for j in range(1, len(sizes)) if not sizes[j]]
         self.shape = tuple(sizes[j] for j in categories)
+        self._numbers, self._categories = numbers, categories
         self._stream = stream
         p, times = len(numbers), np.asarray(cases, dtype=np.float64)
         q = int(np.prod(self.shape, dtype=np.int64))
         design = np.column_stack([np.ones(len(codes)), codes[:, numbers], codes[:, 0]]).astype(np.float64)
-        which = np.zeros(len(codes), dtype=np.int64)
-        for j in categories:
-            which = which * sizes[j] + codes[:, j].astype(np.int64)
+        which = self._configuration(codes)
         prior = np.diag([rule.mean_weight, *[rule.scale] * (p + 1)])  # the last: that of the node's own square
         products = np.broadcast_to(prior, (q, p + 2, p + 2)).copy()
         for k in np.unique(which).tolist():
@@ -88,6 +87,37 @@ class GaussianFamily(FamilyParameters):
         self.square = np.maximum(factor[:, -1, -1] ** 2, rule.scale)  # in exact arithmetic it is that or more
         self.cases = np.bincount(which, weights=times, minlength=q)
         self.freedom = self.cases + rule.freedom + p + 1.0
+
+    def _configuration(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        which = np.zeros(len(codes), dtype=np.int64)
+        for j, size in zip(self._categories, self.shape, strict=True):
+            which = which * size + codes[:, j].astype(np.int64)
+        return which
+
+    def log_predictive(self, codes: NDArray[Any]) -> Floats:
+        r"""Log densities (nats) of new rows' nodes given their parents: Student's t with :math:`N + a + p + 1` degrees.
+
+        Parameters
+        ----------
+        codes : ndarray of float, shape (n_rows, 1 + n_parents)
+            As those that the family was made of.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows,)
+            In the units of the values.
+        """
+        found, which = np.empty(len(codes)), self._configuration(codes)
+        for k in np.unique(which).tolist():
+            own = which == k
+            z = np.column_stack([np.ones(own.sum()), codes[own][:, self._numbers]]).astype(np.float64)
+            root = np.linalg.solve(self._factor[k], z.T)  # its squares add up to z Lambda^-1 z
+            spread = self.square[k] * (1.0 + (root**2).sum(axis=0))
+            away = (codes[own, 0] - z @ self.mean[k]) ** 2 / spread
+            nu = self.freedom[k]
+            constant = gammaln((nu + 1.0) / 2.0) - gammaln(nu / 2.0) - 0.5 * np.log(np.pi * spread)
+            found[own] = constant - 0.5 * (nu + 1.0) * np.log1p(away)
+        return found
 
     def linear(self, weights: Floats, prob: float) -> Spread:
         r"""Linear functions of the coefficients, which have Student's t with :math:`N + a + p + 1` degrees of freedom.
