@@ -32,10 +32,10 @@ import numpy as np
 _TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(_TESTS), str(_TESTS / "estimates")]
 
-import test_store_toy as toy
+import test_store_toy as toy  # noqa: E402
 
-from doxa.estimates.store import LeaseHeldError, RunFileError, create_run, open_reader, open_writer
-from support.run_files import Failing, Server, serving
+from doxa.estimates.store import LeaseHeldError, RunFileError, create_run, open_reader, open_writer  # noqa: E402
+from support.run_files import Failing, Server, serving  # noqa: E402
 
 _CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_READ,
           sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY)  # fmt: skip

@@ -194,7 +194,8 @@ class IndicatorCounts:
         def shaped(values: NDArray[Any]) -> NDArray[Any]:
             return values.reshape(*values.shape[:-1], *every.shape)
 
-        return cls(*map(shaped, (counts.ones, counts.rises, counts.falls, counts.middle)), counts.edges)
+        ones, rises, falls, middle = map(shaped, (counts.ones, counts.rises, counts.falls, counts.middle))
+        return cls(ones, rises, falls, middle, counts.edges)
 
     @classmethod
     def of_present(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,7 +340,7 @@ def diagnose_words(
         "status": Status.OK if reference > 0 else Status.CANNOT_TELL, "n_zero": origins, "n_one": 0.0,
         "dispersion": 1.0, "df": np.inf, "skew": 0.0,
     }  # fmt: skip
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, value in absent.items():
         part = getattr(found, name)
         arrays[name] = np.full(present.shape, value, dtype=part.dtype)

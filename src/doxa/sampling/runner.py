@@ -82,7 +82,7 @@ class Sampler(Protocol[State]):
 
     One that has a ``start(chain, rng)`` chooses each chain's start by its number.  One that has a ``revise(states,
     trace, *, settled, epoch)`` is asked after each epoch of a warm-up that goes on until the chains agree; where it
-    returns other states, the chains go on from those, for another epoch at least.
+    returns other states, the chains go on from those, for another epoch at least unless they are `AsSettled`.
     """
 
     @property
@@ -94,6 +94,10 @@ class Sampler(Protocol[State]):
 
     def run(self, state: State, n_steps: int, rng: np.random.Generator) -> tuple[State, Draws, dict[str, int]]:
         """Run ``n_steps`` (a multiple of ``thin``); keep every ``thin``-th as draws of shape (n_kept, ...)."""
+
+
+class AsSettled(list[Any]):
+    """States that are as settled as those that they replace: the warm-up need not go on for them."""
 
 
 class _Pending:
@@ -289,12 +293,12 @@ class Runner:
                 self.store.commit(run_store.Round("sampling", n_steps, rounds))
 
     def _revised(self, revise: Callable[..., list[Any] | None], **what: Any) -> bool:
-        """Let the sampler put chains elsewhere after an epoch of the warm-up; whether it did."""
+        """Let the sampler put chains elsewhere after an epoch of the warm-up; whether they need another one for it."""
         states = revise([chain.state for chain in self.chains], self.trace(), **what)
         if states is None:
             return False
         self.chains = [chain._replace(state=state) for chain, state in zip(self.chains, states, strict=True)]
-        return True
+        return not isinstance(states, AsSettled)
 
     @property
     def may_start_over(self) -> bool:

@@ -223,7 +223,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
         cells: NDArray[Any],
         target: NDArray[Any],
         counts: NDArray[np.int64],
-        flags: NDArray[np.bool_] | None,
+        flags: list[bool] | None,
         named: Any,
     ) -> None:
         """Learn with one choice of what becomes of numbers."""
@@ -291,7 +291,7 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
             logs = log_states_of_rows(draws, known.codes[whole], known.numbers[whole], len(table.names) - 1)
             found[whole] = np.exp(logs)
         if not whole.all():
-            new = table_of([*table.names], [*table.states], Cells(*(part[~whole] for part in known)))
+            new = table_of([*table.names], [*table.states], Cells(known.codes[~whole], known.numbers[~whole]))
             rest = predict_of(draws, new, table.names[-1])["probability"].to_numpy()
             found[~whole] = rest.reshape(-1, len(self.classes_))
         return found

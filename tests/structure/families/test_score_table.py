@@ -349,6 +349,20 @@ def test_lists_are_extended_where_their_largest_sets_are_best():
     assert max(len(parents) for parents in families(capped_table, 8)[7]) == 3
 
 
+def test_lists_grow_from_sets_that_beat_their_parts_however_far_below_the_best():
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 2, (2000, 9))
+    codes[:, 8] = rng.random(2000) < 1 / (1 + np.exp(-3.0 * (codes[:, :4].sum(axis=1) - 2)))
+    codes[:, 7] = np.where(rng.random(2000) < 0.01, 1 - codes[:, 8], codes[:, 8])  # a near copy beats all other parents
+    scores = FamilyScores(Table.from_codes([f"x{i}" for i in range(9)], [["a", "b"]] * 9, codes))
+    table = build_score_table(scores, all_to_all(9), max_size=3)
+    listed = families(table, 9)[8]
+    assert 7 in next(iter(listed))
+    assert (0, 1, 2, 3) in listed  # what is left where the copy is below the node
+    assert listed[0, 1, 2, 3] < max(listed.values()) - 100  # far below what grew before
+    assert_weights_are_scores(table, scores)
+
+
 def test_extension_stays_within_its_budget(monkeypatch):
     scores = FamilyScores(mixed_table([2] * 9, 6, seed=1), K2())  # so few cases that no size is ruled out
     free = build_score_table(scores, all_to_all(9), max_size=3, extend_within=math.inf)

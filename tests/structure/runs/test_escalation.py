@@ -13,9 +13,10 @@ from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, StructurePosterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
+from doxa.structure.moves import tempered
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.sampler import StructureSampler
-from doxa.structure.moves.tempered import EscalatingSampler, betas_for
+from doxa.structure.moves.tempered import EscalatingSampler, betas_for, respaced
 from support.checks import worst_z
 from support.run_files import contents
 from support.tables import skewed_table
@@ -162,3 +163,79 @@ def test_revision_puts_half_of_the_chains_at_a_graph_that_beats_all_they_have_se
     rows = states[1].rows[0]
     assert float(local_weights(plain.scores, rows[None]).sum()) >= trace["log_score"].max() - 1e-9
     assert not empty.rows.any()
+
+
+def with_swaps(trace, *swapped, of=100):
+    """The trace with so many accepted offers of each chain between neighbouring temperatures."""
+    counts = {f"{word}_{k}": np.full(4, number) for k, taken in enumerate(swapped)
+              for word, number in (("swaps", of), ("swapped", taken))}  # fmt: skip
+    return Trace(dict(trace.draws), thin=trace.thin, info=dict(trace.info) | counts)
+
+
+def test_temperatures_are_spaced_where_offers_are_rejected_alike():
+    betas = np.array([1.0, 0.7, 0.49, 0.343])
+    rejected = np.array([0.3, 0.85, 0.99])
+    found = respaced(betas, rejected)
+    barrier = np.interp(-found, -betas, np.append(0.0, np.cumsum(rejected)))
+    assert np.allclose(np.diff(barrier), barrier[-1] / (len(found) - 1))
+    assert np.diff(barrier).max() <= 0.55 + 1e-9
+    assert found[0] == 1.0
+    assert found[-1] == pytest.approx(betas[-1])
+    assert respaced(betas, np.array([1.0, 1.0, 1.0])).size == 7  # six parts of at most .55
+    cold = respaced(np.linspace(1.0, 0.1, 9), np.full(8, 1.0))
+    assert cold.size == 8
+    assert cold[-1] > 0.1  # eight do not get as far
+    assert respaced(found, np.diff(barrier)) is None
+
+
+def test_revision_spaces_temperatures_anew_and_gives_up_those_that_hardly_trade_places():
+    sampler, _ = one_rung()
+    trace = sample(sampler, Schedule(4, 200, 100), seed=1)
+    states = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(4)]
+    heated = sampler.revise(states, trace, settled=False, epoch=1)
+    n_rungs = len(heated[0].betas)
+    idle = with_swaps(trace, 70, *[1] * (n_rungs - 2))
+    spaced = sampler.revise(heated, idle, settled=False, epoch=2)
+    assert len(spaced[0].betas) > n_rungs
+    assert spaced[0].betas.tolist() == respaced(heated[0].betas, np.array([0.3] + [0.99] * (n_rungs - 2))).tolist()
+    assert len(spaced[0].streams) == len(spaced[0].rows) == len(spaced[0].betas)
+    assert all(np.array_equal(new.rows[0], old.rows[0]) for new, old in zip(spaced, heated, strict=True))
+    assert all(np.array_equal(new.streams[0], old.streams[0]) for new, old in zip(spaced, heated, strict=True))
+    kept = sampler.revise(heated, idle, settled=True, epoch=2)
+    assert isinstance(kept, runner.AsSettled)  # no further epoch for that
+    assert all(state.betas.tolist() == heated[0].betas[:2].tolist() for state in kept)
+    busy = with_swaps(trace, *[45] * (n_rungs - 1))
+    assert sampler.revise(heated, busy, settled=True, epoch=2) is None
+    assert sampler.revise(heated, busy, settled=False, epoch=2) is None
+
+
+def test_chains_that_score_alike_in_different_graphs_have_not_settled():
+    sampler, _ = one_rung()
+    trace = sample(sampler, Schedule(4, 200, 100), seed=1)
+    states = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(4)]
+    draws = {name: trace[name].copy() for name in trace.names}
+    draws["rows"][:] = 0
+    draws["rows"][0, :, 0, 0] = 4  # one chain has an edge that the others never have
+    other = Trace(draws, thin=trace.thin, info=dict(trace.info))
+    again = sampler.revise(states, other, settled=True, epoch=0)
+    assert len(again[0].betas) == 1  # another epoch may do
+    assert len(sampler.revise(states, other, settled=True, epoch=1)[0].betas) > 1
+    draws["rows"][0, 80:] = 0  # it left that at the end
+    assert sampler.revise(states, Trace(draws, thin=trace.thin), settled=True, epoch=1) is None
+
+
+def test_large_tables_send_their_worst_chains_to_the_best_before_they_heat(monkeypatch):
+    monkeypatch.setattr(tempered, "_LARGE", 7)
+    sampler, _ = one_rung()
+    trace = sample(sampler, Schedule(4, 200, 100), seed=1)
+    states = [sampler.start(chain, np.random.default_rng(chain)) for chain in range(4)]
+    draws = {name: trace[name].copy() for name in trace.names}
+    draws["log_score"][[0, 2, 3]] -= np.array([20.0, 30.0, 40.0])[:, None]
+    apart = Trace(draws, thin=trace.thin, info=dict(trace.info))
+    moved = sampler.revise(states, apart, settled=False, epoch=0)
+    same = [int(np.array_equal(state.rows, states[1].rows)) for state in moved]
+    assert same == [0, 1, 1, 1]  # chain 0 stays where it is: half of them at most
+    assert all(len(state.betas) == 1 for state in moved)
+    assert len(sampler.revise(states, apart, settled=False, epoch=1)[0].betas) > 1
+    draws["log_score"][3] -= np.linspace(40.0, 0.0, 200)  # the worst is on its way up
+    assert sampler.revise(states, Trace(draws, thin=trace.thin), settled=False, epoch=1) is None

@@ -253,7 +253,7 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     from doxa.frames import ReadFrame
 
     n = len(draws.names)
-    paths = posterior.ancestors()[["ancestor", "descendant", "probability", "mcse"]].to_numpy().tolist()
+    paths = posterior.ancestors(least=0.0)[["ancestor", "descendant", "probability", "mcse"]].to_numpy().tolist()
     none = {(above, below): (1.0 - probability, mcse) for above, below, probability, mcse in paths}
     reach = _reach(draws)
     straight = _straight_lines(draws)

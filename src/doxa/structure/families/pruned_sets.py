@@ -94,7 +94,7 @@ def growing_sets(found: PrunedSets, extend_within: float) -> NDArray[np.int64]:
     _first_proper_subset(found.sets, largest, above)
     weight = found.log_weight[largest]
     gains = (above < 0) | (weight > found.log_weight[above])
-    return largest[gains | (weight >= found.log_weight[0] - extend_within)]
+    return np.asarray(largest[gains | (weight >= found.log_weight[0] - extend_within)])
 
 
 def more_sets(

@@ -137,7 +137,7 @@ def _meet(table: ParentSets, node: int, reach: Words, k: int, meets: Words) -> N
 @hot
 def _n_blocks(table: ParentSets, node: int) -> int:
     """Blocks of 64 sets that are looked at."""
-    return min(table.first_block[node + 1] - table.first_block[node], _MOST_BLOCKS)
+    return min(table.first_block[node + 1] - table.first_block[node], _MOST_BLOCKS)  # type: ignore[no-any-return]
 
 
 @hot
@@ -145,7 +145,7 @@ def _fitting(table: ParentSets, node: int, s: int, b: int, meets: Words) -> np.u
     """The sets of a block, as bits, that do not meet the node's own reach."""
     behind = table.first[node + 1] - table.first[node] - 64 * b
     listed = ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
-    return listed & ~meets[b, s]
+    return listed & ~meets[b, s]  # type: ignore[no-any-return]
 
 
 @inlined
@@ -254,7 +254,7 @@ def _draw_of_type(
                 found = number
                 target -= unit * table.scaled[number]
                 if target < 0.0:
-                    return found
+                    return found  # type: ignore[no-any-return]
             fits ^= bit
     return found
 

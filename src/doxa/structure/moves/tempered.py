@@ -21,9 +21,10 @@ and
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;
 - where the chains have not settled, and sit nats apart at its end or have had two epochs, every chain becomes several,
   at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
-  in the log score and sit in different graphs have not settled either.  One that is still on its way up is given
-  another epoch first;
-- temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`).
+  in the log score and sit in different graphs have not settled either.  In tables of more than 64 columns chains that
+  are on their way up are given another epoch first, and the worst half goes on from the best one's graph;
+- temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`); those that
+  hardly do when the chains have settled are given up.
 
 All this is in the warm-up, which is thrown away, and follows from the draws and the seed alone.  What the state holds
 says how many temperatures there are, so a run that is gone on with goes on as it was.
@@ -44,6 +45,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.trace import Trace
+from doxa.sampling.runner import AsSettled
 from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
 from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
@@ -62,6 +64,7 @@ __all__ = [
     "TemperedSampler",
     "TemperedState",
     "betas_for",
+    "respaced",
     "spawned",
     "stream_of",
     "words_of",
@@ -353,7 +356,9 @@ _CLIMBS = 1.0  # nats by which a chain on its way up gains from one such part to
 _EDGES_APART = 0.6  # between the shares of an edge in two chains' latter halves: more is another mode
 _REJECTED = 0.55  # of the offers between neighbours: more rungs than that takes are not worth their steps
 _MUCH = 0.08  # by which some rejection is off that, before rungs are spaced anew
-_PATIENT = 2  # epochs that chains on their way up are given
+_LARGE = 64  # columns beyond which chains take long to arrive: temperatures, which multiply that, come later
+_PATIENT = 2  # epochs that chains on their way up are given there
+_IDLE = 0.98  # rejections beyond which rungs are not of use to each other
 _LEAST_BETA, _WIDEST_STEP, _MOST_RUNGS = 0.35, 0.3, 8
 _SPREADS = 1.2  # standard deviations of the log score that two neighbouring temperatures may lie apart
 _USUAL_SPREAD = 3.0  # standard deviation of the log score of some twenty columns
@@ -388,16 +393,29 @@ class EscalatingSampler(TemperedSampler):
         apart = np.ptp(end) > _APART
         other_graphs = not apart and _edges_apart(trace)
         if settled and not other_graphs:
-            return planted
+            return self._without_idle(states, trace) if planted is None else planted
         states = list(states) if planted is None else planted
         if len(states[0].betas) > 1:
-            betas = respaced(states[0].betas, _rejections(trace))
+            rejected = _rejections(trace)
+            betas = respaced(states[0].betas, rejected) if len(rejected) == len(states[0].betas) - 1 else None
             return planted if betas is None else [_with_betas(state, betas) for state in states]
-        climbs = epoch < _PATIENT and end[end.argmin()] > before[end.argmin()] + _CLIMBS
-        if (apart and not climbs) or epoch > 0:
+        if len(self.base.limits.max_parents) > _LARGE and apart:
+            if end[end.argmin()] > before[end.argmin()] + _CLIMBS and epoch < _PATIENT:
+                return planted
+            if epoch == 0:
+                return _with_the_best(states, end)
+        if apart or epoch > 0:
             late = log_score[:, log_score.shape[1] // 2 :]
             return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
         return states if other_graphs else planted
+
+    def _without_idle(self, states: Sequence[TemperedState], trace: Trace) -> list[TemperedState] | None:
+        """The same chains without the rungs that hardly trade places with the first; None if there are none."""
+        rejected = _rejections(trace)
+        linked = int(np.append(rejected > _IDLE, True).argmax()) + 1
+        if linked >= len(states[0].betas):
+            return None
+        return AsSettled(_with_betas(state, state.betas[:linked]) for state in states)
 
     def planted(self, states: Sequence[TemperedState], rows: NDArray[np.uint64], chain: int) -> list[TemperedState]:
         """As `TemperedSampler.planted`; chains without temperatures get them, for they have missed a mode."""
@@ -503,6 +521,15 @@ def _edges_apart(trace: Trace) -> bool:
     half = (len(counts.edges) - 1) // 2
     shares = counts.ones[:, half:].sum(axis=1) / (counts.n_draws - counts.edges[half])
     return bool(np.ptp(shares, axis=0).max(initial=0.0) > _EDGES_APART)
+
+
+def _with_the_best(states: Sequence[TemperedState], end: NDArray[np.float64]) -> list[TemperedState]:
+    """The worst half of the chains, so far as they sit nats below, go on from where the best one stands."""
+    found = list(states)
+    for chain in np.argsort(end)[: len(end) // 2].tolist():
+        if end[chain] < end.max() - _APART:
+            found[chain] = found[chain]._replace(rows=states[int(end.argmax())].rows)
+    return found
 
 
 def _all_heated(states: Sequence[TemperedState], betas: NDArray[np.float64]) -> list[TemperedState]:

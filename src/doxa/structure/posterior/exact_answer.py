@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -157,12 +157,13 @@ class ExactStructurePosterior(StructurePosterior):
         """Posterior mean of the number of edges."""
         return Estimate.exactly(float(self.exact.edge_probabilities.sum()))
 
-    def ancestors(self) -> pd.DataFrame:
+    def ancestors(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Posterior probability that there is a directed path from one node to another; exact."""
         from doxa.structure.posterior.features import pair_frame
 
         found: Any = ExactProbabilities(self.exact.ancestor_probabilities)
-        return pair_frame(self.names, ("ancestor", "descendant"), found, n_present=self.options.n_present)
+        present = self.options.n_present
+        return pair_frame(self.names, ("ancestor", "descendant"), found, least=least, where=where, n_present=present)
 
     def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
         """Posterior probability of the parent sets of a node; exact."""

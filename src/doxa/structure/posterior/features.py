@@ -7,8 +7,9 @@ graphs is in `doxa.structure.posterior.relations`, the errors are in `doxa.estim
 
 from __future__ import annotations
 
+import numbers
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,13 +45,15 @@ __all__ = [
     "parent_sets",
 ]
 
+MOST_ROWS = 100_000  # of pairs of nodes that are listed unasked
 _AT_A_TIME = 64  # parent sets diagnosed together: 64 bytes a draw
 
 
-def edges(posterior: GraphSample) -> pd.DataFrame:
+def edges(posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
     """Posterior probability of every directed edge; see `StructurePosterior.edges`."""
     n_present = posterior.options.n_present
-    frame = pair_frame(posterior.names, ("source", "target"), posterior.edge_diagnostics, n_present=n_present)
+    diagnostics = posterior.edge_diagnostics
+    frame = pair_frame(posterior.names, ("source", "target"), diagnostics, False, least, where, n_present)
     if posterior.options.order is not None:
         told = [name_and_lag(name) for name in frame["source"]]
         frame["source"] = [name for name, _ in told]
@@ -58,12 +61,16 @@ def edges(posterior: GraphSample) -> pd.DataFrame:
     return frame
 
 
-def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
+def cpdag_edges(
+    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+) -> pd.DataFrame:
     """Posterior probability of every edge of the equivalence class: what data alone can tell of directions.
 
     Parameters
     ----------
     posterior : StructurePosterior
+    least, where : optional
+        Which pairs, as for `StructurePosterior.edges`.
 
     Returns
     -------
@@ -89,19 +96,23 @@ def cpdag_edges(posterior: GraphSample) -> pd.DataFrame:
     frames = []
     for kind, found in zip(("directed", "undirected"), class_rows(rows, posterior.options.targets), strict=True):
         diagnostics = _relation_diagnostics(posterior, found)
-        once, n_present = kind == "undirected", posterior.options.n_present
-        frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once=once, n_present=n_present)
+        once, present = kind == "undirected", posterior.options.n_present
+        frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once, least, where, present)
         frame.insert(2, "kind", kind)
         frames.append(frame)
     return _most_probable_first(pd.concat(frames, ignore_index=True))
 
 
-def ancestors(posterior: GraphSample) -> pd.DataFrame:
+def ancestors(
+    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+) -> pd.DataFrame:
     """Posterior probability that there is a directed path from one node to another.
 
     Parameters
     ----------
     posterior : StructurePosterior
+    least, where : optional
+        Which pairs, as for `StructurePosterior.edges`.
 
     Returns
     -------
@@ -121,15 +132,20 @@ def ancestors(posterior: GraphSample) -> pd.DataFrame:
 
     rows, _ = posterior._distinct
     diagnostics = _relation_diagnostics(posterior, descendant_rows(rows))
-    return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics, n_present=posterior.options.n_present)
+    present = posterior.options.n_present
+    return pair_frame(posterior.names, ("ancestor", "descendant"), diagnostics, False, least, where, present)
 
 
-def markov_blankets(posterior: GraphSample) -> pd.DataFrame:
+def markov_blankets(
+    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+) -> pd.DataFrame:
     """Posterior probability that one node belongs to the Markov blanket of another.
 
     Parameters
     ----------
     posterior : StructurePosterior
+    least, where : optional
+        Which pairs, as for `StructurePosterior.edges`.
 
     Returns
     -------
@@ -149,7 +165,7 @@ def markov_blankets(posterior: GraphSample) -> pd.DataFrame:
 
     rows, _ = posterior._distinct
     diagnostics = _relation_diagnostics(posterior, blanket_rows(rows))
-    return pair_frame(posterior.names, ("node", "member"), diagnostics)
+    return pair_frame(posterior.names, ("node", "member"), diagnostics, least=least, where=where)
 
 
 def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFrame:
@@ -318,17 +334,30 @@ def pair_frame(
     columns: tuple[str, str],
     diagnostics: IndicatorDiagnostics,
     once: bool = False,
+    least: float | None = None,
+    where: str | Iterable[str] | None = None,
     n_present: int | None = None,
 ) -> pd.DataFrame:
     """A frame with a row for each ordered pair of nodes, or for each pair once, most probable first.
 
-    Of nodes from position ``n_present`` on, copies of the past, there are those with an edge to the present.
+    ``least`` and ``where`` say which, as for `StructurePosterior.edges`.  Of nodes from position
+    ``n_present`` on, copies of the past, there are those with an edge to the present.
     """
     from doxa.frames import ReadFrame
 
     here, there = np.arange(len(names))[:, None], np.arange(len(names))
     most = len(names) if n_present is None else n_present
-    i, j = np.nonzero((here < there) & (here < most) if once else (here != there) & (there < most))
+    wanted = (here < there) & (here < most) if once else (here != there) & (there < most)
+    if where is not None:
+        near = _nodes(names, where)
+        wanted = wanted & (near[:, None] | near)
+    if least is not None:
+        if isinstance(least, bool) or not isinstance(least, numbers.Real) or not 0.0 <= float(least) <= 1.0:
+            raise ArgumentError(f"least is {least!r}; it must be a probability, from 0 to 1")
+        wanted = wanted & (diagnostics.probability >= float(least))
+    elif where is None and int(wanted.sum()) > MOST_ROWS:
+        wanted = wanted & (diagnostics.probability > 0.0)
+    i, j = np.nonzero(wanted)
     data: dict[str, Any] = {
         columns[0]: [names[k] for k in i.tolist()],
         columns[1]: [names[k] for k in j.tolist()],
@@ -338,6 +367,15 @@ def pair_frame(
         "r_hat": diagnostics.r_hat[i, j],
     }
     return _most_probable_first(ReadFrame(data))
+
+
+def _nodes(names: Sequence[str], where: str | Iterable[str]) -> NDArray[np.bool_]:
+    """Which nodes are named."""
+    wanted = [where] if isinstance(where, str) else list(where)
+    for node in wanted:
+        if node not in names:
+            raise ArgumentError(f"where names {node!r}, which is not a node; the nodes are {listed(names)}")
+    return np.isin(np.array(names, dtype=object), np.array(wanted, dtype=object))
 
 
 def edge_position(names: Sequence[str], source: str, target: str) -> tuple[int, int]:

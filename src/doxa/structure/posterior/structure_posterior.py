@@ -197,8 +197,16 @@ class StructurePosterior:
         """
         return self.trace["log_score"]
 
-    def edges(self) -> pd.DataFrame:
+    def edges(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Posterior probability of every directed edge.
+
+        Parameters
+        ----------
+        least : float, optional
+            Only edges of this probability or more.
+        where : str or iterable of str, optional
+            Only edges with one end among these nodes.  Of more than 100,000 pairs of nodes (317 columns) without
+            ``least`` and ``where``, those that some sampled graph has are listed; ``least=0`` lists all.
 
         Returns
         -------
@@ -215,11 +223,18 @@ class StructurePosterior:
         >>> posterior = doxa.learn(doxa.datasets.load("reinis"), seed=1)
         >>> list(posterior.edges().columns)
         ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
+        >>> len(posterior.edges()), len(posterior.edges(least=0.5)), len(posterior.edges(where="smoke"))
+        (30, 3, 10)
         """
-        return features.edges(self)
+        return features.edges(self, least, where)
 
-    def adjacencies(self) -> pd.DataFrame:
+    def adjacencies(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Posterior probability that two nodes are joined, in either direction.
+
+        Parameters
+        ----------
+        least, where : optional
+            Which pairs, as for `edges`.
 
         Returns
         -------
@@ -227,33 +242,33 @@ class StructurePosterior:
             Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
             the table's columns, most probable first.
         """
-        return features.pair_frame(
-            self.names, ("node_a", "node_b"), self.adjacency_diagnostics, once=True, n_present=self.options.n_present
-        )
+        present = self.options.n_present
+        found = self.adjacency_diagnostics
+        return features.pair_frame(self.names, ("node_a", "node_b"), found, True, least, where, present)
 
-    def cpdag_edges(self) -> pd.DataFrame:
+    def cpdag_edges(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Probability of every directed and undirected edge of the equivalence class.
 
         Columns ``source, target, kind, probability, mcse, ess, r_hat``; see
         `doxa.structure.posterior.features.cpdag_edges`.
         """
-        return features.cpdag_edges(self)
+        return features.cpdag_edges(self, least, where)
 
-    def ancestors(self) -> pd.DataFrame:
+    def ancestors(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Probability of a directed path from one node to another.
 
         Columns ``ancestor, descendant, probability, mcse, ess, r_hat``; see
         `doxa.structure.posterior.features.ancestors`.
         """
-        return features.ancestors(self)
+        return features.ancestors(self, least, where)
 
-    def markov_blankets(self) -> pd.DataFrame:
+    def markov_blankets(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Probability that one node belongs to the Markov blanket of another.
 
         Columns ``node, member, probability, mcse, ess, r_hat``; see
         `doxa.structure.posterior.features.markov_blankets`.
         """
-        return features.markov_blankets(self)
+        return features.markov_blankets(self, least, where)
 
     def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
         """The ``most`` probable parent sets of a node.

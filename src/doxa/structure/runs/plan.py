@@ -8,6 +8,7 @@ imported then.
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,13 +29,14 @@ from doxa.structure.moves.by_name import check_move
 from doxa.structure.posterior.exact_answer import sum_over_graphs
 from doxa.structure.priors import make_prior
 from doxa.structure.runs.options import LearnOptions, RunOptions
+from doxa.text import memory
 
 if TYPE_CHECKING:
     from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-__all__ = ["RunPlan", "exact_answer", "make_plan", "scores_of"]
+__all__ = ["RunPlan", "check_memory", "exact_answer", "make_plan", "sampling_bytes", "scores_of"]
 
 
 class RunPlan(NamedTuple):
@@ -60,6 +62,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
+    check_memory(len(table.names), schedule.chains, schedule.draws)
     usual = _usual_thin(len(table.names), table.n_missing > 0, lists=move.uses_table)
     return RunPlan(
         table,
@@ -131,6 +134,47 @@ def scores_of(plan: RunPlan) -> FamilyScores:
     if isinstance(table, OutOfCoreTable):
         return counted.OutOfCoreScores(table, options.score, options.structure_prior, limits=options.limits)
     return FamilyScores(table, options.score, options.structure_prior)
+
+
+_DRAWS, _COPIES = 2000, 3  # kept of each chain where nothing else is said, and how often they stand in memory at once
+_BYTES_A_PAIR = 600  # of nodes: lists, prior, diagnostics of edges and of adjacencies
+_CACHES = 2**30  # of two chains that run at the same time
+
+
+def sampling_bytes(n_nodes: int, chains: int, draws: int | None) -> int:
+    """About the memory that a run over so many columns takes; the table itself is not counted.
+
+    >>> sampling_bytes(1000, 4, 2000) / 1e9 < 6
+    True
+    """
+    graph = n_nodes * -(-n_nodes // 64) * 8
+    return _CACHES + _BYTES_A_PAIR * n_nodes**2 + _COPIES * chains * (_DRAWS if draws is None else draws) * graph
+
+
+def check_memory(n_nodes: int, chains: int, draws: int | None) -> None:
+    """Raise before anything is built where a run will not fit into the memory of this machine."""
+    there, needed = physical_memory(), sampling_bytes(n_nodes, chains, draws)
+    if there is None or n_nodes <= _ALWAYS or needed <= there:
+        return
+    low, high = 1, n_nodes
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sampling_bytes(middle, chains, draws) <= there else (low, middle - 1)
+    raise ArgumentError(
+        f"table has {n_nodes} columns: {chains} chains over graphs of so many take about {memory(needed)}, and this "
+        f"machine has {memory(there)}; {low} columns would do, or fewer chains= and draws="
+    )
+
+
+_ALWAYS = 200  # columns that fit any machine, unless millions of draws are asked for
+
+
+def physical_memory() -> int | None:
+    """Bytes of this machine's memory; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _usual_thin(n_nodes: int, incomplete: bool, *, lists: bool) -> int:

@@ -76,8 +76,8 @@ class FamilyLists(NamedTuple):
 
     def with_own_work_space(self) -> FamilyLists:
         """The same lists, for another thread."""
-        own = Bits(self.bits.first_state, *(work.copy() for work in self.bits[1:]))
-        return self._replace(scratch=self.scratch.copy(), bits=own)
+        own = {name: getattr(self.bits, name).copy() for name in Bits._fields[1:]}
+        return self._replace(scratch=self.scratch.copy(), bits=self.bits._replace(**own))
 
 
 def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np.uint64]) -> FamilyLists:
