@@ -46,7 +46,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Experiments", ("gallery", "experiments", "experiments-logistic", "experiments-inference")),
     ("Reference", ("reference/index", "reference/command-line")),
-    ("About", ("glossary", "limits", "reference/changelog")),
+    ("About", ("glossary", "limits", "reliability", "reference/changelog")),
 )
 
 
