@@ -111,3 +111,29 @@ def test_learn_prints_effects(run, votes):
     code, _, err = run("learn", votes, *QUICK, "--effect", "crime")
     assert code != 0
     assert "'crime' should be SOURCE,TARGET" in err
+
+
+def test_learn_takes_moments_in_time(run, tmp_path):
+    rng = np.random.default_rng(1)
+    x = np.cumsum(rng.random((6, 12)) < 0.3, axis=1) % 2
+    frame = pd.DataFrame({"who": np.repeat(list("abcdef"), 12), "day": np.tile(np.arange(12), 6), "x": x.ravel()})
+    frame["y"] = np.where(rng.random(72) < 0.8, frame["x"], 1 - frame["x"])
+    frame.to_csv(tmp_path / "days.csv", index=False)
+    words = ["--time", "day", "--unit", "who", "--lags", "1", "--effect", "x [t-1],x", "--forecast", "2"]
+    code, out, err = run("learn", tmp_path / "days.csv", *QUICK, *words, "--store", tmp_path / "run.doxa")
+    assert (code, err) == (0, "")
+    assert "66 rows x 2 columns and their past (moments by 'day' in steps of 1, units by 'who'; 1 lag;" in out
+    assert re.search(r"x \[t-1\] +x +", out)
+    assert "Effect of x (0 to 1) on P(x = 1), averaged over" in out
+    assert re.search(r"unit +after +ahead +column +state +probability", out)
+    code, out, _ = run("learn", tmp_path / "days.csv", "--resume", tmp_path / "run.doxa", "--draws", "40")
+    assert code == 0
+    assert "66 rows x 2 columns and their past" in out
+    code, out, _ = run("learn", tmp_path / "days.csv", *QUICK, *words[:4], "--effect", "all")
+    assert re.search(r"x \[t-1\] +0 +1 +P\(x = 1\)", out)
+    code, _, err = run("learn", tmp_path / "days.csv", *QUICK, "--forecast", "2")
+    assert code != 0
+    assert "--time, the column of times" in re.sub(r"\s+", " ", err)
+    code, _, err = run("learn", tmp_path / "days.csv", *QUICK, "--time", "day")
+    assert code != 0
+    assert "if the rows are of several units, name their column" in re.sub(r"\s+", " ", err)

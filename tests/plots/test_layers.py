@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from doxa.models import Dag
-from doxa.plots.layers import _crossings, _inversions, layered_layout
+from doxa.plots.layers import _crossings, _inversions, layered_layout, sliced_layout
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -39,3 +39,18 @@ def test_a_ladder_without_need_of_crossings_has_none():
     layout = layered_layout(Dag.from_edges([(f"a{k}", f"b{5 - k}") for k in range(6)], names))
     tops = sorted((layout.nodes[f"a{k}"][0], layout.nodes[f"b{5 - k}"][0]) for k in range(6))
     assert [bottom for _, bottom in tops] == sorted(bottom for _, bottom in tops)
+
+
+def test_moments_stand_side_by_side():
+    """The past to the left, a row for each column, causes above effects; edges of a moment bend to the right of it."""
+    names = ["x", "y", "x [t-1]", "y [t-1]", "x [t-2]", "y [t-2]"]
+    layout = sliced_layout(Dag.from_edges([("y", "x"), ("x [t-2]", "y"), ("y [t-1]", "x")], names), 2)
+    assert layout.nodes["y"][1] < layout.nodes["x"][1]
+    for name in ("x", "y"):
+        places = [layout.nodes[name + past] for past in (" [t-2]", " [t-1]", "")]
+        assert places == sorted(places)
+        assert len({y for _, y in places}) == 1
+    [(x, y)] = layout.bends["y", "x"]
+    assert x > layout.nodes["x"][0]
+    assert y == 0.5
+    assert layout.bends["x [t-2]", "y"] == ()

@@ -229,3 +229,25 @@ def test_effects_on_numbers_are_shown_by_the_largest():
 def test_a_map_of_something_else_is_refused(posterior):
     with pytest.raises(ArgumentError, match=r"give the frame that posterior\.effects\(\) returns"):
         plot_effects(posterior.edges())
+
+
+def test_moments_in_time_stand_side_by_side():
+    rng = np.random.default_rng(1)
+    x = np.cumsum(rng.random(80) < 0.2) % 2
+    frame = pd.DataFrame({"t": range(80), "x": x, "y": np.where(rng.random(80) < 0.9, x, 1 - x)})
+    posterior = doxa.learn(frame, time="t", seed=1)
+    ax = plot_consensus(posterior)
+    arrows = {patch.get_gid() for patch in ax.patches}
+    assert "x [t-1] -> x" in arrows
+    assert len(arrows & {"x -> y", "y -> x"}) == 1
+    places = {text.get_text(): text.get_position() for text in ax.texts}
+    assert places["x"][0] > places["x [t-1]"][0]
+    assert places["x"][1] == places["x [t-1]"][1]
+    assert plot_edge_probabilities(posterior).images[0].get_array().shape == (4, 2)
+    effects = posterior.effects(networks=100)
+    ax = plot_effects(effects)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert len(names) == 4
+    assert [label.get_text() for label in ax.get_xticklabels()] == names[:2]
+    own = effects.query("of == 'x' and on == 'x' and lag == 1")["effect"].iloc[0]
+    assert ax.images[0].get_array()[names.index("x [t-1]"), names.index("x")] == own

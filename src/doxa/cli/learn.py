@@ -15,7 +15,7 @@ from doxa.cli.app import check_kind, interruptible
 from doxa.cli.networks import ToHandOn, check_network, write_network
 from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
 from doxa.cli.report import check_page, tell, watching
-from doxa.cli.show import show_effects, show_graphs, show_slopes, write_edges
+from doxa.cli.show import show_effects, show_forecast, show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
 from doxa.data.options import near
@@ -93,6 +93,10 @@ Step = Annotated[str | None, said("How far apart moments are that follow each ot
 Gaps = Annotated[
     str | None, said("What an absent moment is: break ends a stretch, missing is a row of missing cells.", "break")
 ]
+Forecast = Annotated[
+    int | None,
+    said("Also print what comes next, so many moments after the last of every unit; of times alone."),
+]
 Query = Annotated[
     Words,
     said(
@@ -162,6 +166,7 @@ def learn(
     lags: Lags = None,
     step: Step = None,
     gaps: Gaps = None,
+    forecast: Forecast = None,
     query: Query = None,
     given: Given = None,
     do: Do = None,
@@ -195,6 +200,8 @@ def learn(
     check_network(network, (data, kept))
     if graph not in ("consensus", "most_probable"):
         refuse("--graph", f"{graph!r} must be consensus or most_probable")
+    if forecast is not None and (forecast < 1 or (time is None and resume is None)):
+        refuse("--forecast", f"{forecast} moments ahead need a number from 1 on, and --time, the column of times")
     goal = doxa.Until(r_hat=r_hat, mcse=mcse, ess=ess, max_draws=max_draws, max_seconds=max_seconds)
     until = goal if chosen.intersection(_WHEN_TO_STOP) else None
     questions = Questions.parse(query, given, do)
@@ -239,6 +246,8 @@ def learn(
         show_slopes(posterior)
     if effect:
         show_effects(posterior, effects)
+    if forecast is not None:
+        show_forecast(posterior, forecast)
     questions.answer(posterior)
     if output is not None:
         write_edges(posterior, output)

@@ -25,6 +25,7 @@ __all__ = [
     "show",
     "show_effects",
     "show_fit",
+    "show_forecast",
     "show_graphs",
     "show_parameters",
     "show_slopes",
@@ -343,14 +344,15 @@ def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
 
 def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int = _EDGES_SHOWN) -> None:
     """Print these causal effects or, without any, the surest ones of all."""
-    from doxa.data.slices import past_name
+    from doxa.data.slices import name_and_lag, past_name
     from doxa.estimates.estimate import Estimate
     from doxa.structure.averaging.effects import ASSUMPTIONS
 
     print()
     if pairs:
         for cause, target in pairs:
-            print("\n".join(printable(line) for line in repr(posterior.effect(cause, target)).splitlines()))
+            of, lag = name_and_lag(cause) if posterior.options.order is not None else (cause, None)
+            print("\n".join(printable(line) for line in repr(posterior.effect(of, target, lag=lag)).splitlines()))
         return
     effects = posterior.effects()
     rows: list[tuple[str, ...]] = [
@@ -371,6 +373,13 @@ def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int =
     if len(effects) > most:
         print(f"... and {len(effects) - most} less sure ones")
     print(ASSUMPTIONS)
+
+
+def show_forecast(posterior: Posterior, ahead: int) -> None:
+    """Print what comes next of every unit."""
+    frame = posterior.forecast(ahead)
+    print("\nWhat comes next, averaged over networks:")
+    print("\n".join(printable(line) for line in frame.to_string(index=False, na_rep="").splitlines()))
 
 
 def write_edges(posterior: StructurePosterior, path: Path) -> None:
