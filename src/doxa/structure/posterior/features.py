@@ -100,7 +100,8 @@ def cpdag_edges(
         frame = pair_frame(posterior.names, ("source", "target"), diagnostics, once, least, where, present)
         frame.insert(2, "kind", kind)
         frames.append(frame)
-    return _most_probable_first(pd.concat(frames, ignore_index=True))
+    filled = [frame for frame in frames if len(frame)] or frames  # an empty one would change the types of columns
+    return _most_probable_first(pd.concat(filled, ignore_index=True))
 
 
 def ancestors(
