@@ -18,7 +18,6 @@ from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_effects, show_forecast, show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
 from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
-from doxa.data.options import near
 from doxa.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -320,6 +319,8 @@ def _check_questions(
     questions: Questions, effects: list[tuple[str, str]], asked: LearnOptions, cases: Table | OutOfCoreSource
 ) -> None:
     """Before hours of sampling, not after."""
+    from doxa.data.options import near
+
     if not isinstance(cases, doxa.Table) or not (questions.targets or effects):
         return
     table = asked.declared(cases)

@@ -161,7 +161,10 @@ def test_score_objects_are_plain_values():
 def test_weights_must_be_positive(score, name, bad):
     with pytest.raises(ArgumentError) as refused:
         score(bad)
-    assert str(refused.value) == f"{name} is {bad!r}; it must be above 0 and finite (1.0 is usual)"
+    begin, _, end = str(refused.value).partition(repr(bad)[:100])
+    assert begin == f"{name} is "
+    assert end.endswith("; it must be above 0 and finite (1.0 is usual)")
+    assert len(end) < 600  # what is long is cut
 
 
 @pytest.mark.parametrize("bad", ["1", None, True, [1]], ids=repr)

@@ -158,6 +158,8 @@ def test_hostile_options_are_refused(name):
 
 # which older files do not have
 NEW = (
+    "order",
+    "of_time",
     "interventions",
     "target_sets",
     "n_missing",

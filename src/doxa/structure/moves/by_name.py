@@ -140,7 +140,10 @@ def move_from_settings(settings: Any) -> StructureMove:
     if not isinstance(name, str) or name not in MOVES:
         raise ArgumentError(f"the run uses the sampler {name!r}, which this version does not know")
     given = {field: value for field, value in settings.items() if field != "name"}
-    made: StructureMove = made_of_fields(MOVES[name], given, "the run's sampler")
+    try:
+        made: StructureMove = made_of_fields(MOVES[name], given, "the run's sampler")
+    except RecursionError:
+        raise ArgumentError("the run's sampler is of moves in moves, too many to be followed") from None
     return made
 
 

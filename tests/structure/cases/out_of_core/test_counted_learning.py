@@ -114,7 +114,9 @@ def test_what_takes_rows_is_refused(tmp_path):
     with pytest.raises(TableError, match=r"missing cells, in the columns 'x5' \(\d+\); .* take.*rows: leave these col"):
         doxa.learn(missing_cells.lazy(), max_parents=2)
     for declared in ({"indicator": ["x1"]}, {"hidden": {"u": 2}}):
-        with pytest.raises(ArgumentError, match="indicator, hidden or interventions is given, but the distinct rows"):
+        with pytest.raises(
+            ArgumentError, match="indicator, hidden, interventions or time is given, but the distinct rows"
+        ):
             doxa.learn(frame().lazy(), max_parents=2, **declared)
     for wrong in ({"sampler": "gibs"}, {"required": [("x0", "y")]}, {"draws": 1}, {"prior": "flat"}):
         with pytest.raises(ArgumentError):  # before any pass
