@@ -220,7 +220,7 @@ def holes(n=150):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_frame_is_filled_by_the_posterior_of_its_cells():
     X, whole = holes()
-    imputer = BeliefNetworkImputer(draws=40, chains=2, random_state=1).set_output(transform="pandas")
+    imputer = BeliefNetworkImputer(draws=300, chains=2, random_state=1).set_output(transform="pandas")
     filled = imputer.fit_transform(X)
     assert not filled.isna().any().any()
     assert list(filled.columns) == list(X.columns) == imputer.get_feature_names_out().tolist()

@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 Outcomes = dict[tuple[int, int, int | None], Floats]  # after so many moments, of a column, of a state: every network
 
 _SEED = 20_442
-_ROWS, _FEWER_ROWS = 400, 50  # pasts in each network, of one effect and of all
+_ROWS, _FEWER_ROWS = 400, 50  # pasts in each network, of one effect and of all; again and again where fewer
 _MOST_LAG = 1000
 
 
@@ -170,7 +170,7 @@ def _outcomes(paths: PathDraws, of: int, level: float, last: int, n_rows: int) -
     do: list[dict[int, float]] = [{of: level}, *({} for _ in range(last))]
     for t in range(len(draws)):
         rng = np.random.default_rng([_SEED, t])
-        rows = rng.permutation(n_all)[:n_rows] if n_all > n_rows else np.arange(n_all)
+        rows = rng.permutation(n_all)[:n_rows] if n_all > n_rows else np.tile(np.arange(n_all), -(-n_rows // n_all))
         history = paths.histories(t, rows, 1)
         noise = fresh_noise(rng, last + 1, len(rows), paths.width)
         cells = paths.run(t, history, last + 1, do, noise)
