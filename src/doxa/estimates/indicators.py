@@ -345,7 +345,7 @@ def diagnose_words(
         part = getattr(found, name)
         arrays[name] = np.full(present.shape, value, dtype=part.dtype)
         arrays[name][present] = part
-    return replace(found, **arrays)  # type: ignore[arg-type]
+    return replace(found, **arrays)
 
 
 def split_r_hat(counts: IndicatorCounts) -> NDArray[np.float64]:
