@@ -24,7 +24,7 @@ def pins(name: str) -> dict[str, set[Version]]:
     """Versions pinned in a requirement file; the lock may have two of a package, one for each range of Pythons."""
     found: dict[str, set[Version]] = {}
     for package, version in re.findall(
-        r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE
+        r"^([\w.-]+)(?:\[[^]]*\])?==([^\s;]+)", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE
     ):
         found.setdefault(canonicalize_name(package), set()).add(Version(version))
     return found
