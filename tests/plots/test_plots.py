@@ -233,8 +233,8 @@ def test_a_map_of_something_else_is_refused(posterior):
 
 def test_moments_in_time_stand_side_by_side():
     rng = np.random.default_rng(1)
-    x = np.cumsum(rng.random(80) < 0.2) % 2
-    frame = pd.DataFrame({"t": range(80), "x": x, "y": np.where(rng.random(80) < 0.9, x, 1 - x)})
+    x = np.cumsum(rng.random(400) < 0.1) % 2
+    frame = pd.DataFrame({"t": range(400), "x": x, "y": np.where(rng.random(400) < 0.8, x, 1 - x)})
     posterior = doxa.learn(frame, time="t", seed=1)
     ax = plot_consensus(posterior)
     arrows = {patch.get_gid() for patch in ax.patches}

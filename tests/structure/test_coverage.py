@@ -76,7 +76,7 @@ def test_intervals_cover_in_a_few_hundred_runs(move):
     check(move, 300)
 
 
-def stopped_runs(n_runs, mcse=0.02):
+def stopped_runs(n_runs, mcse=0.01):
     """Whether intervals cover when each run decides for itself when to stop."""
     table = skewed_table(NODES, 50, seed=7, n_states=3)
     exact = enumerate_posterior(FamilyScores(table)).edge_probabilities

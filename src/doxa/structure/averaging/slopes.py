@@ -78,7 +78,8 @@ def all_slopes(
         for source, _, *found in own:
             at = (draws.names.index(source), child)
             rows.append([source, draws.names[child], float(edge.probability[at]), float(edge.mcse[at]), *found])
-    rows.sort(key=lambda row: -row[2])
+    order = {name: j for j, name in enumerate(draws.names)}
+    rows.sort(key=lambda row: (-round(row[2], 9), order[row[0]], order[row[1]]))  # equal but for rounding: as in the table
     head = ["source", "target", "probability", "probability_mcse", "mean", "sd", "lower", "upper", "mcse"]
     return ReadFrame(rows, columns=head)
 

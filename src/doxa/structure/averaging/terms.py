@@ -152,10 +152,10 @@ def parent_regressions(
     >>> frame["pressure"] = 80 + 0.7 * frame["age"] + rng.normal(0, 8, 200)
     >>> found = doxa.learn(frame, seed=1).parent_regressions("pressure", most=1)
     >>> found[["parents", "term", "mean", "sd"]].round(1)
-      parents       term  mean   sd
-    0  (age,)  intercept  77.8  2.7
-    1  (age,)        age   0.7  0.1
-    2  (age,)         sd   7.1  0.4
+      parents       term  mean  sd
+    0  (age,)  intercept  77.8 2.7
+    1  (age,)        age   0.7 0.1
+    2  (age,)         sd   7.1 0.4
     """
     from doxa.frames import ReadFrame
 

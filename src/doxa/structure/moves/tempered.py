@@ -478,7 +478,7 @@ def respaced(betas: NDArray[np.float64], rejected: NDArray[np.float64]) -> NDArr
     Examples
     --------
     >>> respaced(np.array([1.0, 0.7, 0.5]), np.array([0.1, 1.0])).round(2)
-    array([1.  , 0.68, 0.59, 0.5 ])
+    array([1.  , 0.61, 0.5 ])
     >>> respaced(np.array([1.0, 0.7, 0.5]), np.array([0.55, 0.52])) is None
     True
     """
