@@ -79,7 +79,8 @@ def all_slopes(
             at = (draws.names.index(source), child)
             rows.append([source, draws.names[child], float(edge.probability[at]), float(edge.mcse[at]), *found])
     order = {name: j for j, name in enumerate(draws.names)}
-    rows.sort(key=lambda row: (-round(row[2], 9), order[row[0]], order[row[1]]))  # equal but for rounding: as in the table
+    # those that are equal but for rounding stand in the order of the table
+    rows.sort(key=lambda row: (-round(row[2], 9), order[row[0]], order[row[1]]))
     head = ["source", "target", "probability", "probability_mcse", "mean", "sd", "lower", "upper", "mcse"]
     return ReadFrame(rows, columns=head)
 
