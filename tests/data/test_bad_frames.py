@@ -51,7 +51,7 @@ FRAMES = {
     ),
     "infinite": (
         pd.DataFrame({"a": [1.0, float("-inf")]}),
-        "column 'a' contains a number that is infinite or too large for a float; "
+        "column 'a' contains a number in row 2 that is infinite or too large for a float; "
         f"write missing cells as empty, or {LEAVE_OUT}",
     ),
     "identifier": (

@@ -246,7 +246,7 @@ def test_infinite_numbers_in_a_text_are_refused(tmp_path, text):
     with pytest.raises(TableError) as raised:
         read_table(tmp_path / "t.csv", bins=2)
     assert str(raised.value) == (
-        "column 'x' contains a number that is infinite or too large for a float; "
+        "column 'x' contains a number in row 2 that is infinite or too large for a float; "
         "write missing cells as empty, or leave it out by naming the others with columns=[...] or --columns"
     )
 

@@ -174,10 +174,14 @@ def test_integers_beside_floats_are_not_rounded():
     huge = 10**5000
     assert read_table(objects([huge, huge + 1])).n_states.tolist() == [2]
     assert refusal(objects([huge, 1]), bins={"x": 2}).startswith(
-        "column 'x' contains a number that is infinite or too large for a float; "
+        "column 'x' contains a number in row 1 that is infinite or too large for a float; "
     )
-    assert refusal(objects([D("1E+999999999"), 1])).startswith("column 'x' contains a number that is infinite or too")
-    assert refusal(objects([float("inf"), 1])).startswith("column 'x' contains a number that is infinite or too")
+    assert refusal(objects([D("1E+999999999"), 1])).startswith(
+        "column 'x' contains a number in row 1 that is infinite or too"
+    )
+    assert refusal(objects([float("inf"), 1])).startswith(
+        "column 'x' contains a number in row 1 that is infinite or too"
+    )
 
 
 def test_objects_can_be_cut():

@@ -185,7 +185,7 @@ def test_refusals_are_those_of_tables_read_whole(tmp_path, monkeypatch):
             monkeypatch.setattr(doxa.data.duck, "_LARGE_ROWS", 0)
             with pytest.raises(TableError) as large:
                 read_table(source, bins=cut)
-            assert str(large.value) == str(whole.value)
+            assert str(large.value) == str(whole.value).replace(" in row 2", "")  # where counted, rows have no order
 
 
 @pytest.mark.usefixtures("everything_is_large")

@@ -165,7 +165,10 @@ def code_table(
         if binning[column.name] is None and column not in of_numbers:
             _refuse_many_states(column)
     names = tuple(column.name for column in columns)
-    values = {names.index(column.name): _numbers_of(column, asked_for.known) for column in of_numbers}
+    values = {
+        names.index(c.name): _numbers_of(c, "transform" if c.name in scales else "numbers", asked_for.known)
+        for c in of_numbers
+    }
     coded: dict[int, tuple[tuple[str, ...], NDArray[np.int16]]] = {
         j: ((), np.where(np.isnan(numbers), -1, 0).astype(np.int16)) for j, numbers in values.items()
     }
@@ -179,6 +182,8 @@ def code_table(
         else:
             assert column.numbers is not None
             measured[column.name] = column.numbers()
+            if n_rows is not None:
+                refuse_infinite(column.name, measured[column.name], np.arange(n_rows))
             if _is_supervised(own) and n_rows is None:
                 raise TableError(
                     f"the bins of column {column.name!r} are supervised, and the rows of this source are counted where "
@@ -297,12 +302,12 @@ def _times(column: Column) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
-def _numbers_of(column: Column, known: Collection[str] = ()) -> NDArray[np.float64]:
+def _numbers_of(column: Column, option: str = "numbers", known: Collection[str] = ()) -> NDArray[np.float64]:
     """Value of every row of a column of numbers, NaN if missing."""
     if not column.is_number or column.numbers is None:
-        raise TableError(f"numbers names {column.name!r}, whose values are not numbers; leave it out of numbers")
+        raise TableError(f"{option} names {column.name!r}, whose values are not numbers; leave it out of {option}")
     numbers = column.numbers()
-    refuse_infinite(column.name, numbers)
+    refuse_infinite(column.name, numbers, np.arange(len(numbers)))
     if column.n_distinct <= _FEW and column.name not in known:
         _log.warning("column %r is taken as numbers, and has %d distinct values", column.name, column.n_distinct)
     return numbers
@@ -337,11 +342,12 @@ def spread(values: NDArray[Any], is_missing: NDArray[np.bool_], absent: Any) -> 
     return rows
 
 
-def refuse_infinite(name: str, numbers: NDArray[Any]) -> None:
-    """Refuse numbers that no bin can hold."""
+def refuse_infinite(name: str, numbers: NDArray[Any], rows: NDArray[np.intp] | None = None) -> None:
+    """Refuse numbers that no bin can hold; ``rows`` are the rows that they stand in, where these are known."""
     if numbers.dtype.kind == "f" and np.isinf(numbers).any():
+        place = "" if rows is None else f" in row {int(rows[np.isinf(numbers)].min()) + 1}"
         raise TableError(
-            f"column {name!r} contains a number that is infinite or too large for a float; "
+            f"column {name!r} contains a number{place} that is infinite or too large for a float; "
             f"write missing cells as empty, or {LEAVE_OUT}"
         )
 

@@ -41,7 +41,7 @@ def number_column(name: str, present: NDArray[Any], is_missing: NDArray[np.bool_
     def numbers() -> NDArray[np.float64]:
         return spread(present.astype(np.float64), is_missing, np.float64(np.nan))
 
-    refuse_infinite(name, distinct)
+    refuse_infinite(name, present, np.flatnonzero(~is_missing))
     integral = distinct.dtype.kind in "iu" or bool((distinct == np.floor(distinct)).all())
     few = distinct.size <= MAX_STATES
     labels = [str(int(number)) if integral else repr(float(number)) for number in distinct] if few else None
@@ -60,8 +60,9 @@ def column_of_numbers(
     code_of[np.array([place[number] for number in kept], dtype=np.int64)] = np.arange(len(kept))
     codes = spread(code_of[found], is_missing, np.int64(-1))
     floats = np.array([*(_as_float(number) for number in kept), np.nan])
-    if any(isinstance(number, float | Decimal) and _is_huge(number) for number in kept):
-        refuse_infinite(name, np.array([np.inf]))
+    huge = [code for code, number in enumerate(kept) if isinstance(number, float | Decimal) and _is_huge(number)]
+    if huge:
+        refuse_infinite(name, np.array([np.inf]), np.flatnonzero(np.isin(codes, huge))[:1])
     integral = all(number == _whole(number) for number in kept)
     labels = [_text(number) if integral else str(number) for number in kept] if len(kept) <= MAX_STATES else None
     return Column(name, "integer" if integral else "decimal", len(kept), labels, lambda: codes, lambda: floats[codes])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts
+from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts, refuse_infinite
 from doxa.data.duck import literal
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Moments, Seen, changed, failures, rank
 from doxa.data.number import number_column
@@ -113,6 +113,7 @@ class DuckEngine:
         cells = self._cells[j]
         cells.values = values
         if cells.kind in NUMBER_TYPES:
+            refuse_infinite(cells.name, values)  # first: these are distinct values, which stand in no row
             column = number_column(cells.name, values, np.zeros(values.size, dtype=np.bool_), ())
             return Seen(column, int(counts.sum()), counts, partial(rank, values.astype(np.float64), counts))
         labels: list[str] = values.tolist()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.coding import NUMBER, Column, Kind
+from doxa.data.coding import NUMBER, Column, Kind, refuse_infinite
 from doxa.data.large.blocks import cover, members_of
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Moments, Seen, changed, failures, rank
 from doxa.data.large.lazy_counts import Asked, OutOfCore, count_here, count_partitions, describe_partitions, streaming
@@ -315,6 +315,8 @@ class LazyEngine:
 
             frame = frame.group_by(own).agg(nw.col(self._count).sum())
         counts = self._counts(frame)
+        if frame[own].dtype.is_float():  # first: these are distinct values, which stand in no row
+            refuse_infinite(self.names[j], np.asarray(frame[own].drop_nulls().to_numpy()))
         column = series_column(frame[own], self.names[j], self._missing)
         self._values[j] = values_of(frame[own])
         numbers = None if column.numbers is None else column.numbers()

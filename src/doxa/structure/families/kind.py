@@ -246,7 +246,8 @@ class FamilyKind:
             if wrong.any():
                 other = "numbers" if what == "categories" else "categories"
                 named = shown(name for name, one in zip(names, wrong.tolist(), strict=True) if one)
-                raise ArgumentError(f"the {self.name} score takes {what}, and {named} hold {other}; {way}")
+                hold = "holds" if wrong.sum() == 1 else "hold"
+                raise ArgumentError(f"the {self.name} score takes {what}, and {named} {hold} {other}; {way}")
         most = self.most_states
         if most is None:
             return
