@@ -26,6 +26,8 @@ QUESTIONS = {
     "learn20": "doxa learn, 20 columns, 1000 rows: sampled",
     "missing8": "doxa learn, 8 columns, 10% missing",
     "votes": "doxa learn, house_votes",
+    "mixed": "doxa learn, 4 categories and 4 numbers: summed",
+    "additive": "doxa learn, the same with additive families",
     "fit": "doxa fit, three parents",
     "infer": "doxa infer, the Asia network",
 }
@@ -46,6 +48,21 @@ def random_table(n_columns: int, n_rows: int, missing: float = 0.0) -> Any:
     return doxa.Table.from_codes(names, [["no", "yes"]] * n_columns, codes)
 
 
+def mixed_frame(n_rows: int) -> Any:
+    """Four categories, and four numbers each of which depends on two columns before it."""
+    import pandas as pd
+
+    rng = np.random.default_rng(8)
+    columns: dict[str, Any] = {f"c{j}": rng.integers(0, 2 + j % 2, n_rows) for j in range(4)}
+    for j in range(4):
+        near = list(columns.values())[-2:]
+        columns[f"x{j}"] = near[0] - 0.7 * near[1] + rng.normal(size=n_rows)
+    frame = pd.DataFrame(columns)
+    for j in range(4):
+        frame[f"c{j}"] = frame[f"c{j}"].map(lambda code: "abc"[code])
+    return frame
+
+
 def ask(question: str) -> str:
     """Ask one question, and say how it ended."""
     import doxa
@@ -62,6 +79,9 @@ def ask(question: str) -> str:
         states = {node: ["no", "yes"] for node in nodes}
         network = doxa.CategoricalNetwork(doxa.Dag.from_edges(asia), tables, states)
         return doxa.infer(network, "lung", given={"xray": "yes"}).verdict
+    if question in ("mixed", "additive"):
+        family = {"additive": "additive", "mixed": None}[question]
+        return doxa.learn(mixed_frame(1000), family=family, seed=1, progress=False).verdict
     tables = {
         "learn8": lambda: random_table(8, 1000),
         "learn20": lambda: random_table(20, 1000),
