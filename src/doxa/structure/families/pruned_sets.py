@@ -28,6 +28,7 @@ class PrunedSets(NamedTuple):
     sets: NDArray[np.uint64]
     log_weight: NDArray[np.float64]
     n_free: NDArray[np.int64]  # parents besides the required
+    gains: NDArray[np.bool_]  # whether a set weighs more than each of its proper subsets
     replaced: NDArray[np.float64]  # what the sets left out for this one have as probability, relative to it at most
     n_computed: int
     largest: int  # free parents of the largest set computed
@@ -47,7 +48,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
     Sets of more than ``complete`` free parents are made from the node's candidates.  All must have been counted.
     """
     level: _Level | None = None
-    sets, logs, sizes, kept, left_out, gaps = [], [], [], [], [], []
+    sets, logs, sizes, gains, kept, left_out, gaps = [], [], [], [], [], [], []
     n_computed, n_legal, largest = 0, 0, 0
     for size in range(node.n_listed + 1):
         pool = node.free if size <= complete else node.candidates
@@ -64,6 +65,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
         sets.append(weights.words(node, free[keep]))
         logs.append(weight[keep])
         sizes.append(np.full(int(keep.sum()), size, dtype=np.int64))
+        gains.append(weight[keep] > above[keep])
         kept.append(own[keep])
         pruned = legal & ~keep
         left_out.append(which[pruned])
@@ -76,6 +78,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
         np.concatenate(sets),
         np.concatenate(logs),
         np.concatenate(sizes),
+        np.concatenate(gains),
         replaced[np.concatenate(kept)].astype(np.float64),
         n_legal,
         largest,
@@ -89,12 +92,8 @@ def growing_sets(found: PrunedSets, extend_within: float) -> NDArray[np.int64]:
     Those within ``extend_within`` nats of the best, and those that beat all their subsets: where a node may not have
     its best parents, for a cycle that they would close, such a set is what it has, however far below the best.
     """
-    largest = np.flatnonzero(found.n_free == found.largest)
-    above = np.full(len(largest), -1, dtype=np.int64)
-    _first_proper_subset(found.sets, largest, above)
-    weight = found.log_weight[largest]
-    gains = (above < 0) | (weight > found.log_weight[above])
-    return np.asarray(largest[gains | (weight >= found.log_weight[0] - extend_within)])
+    worth_it = found.gains | (found.log_weight >= found.log_weight[0] - extend_within)
+    return np.flatnonzero(worth_it & (found.n_free == found.largest))
 
 
 def more_sets(
@@ -138,6 +137,7 @@ def add_sets(
             np.concatenate([found.sets, words[keep]]),
             np.concatenate([found.log_weight, weight[keep]]),
             np.concatenate([found.n_free, np.full(n_kept, free.shape[1], dtype=np.int64)]),
+            np.concatenate([found.gains, weight[keep] > above[keep]]),
             np.concatenate([replaced, np.zeros(n_kept)]),
             found.n_computed + len(free),
             free.shape[1],
@@ -153,6 +153,7 @@ def heaviest(found: PrunedSets, most: int, size: int) -> PrunedSets:
         sets=found.sets[keep],
         log_weight=found.log_weight[keep],
         n_free=found.n_free[keep],
+        gains=found.gains[keep],
         replaced=found.replaced[keep],
     )
 
@@ -178,6 +179,7 @@ def _heaviest_first(found: PrunedSets) -> PrunedSets:
         sets=found.sets[order],
         log_weight=found.log_weight[order],
         n_free=found.n_free[order],
+        gains=found.gains[order],
         replaced=found.replaced[order],
     )
 
@@ -196,20 +198,6 @@ def _best_of_subsets(free: Ints, level: _Level, binom: Ints, members: Ints, abov
             if level.best[number] > above[row]:
                 above[row] = level.best[number]
                 which[row] = level.which[number]
-
-
-@hot
-def _first_proper_subset(sets: Words, numbers: Ints, which: Ints) -> None:
-    """For each of the sets with these numbers the first of all sets that it contains, but for itself; -1 if none."""
-    for row in range(numbers.size):
-        own = numbers[row]
-        for k in range(sets.shape[0]):
-            inside = k != own
-            for w in range(sets.shape[1]):
-                inside = inside and not sets[k, w] & ~sets[own, w]
-            if inside:
-                which[row] = k
-                break
 
 
 @hot

@@ -224,7 +224,7 @@ class StructurePosterior:
         >>> list(posterior.edges().columns)
         ['source', 'target', 'probability', 'mcse', 'ess', 'r_hat']
         >>> len(posterior.edges()), len(posterior.edges(least=0.5)), len(posterior.edges(where="smoke"))
-        (30, 3, 10)
+        (30, 2, 10)
         """
         return features.edges(self, least, where)
 
