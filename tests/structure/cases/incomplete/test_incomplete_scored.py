@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import numba
 import numpy as np
 import pytest
 from incomplete_cases import blanked, deviations, number_of, states_of, with_missing_cells
@@ -15,7 +16,7 @@ from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.averaging.posterior import with_table
-from doxa.structure.cases.incomplete import IncompleteData, enumerate_joint, scored_sweeps
+from doxa.structure.cases.incomplete import IncompleteData, enumerate_joint, stale_proposals
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.missing_cells import completion_of
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
@@ -26,7 +27,9 @@ from doxa.structure.cases.incomplete.scored_sweeps import (
     redraw_column,
     weigh_rows,
 )
+from doxa.structure.cases.incomplete.stale_proposals import Today, log_ratio
 from doxa.structure.exact.enumeration import enumerate_posterior
+from doxa.structure.families.cache import local_weights
 from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.families.logistic.parameters import LogisticFamily
 from doxa.structure.graph import working_graph
@@ -178,16 +181,16 @@ def graph_matrix(name, steps, *, correct=True, beta=1.0):
     proposal = np.linalg.matrix_power(step_matrices(SingleEdge(), Target(stale, limits, posterior, beta))[0], steps)
     n_graphs, n_completions = exact.probability.shape
     matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
-    parents = [working_graph(rows)[0] for rows in exact.rows]
+    graphs, of_stale = [working_graph(rows) for rows in exact.rows], local_weights(stale, exact.rows)
     for number, cells in enumerate(exact.cells):
         for a in range(n_graphs):
             chain = chain_at(name, steps, exact.rows[a], cells, beta)
             for b in np.flatnonzero(proposal[a]).tolist():
-                changed = np.flatnonzero((parents[a] != parents[b]).any(axis=1))
-                fresh = chain.local.copy()
-                chain._score(changed, parents[b], fresh)
-                stale_change = float(posterior.log_score[b] - posterior.log_score[a])
-                ratio = chain.log_ratio(fresh, changed, stale_change) if correct else 0.0
+                ratio = 0.0
+                if correct and a != b:
+                    here = (*graphs[a][:2], of_stale[a], np.zeros(3, dtype=np.int64))
+                    today = Today(chain.scoring, chain.local, chain.local.copy(), here)
+                    ratio = beta * log_ratio(graphs[b][0], of_stale[b], today)
                 chance = proposal[a, b] * min(1.0, np.exp(ratio))
                 matrix[a, number, b, number] += chance
                 matrix[a, number, a, number] += proposal[a, b] - chance
@@ -245,11 +248,13 @@ def test_hidden_columns_agree_with_the_exact_sum():
     assert max(of_edges, of_cells) < z_limit(n)
 
 
-def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch):
-    right = scored_sweeps.ScoredChain.log_ratio
-    monkeypatch.setattr(scored_sweeps.ScoredChain, "log_ratio", lambda *given: -right(*given))
+@pytest.mark.parametrize("move", [Auto(), SingleEdge()], ids=lambda move: move.name)
+def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch, move):
+    wrong = numba.njit(lambda parents, local, today: -log_ratio(parents, local, today))
+    monkeypatch.setattr(stale_proposals, "log_ratio", wrong)
+    monkeypatch.setattr(stale_proposals, "_propose", numba.njit(stale_proposals._propose.py_func))
     data, _, exact = case("logistic")
-    of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, fresh=1), exact, least_ess=0)
+    of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, move=move, fresh=1), exact, least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)
 
 

@@ -70,6 +70,7 @@ __all__ = [
     "back",
     "forth",
     "frozen_lists",
+    "go_to",
     "is_worth_it",
     "log_estimate",
     "offer",
@@ -384,7 +385,7 @@ def _run(
     for node in range(local.size):
         table.where[node] = find_set(table, node, graph[0][node])
         n_edges += count_bits(graph[0], node)
-    _go_to((graph[0], graph[1], local, table.where), standing)
+    go_to((graph[0], graph[1], local, table.where), standing)
     for step in range(first, number):
         if cache_is_full(cache):
             return step
@@ -405,14 +406,14 @@ def _run(
         if taken:
             done[2] += 1
             n_edges = after
-            _go_to((graph[0], graph[1], local, table.where), standing)
+            go_to((graph[0], graph[1], local, table.where), standing)
         else:
-            _go_to(standing, (graph[0], graph[1], local, table.where))
+            go_to(standing, (graph[0], graph[1], local, table.where))
     return number
 
 
 @hot
-def _go_to(source: tuple[Words, Words, Floats, Ints], target: tuple[Words, Words, Floats, Ints]) -> None:
+def go_to(source: tuple[Words, Words, Floats, Ints], target: tuple[Words, Words, Floats, Ints]) -> None:
     """Copy parents, children, scores and places in the lists."""
     for node in range(source[2].size):
         for w in range(source[0].shape[1]):

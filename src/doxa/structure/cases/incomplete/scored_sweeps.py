@@ -57,6 +57,7 @@ from doxa.structure.cases.incomplete.regressions import (
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
+from doxa.structure.cases.incomplete.stale_proposals import propose_jointly
 from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
@@ -567,26 +568,9 @@ class ScoredChain:
         with self.stale.borrow() as (cache, scoring):
             graph, local = working_graph(self.rows), np.empty(n)
             local_scores(graph, cache.arrays, scoring, local)
-            stale_score = sum(local.tolist(), 0.0)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
-            work = work._replace(thin=steps + 1)
-            before = (*(part.copy() for part in graph), local.copy())
-            for done in range(0, steps, self.joint_proposal):
-                run_steps(self.move, work, min(self.joint_proposal, steps - done), cache, rng)
-                changed = np.flatnonzero((graph[0] != before[0]).any(axis=1))
-                if not len(changed):
-                    continue
-                self.graphs_done[0] += 1
-                fresh = self.local.copy()
-                self._score(changed, graph[0], fresh)
-                proposed_score = sum(local.tolist(), 0.0)
-                taken = accepts(rng, self.log_ratio(fresh, changed, proposed_score - stale_score))
-                if taken:
-                    self.graphs_done[1] += 1
-                    stale_score = proposed_score
-                    self.local[:] = fresh
-                for now, then in zip((*graph, local), before, strict=True):
-                    np.copyto(*((then, now) if taken else (now, then)))
+            work, today = work._replace(thin=steps + 1), (self.scoring, self.local)
+            propose_jointly(self.move, work, self.joint_proposal, steps, cache, today, self.graphs_done, rng)
             self.rows, self.parents = graph[1], graph[0]
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
@@ -605,11 +589,6 @@ class ScoredChain:
         lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
         self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
-
-    def log_ratio(self, fresh: NDArray[np.float64], changed: NDArray[np.intp], stale_change: float) -> float:
-        """By what a joint proposal to these scores is accepted: the change of now less that of the stale scores."""
-        change = float((fresh[changed] - self.local[changed]).sum())
-        return self.beta * (change - stale_change)
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""

@@ -1,0 +1,151 @@
+r"""Joint proposals by stale scores: a few steps of a move, then the scores of today.
+
+What is proposed, and with which probability it is taken, is in `doxa.structure.cases.incomplete.scored_sampler`.  The
+steps of `Auto` and what follows them are one compiled loop; those of other moves are run one proposal at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa._jit import hot
+from doxa.arrays import Floats, Ints, Words
+from doxa.structure.cases.incomplete.joint_proposals import go_to
+from doxa.structure.families.cache import ScoreCache, Scoring
+from doxa.structure.families.scores import family_log_marginal
+from doxa.structure.graph import count_bits, rebuild
+from doxa.structure.moves.auto import Auto, auto_step
+from doxa.structure.moves.changes import accepts, cache_is_full
+from doxa.structure.moves.parent_sets import find_set
+from doxa.structure.moves.sampler import StructureMove, Work, run_steps
+from doxa.structure.moves.single_edge import log_proposals
+from doxa.structure.priors import family_log_prior
+
+__all__ = ["Today", "log_ratio", "propose_jointly"]
+
+
+class Today(NamedTuple):
+    """Scores of the completion at hand, and the graph that stands."""
+
+    scoring: Any
+    local: NDArray[np.float64]  # (n_nodes,): of the graph that stands
+    fresh: NDArray[np.float64]  # likewise, of the graph that is proposed
+    standing: tuple[Words, Words, Floats, Ints]  # parents, children, stale scores, places in the lists
+
+
+def propose_jointly(
+    move: StructureMove,
+    work: Work,
+    together: int,
+    n_steps: int,
+    cache: ScoreCache,
+    today: tuple[Scoring, NDArray[np.float64]],
+    done: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> None:
+    """So many steps, ``together`` of them in a proposal, in place; the cache of stale scores grows where it has to.
+
+    ``today`` is the scoring arrays of the completion at hand and the scores of the graph's families by them, which are
+    kept up; ``done`` counts proposals of other graphs, and those taken.
+    """
+    n = len(work.local)
+    standing = (np.zeros_like(work.graph[0]), np.zeros_like(work.graph[1]), np.zeros(n), np.zeros(n, dtype=np.int64))
+    now = Today(today[0], today[1], np.zeros(n), standing)
+    if not isinstance(move, Auto):
+        _propose_by(move, work, (together, n_steps), cache, now, done, rng)
+        return
+    first = 0
+    while first < n_steps:
+        steps = first, together, n_steps
+        first = _propose(work._replace(cache=cache.arrays), move.shares, log_proposals(n), steps, now, done, rng)
+        while cache.wants_to_grow and cache.can_grow:
+            cache.grow()
+
+
+def _propose_by(
+    move: StructureMove,
+    work: Work,
+    steps: tuple[int, int],
+    cache: ScoreCache,
+    today: Today,
+    done: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> None:
+    """The same by any move."""
+    graph, (together, n_steps) = work.graph, steps
+    now = (graph[0], graph[1], work.local, work.table.where)
+    go_to(now, today.standing)
+    for first in range(0, n_steps, together):
+        run_steps(move, work, min(together, n_steps - first), cache, rng)
+        change = log_ratio(graph[0], work.local, today)
+        if np.isnan(change):
+            continue
+        done[0] += 1
+        if accepts(rng, work.beta * change):
+            done[1] += 1
+            go_to(now, today.standing)
+            today.local[:] = today.fresh
+        else:
+            go_to(today.standing, now)
+            rebuild(graph)
+
+
+@hot
+def _propose(
+    work: Work,
+    shares: tuple[float, float, float, float],
+    log_q: Floats,
+    steps: tuple[int, int, int],
+    today: Today,
+    done: Ints,
+    rng: np.random.Generator,
+) -> int:
+    graph, local, table = work.graph, work.local, work.table
+    first, together, n_steps = steps
+    n_edges = 0
+    for node in range(local.size):
+        table.where[node] = find_set(table, node, graph[0][node])
+        n_edges += count_bits(graph[0], node)
+    go_to((graph[0], graph[1], local, table.where), today.standing)
+    while first < n_steps and not cache_is_full(work.cache):
+        n_proposed = n_edges
+        for _ in range(min(together, n_steps - first)):
+            after = auto_step(work, shares, log_q, n_proposed, rng)
+            n_proposed = after if after >= 0 else n_proposed
+        first += together
+        change = log_ratio(graph[0], local, today)
+        if np.isnan(change):
+            continue
+        done[0] += 1
+        if accepts(rng, work.beta * change):
+            done[1] += 1
+            n_edges = n_proposed
+            go_to((graph[0], graph[1], local, table.where), today.standing)
+            for node in range(local.size):
+                today.local[node] = today.fresh[node]
+        else:
+            go_to(today.standing, (graph[0], graph[1], local, table.where))
+    rebuild(graph)
+    return min(first, n_steps)
+
+
+@hot
+def log_ratio(parents: Words, local: Floats, today: Today) -> float:
+    """The change of the score of today less that of the stale score; nan where the graph is the one that stands."""
+    data, rule, prior, scratch = today.scoring
+    standing = today.standing
+    total, any_differs = 0.0, False
+    for node in range(local.size):
+        differs = False
+        for w in range(parents.shape[1]):
+            differs = differs or parents[node, w] != standing[0][node, w]
+        today.fresh[node] = today.local[node]
+        if differs:
+            any_differs = True
+            today.fresh[node] = family_log_marginal(node, parents[node], data, rule, scratch)
+            today.fresh[node] += family_log_prior(node, parents[node], prior)
+            total += today.fresh[node] - today.local[node] - (local[node] - standing[2][node])
+    return total if any_differs else np.nan
