@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, logsumexp, xlogy
 
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -122,12 +122,30 @@ def test_left_to_itself_a_table_holds_every_legal_family(limited):
     assert (len(without.sets) > len(table.sets)) == (limited == "configurations")
 
 
-def test_left_to_itself_a_table_has_all_sets_of_up_to_six_parents():
-    scores = FamilyScores(mixed_table([2] * 9, 60, seed=1))
-    assert build_score_table(scores, all_to_all(9)).info.max_size == 6
+def test_left_to_itself_a_table_has_all_sets_of_few_columns():
+    """Where every case is a configuration of its own, large sets hold nearly everything, and no part of them does."""
+    scores = FamilyScores(mixed_table([6] * 9, 300, seed=1))
+    every = of_nodes(build_score_table(scores, all_to_all(9), max_size=8, keep_within=math.inf))
+    found = build_score_table(scores, all_to_all(9))
+    assert found.info.max_size == 8
+    assert of_nodes(found) == pytest.approx(every, abs=1e-6)
+    assert (of_nodes(build_score_table(scores, all_to_all(9), max_size=6)) < every - 4).any()  # the same would show
+
+
+def of_nodes(table):
+    """Log weight of all listed families of each node together."""
+    return np.array([logsumexp(table.log_weight[a:b]) for a, b in pairwise(table.first.tolist())])
+
+
+def test_larger_sets_are_left_to_growth_where_the_prior_holds_them_down():
+    table = mixed_table([2] * 24, 60, seed=1)
+    sparse, uniform = (FamilyScores(table, prior=make_prior(table.names, kind)) for kind in ("sparse", "uniform"))
+    limits = make_limits(table.names, max_configurations=60, n_states=table.n_states)
+    assert score_table._usual_size(sparse, limits) == 5  # of 32 configurations: all that there are
+    assert score_table._usual_size(sparse, make_limits(table.names)) == 6
+    assert score_table._usual_size(uniform, make_limits(table.names)) == 7
     required = [(f"x{j}", "x8") for j in range(7)]
-    limits = make_limits(scores.table.names, required=required)
-    assert build_score_table(scores, limits).info.max_size == 7
+    assert score_table._usual_size(sparse, make_limits(table.names, required=required)) == 7
 
 
 def test_of_the_large_sets_the_heaviest_are_kept():

@@ -58,7 +58,8 @@ _A_ROUND = 0.6  # of what is left of the work: the first round has most to exten
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
 _SHARE = 4  # likewise, of work: sets that are extended are as good as any
 _USUAL_SIZE = 3  # parents, where not more can be computed
-_ENOUGH = 6  # parents up to which all sets are counted; larger ones are then made from those that are among the best
+_ENOUGH = 6  # parents up to which all sets are counted, and then larger ones made from those that are among the best:
+_FEW_FAMILIES = 1_200_000  # under the sparse prior, which holds large sets down, where there are more families
 _MOST_FAMILIES = 12_000_000  # of all sizes together: some four seconds on one core
 _MOST_VISITS = 1_200_000_000  # counted sets times distinct rows: as long
 
@@ -108,8 +109,9 @@ def build_score_table(
         Families that they forbid are not listed.
     max_size : int, optional
         All sets up to so many parents are computed.  A node with more required parents starts from these.  When left
-        out, as many as some seconds allow, at least 3 and at most 6: up to 6 parents of 20 columns and 1000 rows, up to
-        4 of 37 columns.  Kinds that are not counted have as many as take a second or two.
+        out, as many as some seconds allow, at least 3: all of 17 columns and 1000 rows, up to 4 of 37.  Under the
+        sparse prior, which keeps larger families rare, more than 6 only where they take a second.  Kinds that are not
+        counted have as many as take a second or two.
     max_families : int, optional
         Where there are more families than this, sets with more parents than ``info.complete_size`` are made from
         candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is then
@@ -159,8 +161,7 @@ def _usual_size(scores: FamilyScores, limits: Limits) -> int:
     n, n_rows, score = scores.n_nodes, len(scores.data[1]), scores.score
     nodes = list_nodes(limits, n)
     largest = max(len(node.required) + node.most_free for node in nodes)
-    if score.is_counted:
-        largest = min(largest, max(_ENOUGH, *(len(node.required) for node in nodes)))
+    enough = max(_ENOUGH, *(len(node.required) for node in nodes)) if scores.prior.kind == "sparse" else n
     size = min(_USUAL_SIZE, largest)
     families = sets = 0
     work = 0.0
@@ -173,6 +174,8 @@ def _usual_size(scores: FamilyScores, limits: Limits) -> int:
         work += made * score.cost(more, n_rows)
         visits = (sets + math.comb(n, more + 1)) * max(n_rows, 100) if score.is_counted else 0
         if families > _MOST_FAMILIES or visits > _MOST_VISITS or (work > _WORK / 8 and not score.is_counted):
+            break
+        if score.is_counted and more > enough and families > _FEW_FAMILIES:
             break
         size = max(size, more)
     return size
