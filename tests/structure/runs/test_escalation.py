@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import doxa
 from doxa.data import Table
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.indicators import diagnose_indicators
 from doxa.estimates.trace import Trace
 from doxa.sampling import runner
 from doxa.sampling.driver import Schedule, sample
-from doxa.structure import Auto, StructurePosterior
+from doxa.structure import Auto, SingleEdge, StructurePosterior
+from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
 from doxa.structure.moves import tempered
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.tempered import EscalatingSampler, betas_for, respaced
-from support.checks import worst_z
+from support.checks import SEED, worst_z, z_limit
 from support.run_files import contents
 from support.tables import skewed_table
 
@@ -75,6 +80,46 @@ def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch):
 
     monkeypatch.setattr(EscalatingSampler, "_swap", always)
     assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, thin=80, until=doxa.Until(max_draws=1500))) > 10
+
+
+def respaced_in_the_warm_up(monkeypatch):
+    """Largest z of an edge, against listed graphs, of a run whose temperatures are spaced anew as it warms up."""
+    scores, limits = FamilyScores(skewed_table(4, 50, seed=7, n_states=3)), capped([3] * 4)
+    before = np.array([1.0, 0.98, 0.1])  # far too close, and too far apart
+    spacings = []
+
+    def revise(self, states, trace, *, settled, epoch):
+        if epoch == 0:
+            return tempered._all_heated(states, before)
+        if epoch > 1:
+            return None
+        spacings.append(respaced(before, tempered._rejections(trace)))
+        return [tempered._with_betas(state, spacings[0]) for state in states]
+
+    monkeypatch.setattr(EscalatingSampler, "revise", revise)
+    sampler = EscalatingSampler((StructureSampler(SingleEdge(), scores, limits, 2),), 2, 1)
+    trace = sample(sampler, Schedule(4, 4000, None), seed=SEED)
+    assert spacings[0][1] < 0.9  # of some use
+    assert (trace.info["swaps_0"] > 1900).all()
+    edges = ~np.eye(4, dtype=bool)
+    found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], 4))
+    exact = enumerate_posterior(scores, limits).edge_probabilities
+    return worst_z(found.probability[edges], exact[edges], found.mcse[edges]) / z_limit(edges.sum())
+
+
+def test_temperatures_that_were_spaced_anew_keep_the_posterior(monkeypatch):
+    assert respaced_in_the_warm_up(monkeypatch) < 1
+
+
+def test_swaps_by_the_temperatures_of_before_do_not(monkeypatch):
+    swap = EscalatingSampler._swap
+
+    def by_the_old(self, rungs, states, *rest):
+        old = [1.0, 0.98, 0.1] if len(rungs) == 3 else [rung.beta for rung in rungs]
+        swap(self, [replace(rung, beta=beta) for rung, beta in zip(rungs, old, strict=True)], states, *rest)
+
+    monkeypatch.setattr(EscalatingSampler, "_swap", by_the_old)
+    assert respaced_in_the_warm_up(monkeypatch) > 1.4
 
 
 def test_chains_that_agree_are_left_alone():
