@@ -186,7 +186,7 @@ def run_chains(
         with _committed(runner):
             runner.start()
             stop = _drawn(runner, Schedule(chains, draws, warmup), until, assess, settled, audit)
-    return Run(runner.trace(), stop)
+    return Run(runner.trace(), stop._replace(spent=runner.spent))
 
 
 def _drawn(

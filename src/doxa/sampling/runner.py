@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
 from doxa.estimates import store as run_store
-from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, Until, decision_points
+from doxa.estimates.stopping import FIRST_LOOK, Assess, Spent, StopReport, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
 from doxa.schema import OtherFormError, Within, check_array, check_fields, rules_of
@@ -73,6 +73,7 @@ STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough t
 _FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
 _LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
 _SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
+HOT = "hot_ns"  # of what a sampler's `run` counts: nanoseconds at temperatures that are not the first
 _MOST_STARTS = 4  # of one run: chains that an audit sends elsewhere start over
 _LEAST_DRAWS = 4  # with fewer there is no error to give
 
@@ -147,6 +148,7 @@ class Runner:
         self.epoch_chains: list[_Chain] = []  # where they stood when the latest epoch of the warm-up began
         self.kept: list[list[Draws]] = [[] for _ in range(chains)]
         self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.spent = Spent(0.0)
         self.n_kept = self.n_warmup = 0
         self.n_starts = 1  # more if the chains started over (`start_over`)
         self.plan = ""  # in words, for an interruption
@@ -365,12 +367,13 @@ class Runner:
 
     def _take(self, results: list[Any], size: int, phase: str, *, keep: bool) -> None:
         """What a round brought."""
-        self.chains = [chain for chain, _, _ in results]
+        self.chains = [chain for chain, *_ in results]
+        self.spent = Spent(*map(sum, zip(self.spent, *(spent for *_, spent in results), strict=True)))
         if keep:
-            for number, (_, block_draws, info) in enumerate(results):
+            for number, (_, block_draws, info, _) in enumerate(results):
                 self.kept[number].append(block_draws)
                 _add(self.counts[number], info)
-        for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
+        for pending, (_, block_draws, info, _) in zip(self.pending, results, strict=True):
             pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
         if phase == "warm-up":
             self.n_warmup += size
@@ -465,11 +468,14 @@ def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
     sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
 
 
-def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
+def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int], Spent]:
     """One block of one chain: the task of a worker."""
+    begin = time.thread_time()
     with nullcontext() if is_compiled(sampler) else single_threaded_products():
         state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
-    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info
+    hot = info.pop(HOT, 0) / 1e9  # no counter of the run: it differs from time to time
+    spent = Spent(time.thread_time() - begin, hot)
+    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info, spent
 
 
 def is_compiled(sampler: Sampler[Any]) -> bool:

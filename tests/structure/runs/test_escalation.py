@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -61,6 +62,12 @@ def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
     assert "swaps_0" in made.trace.info
     assert (made.trace.info["swapped_0"] > 0.05 * made.trace.info["swaps_0"]).all()
     assert made.converged
+    spent, n_rungs = made.stop.spent, sum(name.startswith("swaps_") for name in made.trace.info) + 1
+    assert 0.3 < spent.hot_share < 1
+    assert spent.hot < spent.chains < time.process_time()
+    cost = f"since the chains disagreed; all but the first took {spent.hot_share:.0%} of "
+    assert f"; {n_rungs} temperatures, {cost}" in made.summary()
+    assert f"auto at {n_rungs} temperatures\n" in repr(made)
     last = max(k for k in range(1, 8) if made.trace.info.get(f"from_{k}", np.zeros(1)).sum() > 20)
     stuck = {**made.trace.info, f"from_{last}": np.zeros(4, dtype=int)}
     trace = Trace({name: made.trace[name] for name in made.trace.names}, thin=made.trace.thin, info=stuck)
@@ -126,6 +133,8 @@ def test_chains_that_agree_are_left_alone():
     made = doxa.learn(skewed_table(6, 200, seed=3), exact=False, seed=1)
     assert sorted(made.trace.info) == ["accepted", "proposed"]
     assert made.converged
+    assert made.stop.spent.chains > made.stop.spent.hot == 0
+    assert "temperature" not in made.summary() + repr(made)
 
 
 def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, monkeypatch):
