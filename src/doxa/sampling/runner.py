@@ -1,7 +1,7 @@
 """`Runner`: all chains of one run, moved on in rounds, with the draws that they keep, on as many workers as there are.
 
 The runner knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  One
-block of every chain runs at a time: on threads, processes or machines, by joblib.  Matrix products run on one thread
+block of every chain runs at a time, by `doxa.sampling.workers`.  Matrix products run on one thread
 each: chains already keep the cores busy, and a product that is shared out between threads may round differently, so
 that draws would depend on how many there are.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,22 +30,6 @@ from doxa.schema import OtherFormError, Within, check_array, check_fields, rules
 from doxa.text import shown
 
 
-@contextmanager
-def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) -> Iterator[Callable[..., list[Any]]]:
-    """A function that runs one block of every chain, on as many workers as asked for."""
-    from joblib import Parallel, cpu_count, delayed
-
-    n_jobs = min(chains, workers or cpu_count())
-    if workers is None and _joblib_is_configured():
-        n_jobs = None
-    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
-
-        def run_all(sampler: Any, runner: Iterable[Any], n_steps: int) -> list[Any]:
-            return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in runner))
-
-        yield run_all
-
-
 def single_threaded_products() -> AbstractContextManager[Any]:
     """A context in which matrix products of this process run on one thread."""
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
@@ -56,14 +41,6 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # takes some milliseconds to look at the libraries that are loaded
-
-
-def _joblib_is_configured() -> bool:
-    """Whether an active ``joblib.parallel_config`` says anything (perhaps ``n_jobs=1``)."""
-    from joblib import parallel
-
-    with parallel.parallel_config() as config:  # adds nothing, and gives what is active
-        return bool(config != parallel.default_parallel_config)
 
 
 State = TypeVar("State")
@@ -122,7 +99,6 @@ class _Chain(NamedTuple):
 
     state: Any
     rng: np.random.Generator
-    rng_state: Mapping[str, Any]  # of this moment: the generator itself runs ahead while a block is under way
 
 
 class Runner:
@@ -180,7 +156,7 @@ class Runner:
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
             state = _checked_state(self.sampler, self.chains[number].state, fields, store.path)
-            self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
+            self.chains[number] = _Chain(state, rng)
         if self.warmed_up and store.n_steps != store.n_draws * self.sampler.thin:
             raise run_store.RunFileError(
                 f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which "
@@ -215,7 +191,7 @@ class Runner:
 
     def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> run_store.ChainRound:
         state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
-        return run_store.ChainRound(draws, info, state, chain.rng_state)
+        return run_store.ChainRound(draws, info, state, chain.rng.bit_generator.state)
 
     @contextmanager
     def _in_one_piece(self) -> Iterator[None]:
@@ -456,7 +432,7 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
     rng = np.random.default_rng(stream)
     start = getattr(sampler, "start", None)
     state = sampler.init(rng) if start is None else start(number, rng)
-    return _Chain(state, rng, rng.bit_generator.state)
+    return _Chain(state, rng)
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
@@ -470,12 +446,12 @@ def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
 
 def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int], Spent]:
     """One block of one chain: the task of a worker."""
-    begin = time.thread_time()
+    begin, rng = time.thread_time(), deepcopy(chain.rng)  # a block whose worker is lost is run again
     with nullcontext() if is_compiled(sampler) else single_threaded_products():
-        state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
+        state, draws, info = sampler.run(chain.state, n_steps, rng)
     hot = info.pop(HOT, 0) / 1e9  # no counter of the run: it differs from time to time
     spent = Spent(time.thread_time() - begin, hot)
-    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info, spent
+    return _Chain(state, rng), draws, info, spent
 
 
 def is_compiled(sampler: Sampler[Any]) -> bool:
