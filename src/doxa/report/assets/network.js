@@ -38,6 +38,7 @@ function startNetwork() {
   });
   new ResizeObserver(() => { network.resize(); fitNetwork(); }).observe(byId("graph"));
   startLegend();
+  if (stepsShown()) return; // the inspector says around which node to draw
   drawNetwork();
   fitNetwork();
 }
