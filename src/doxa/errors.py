@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from doxa.text import in_message
 
-__all__ = ["ArgumentError", "ArgumentTypeError", "DoxaError", "FileError", "MissingExtraError", "TableError"]
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "DoxaError",
+    "FileError",
+    "MissingExtraError",
+    "TableError",
+    "WorkersLostError",
+]
 
 
 class DoxaError(Exception):
@@ -37,6 +45,10 @@ class TableError(ArgumentError):
 
 class FileError(ArgumentError, OSError):
     """A file named by an argument cannot be opened, read or written."""
+
+
+class WorkersLostError(DoxaError, RuntimeError):
+    """Worker processes die again and again, or the cluster on which a run was under way is gone."""
 
 
 class MissingExtraError(DoxaError, ImportError):

@@ -272,3 +272,43 @@ def test_it_opens_fast(page, request, monkeypatch, which, limit):
         driver.refresh()
         times.append(script(driver, "return performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000)
     assert min(times) < limit  # the least of three: the machine may be busy with other things
+
+
+SHOWN = f"return {CY}.nodes(':visible').map(node => node.data('node'))"
+
+
+def choose(driver, which, value):
+    code = (
+        "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('change'))"
+    )
+    script(driver, code, which, str(value))
+
+
+def test_of_many_nodes_a_neighbourhood_is_shown(page, wide):
+    driver = page(wide)
+    assert 1 < len(script(driver, SHOWN)) <= 40
+    choose(driver, "near", 0)
+    assert len(script(driver, SHOWN)) == 200
+    assert "Shown of" not in element(driver, "#drawn").text
+    edges = script(driver, f"return {CY}.edges().map(edge => [edge.source().data('node'), edge.target().data('node')])")
+    joined = [{k, *(j for i, j in edges if i == k), *(i for i, j in edges if j == k)} for k in range(200)]
+    for steps, chosen in ((2, None), (1, 150)):
+        if chosen is not None:
+            choose(driver, "node", chosen)
+        choose(driver, "near", steps)
+        centre = wide.names.index(heading(driver).removeprefix("Inspector: "))
+        near = joined[centre] if steps == 1 else set().union(*(joined[k] for k in joined[centre]))
+        found = set(script(driver, SHOWN))
+        assert centre in found <= near
+        assert len(found) == min(40, len(near))
+        assert len(found) < 40 or found & joined[centre] in (joined[centre], found)  # the nearest first
+        said = f"Shown of 200 nodes: {wide.names[centre]} and {len(found) - 1} nodes within {steps} step"
+        assert said in element(driver, "#drawn").text
+        inside = [edge for edge in edges if found.issuperset(edge)]
+        assert script(driver, f"return {CY}.edges().length") == len(inside) > 0
+
+
+def test_of_few_nodes_all_are_shown(page, reinis):
+    driver = page(reinis)
+    assert not element(driver, "#near").is_displayed()
+    assert len(script(driver, SHOWN)) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.stopping import Shortfall, Until
+from doxa.sampling import runner
 from doxa.sampling.driver import Schedule, fresh_entropy, run_chains, sample
+from doxa.sampling.runner import _Kept
 
 
 @dataclass(frozen=True)
@@ -203,3 +206,55 @@ def test_a_bad_thin_is_refused():
     with pytest.raises(ArgumentError) as refused:
         sample(RandomWalk(thin=0), Schedule(1, 4, 0), seed=1)
     assert str(refused.value) == "thin is 0; it must be at least 1"
+
+
+def test_draws_are_kept_once_and_what_was_handed_out_stays():
+    rng, kept, parts, handed = np.random.default_rng(2), _Kept(), [], []
+    for size in (3, 1, 1, 20, 2, 5):
+        blocks = [{"x": rng.normal(size=(size, 2)), "n": rng.integers(9, size=size)} for _ in range(3)]
+        parts.append(blocks)
+        kept.add(blocks, wanted=40)
+        if size == 1:
+            handed.append((kept.draws(), len(parts)))
+    handed.append((kept.draws(), len(parts)))
+    for draws, n_parts in handed:
+        for name, values in draws.items():
+            whole = [np.concatenate([part[chain][name] for part in parts[:n_parts]]) for chain in range(3)]
+            assert np.array_equal(values, np.stack(whole))
+            assert values.flags.c_contiguous
+    assert np.shares_memory(kept.draws()["x"], handed[-1][0]["x"])
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A sampler of draws that take much memory."""
+
+    thin: int = 1
+
+    def init(self, rng):
+        return float(rng.normal())
+
+    def run(self, state, n_steps, rng):
+        return state, {"x": rng.random((n_steps, 2000))}, {}
+
+
+def most_of(monkeypatch, **blocks):
+    """Peak of the memory of a run, in units of its draws."""
+    for name, value in blocks.items():
+        monkeypatch.setattr(runner, name, value)
+    sample(Wide(), Schedule(2, 8, 0), seed=1, workers=1)  # imports
+    tracemalloc.start()
+    trace = sample(Wide(), Schedule(2, 500, 0), seed=1, workers=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / trace["x"].nbytes
+
+
+def test_the_draws_of_a_run_stand_in_memory_once(monkeypatch):
+    assert most_of(monkeypatch, _FIRST_STEPS=4, _BYTES_PER_BLOCK=2**18) < 1.7  # the last doubling stands beside it
+
+
+def test_with_a_copy_for_every_look_they_do_not(monkeypatch):
+    draws = _Kept.draws
+    monkeypatch.setattr(_Kept, "draws", lambda self: {name: values.copy() for name, values in draws(self).items()})
+    assert most_of(monkeypatch, _FIRST_STEPS=4, _BYTES_PER_BLOCK=2**18) > 1.9

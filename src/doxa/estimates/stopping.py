@@ -21,6 +21,7 @@ from doxa.text import duration, many
 __all__ = [
     "Audit",
     "Shortfall",
+    "Spent",
     "StopReport",
     "Until",
     "decision_points",
@@ -126,13 +127,26 @@ class Audit(NamedTuple):
     )
 
 
+class Spent(NamedTuple):
+    """CPU seconds of the chains, those of the warm-up included; of a run that was gone on with, since then."""
+
+    chains: Annotated[float, HEX]
+    hot: Annotated[float, HEX] = 0.0  # of these, at all temperatures but the first: what tempering cost
+
+    @property
+    def hot_share(self) -> float:
+        """Share of the time that tempering took."""
+        return self.hot / self.chains if self.hot else 0.0
+
+
 class StopReport(NamedTuple):
-    """Why a run stopped."""
+    """Why a run stopped, and what it cost."""
 
     reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"; "warm-up"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
     seconds: Annotated[float, HEX]  # of sampling, warm-up not included
     audit: Audit | None = None  # if there was one
+    spent: Spent | None = None  # None: not known
 
     @property
     def is_provisional(self) -> bool:

@@ -97,6 +97,7 @@ LAYOUTS = {
             *_FIRST,
             "packing.js",
             "views.js",
+            "nearby.js",
             "network.js",
             "network_keys.js",
             "plots.js",

@@ -34,7 +34,7 @@ from doxa.report.simulation import simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.effects import ASSUMPTIONS
 from doxa.structure.averaging.impute import cell_state_probabilities
-from doxa.structure.posterior.summary import cap_text, prior_text
+from doxa.structure.posterior.summary import cap_text, prior_text, tempering_cost
 from doxa.text import duration, printable
 
 if TYPE_CHECKING:
@@ -396,6 +396,8 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
     if not exact and "proposed" in trace.info:
         accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
         facts.append(("Accepted", f"{accepted:.1%} of the proposals"))
+    if tempering_cost(posterior):
+        facts.append(("Tempering", tempering_cost(posterior)))
     facts.append(("Seed", "not known" if trace.entropy is None else str(trace.entropy)))
     if posterior.stop is not None:
         facts.append(("Time", f"{duration(posterior.stop.seconds)}, warm-up not included"))

@@ -2,8 +2,8 @@
 
 A sampler offers ``init(rng) -> state`` and ``run(state, n_steps, rng) -> (state, draws, info)``; see `Sampler`.
 The driver gives every chain a random stream of its own, discards the warm-up, and works in rounds:
-each chain runs a block of steps (one joblib task a chain), the results are gathered, progress is shown.  A run has a
-fixed length, or ends when its draws are accurate enough (`doxa.estimates.stopping`).
+each chain runs a block of steps (one task a chain, `doxa.sampling.workers`), the results are gathered, progress is
+shown.  A run has a fixed length, or ends when its draws are accurate enough (`doxa.estimates.stopping`).
 
 Draws depend on the seed and the options alone.  How many workers there are, how long a block is, and which
 joblib backend the user has chosen change the time only.  Scores and samplers are not here.
@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentError, ArgumentTypeError, WorkersLostError
 from doxa.estimates.stopping import Assess, Audit, StopReport, Until
 from doxa.estimates.trace import Trace
 from doxa.progress import following
@@ -27,9 +27,9 @@ from doxa.sampling.runner import (
     Sampler,
     is_compiled,
     run_block,
-    run_in_parallel,
     single_threaded_products,
 )
+from doxa.sampling.workers import run_in_parallel
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
@@ -162,6 +162,8 @@ def run_chains(
     ------
     ArgumentError, ArgumentTypeError
         If a count is not a whole number or is too small.
+    WorkersLostError
+        If worker processes die again and again, or the cluster is gone; what was drawn is in the store.
 
     Notes
     -----
@@ -186,7 +188,7 @@ def run_chains(
         with _committed(runner):
             runner.start()
             stop = _drawn(runner, Schedule(chains, draws, warmup), until, assess, settled, audit)
-    return Run(runner.trace(), stop)
+    return Run(runner.trace(), stop._replace(spent=runner.spent))
 
 
 def _drawn(
@@ -219,10 +221,10 @@ def _drawn(
 
 @contextmanager
 def _committed(runner: Runner) -> Iterator[None]:
-    """Keep what was drawn, also of a run that is interrupted; the interruption then says how far it had come."""
+    """Keep what was drawn, also of a run that is interrupted or has lost its workers; it then says how far it came."""
     try:
         yield
-    except KeyboardInterrupt as interruption:
+    except (KeyboardInterrupt, WorkersLostError) as interruption:
         runner.commit()
         interruption.add_note(runner.how_far)
         raise

@@ -1,7 +1,7 @@
 """`Runner`: all chains of one run, moved on in rounds, with the draws that they keep, on as many workers as there are.
 
 The runner knows blocks, warm-up, decision points, the clock and the run store; what is accurate enough, it asks.  One
-block of every chain runs at a time: on threads, processes or machines, by joblib.  Matrix products run on one thread
+block of every chain runs at a time, by `doxa.sampling.workers`.  Matrix products run on one thread
 each: chains already keep the cores busy, and a product that is shared out between threads may round differently, so
 that draws would depend on how many there are.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,27 +23,11 @@ from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
 from doxa.estimates import store as run_store
-from doxa.estimates.stopping import FIRST_LOOK, Assess, StopReport, Until, decision_points
+from doxa.estimates.stopping import FIRST_LOOK, Assess, Spent, StopReport, Until, decision_points
 from doxa.estimates.trace import Trace
 from doxa.progress import Status
 from doxa.schema import OtherFormError, Within, check_array, check_fields, rules_of
 from doxa.text import shown
-
-
-@contextmanager
-def run_in_parallel(task: Callable[..., Any], chains: int, workers: int | None) -> Iterator[Callable[..., list[Any]]]:
-    """A function that runs one block of every chain, on as many workers as asked for."""
-    from joblib import Parallel, cpu_count, delayed
-
-    n_jobs = min(chains, workers or cpu_count())
-    if workers is None and _joblib_is_configured():
-        n_jobs = None
-    with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
-
-        def run_all(sampler: Any, runner: Iterable[Any], n_steps: int) -> list[Any]:
-            return list(parallel(delayed(task)(sampler, chain, n_steps) for chain in runner))
-
-        yield run_all
 
 
 def single_threaded_products() -> AbstractContextManager[Any]:
@@ -58,21 +43,15 @@ def _controller() -> Any:
     return ThreadpoolController()  # takes some milliseconds to look at the libraries that are loaded
 
 
-def _joblib_is_configured() -> bool:
-    """Whether an active ``joblib.parallel_config`` says anything (perhaps ``n_jobs=1``)."""
-    from joblib import parallel
-
-    with parallel.parallel_config() as config:  # adds nothing, and gives what is active
-        return bool(config != parallel.default_parallel_config)
-
-
 State = TypeVar("State")
 Draws = dict[str, NDArray[Any]]
 
 STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
+_BYTES_PER_BLOCK = 2**25  # of draws, of each chain: they stand beside what is kept for a while
 _FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
 _LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
 _SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
+HOT = "hot_ns"  # of what a sampler's `run` counts: nanoseconds at temperatures that are not the first
 _MOST_STARTS = 4  # of one run: chains that an audit sends elsewhere start over
 _LEAST_DRAWS = 4  # with fewer there is no error to give
 
@@ -116,12 +95,45 @@ class _Pending:
             _add(self.info, info)
 
 
+class _Kept:
+    """The draws of all chains, once: in arrays that grow by doubling up to the length that is wanted.
+
+    What is handed out are views, which stay as they are: draws that are added later stand behind them.
+    """
+
+    def __init__(self, n_draws: int = 0, arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+        self.n_draws = n_draws
+        self.arrays: Draws = {} if arrays is None else dict(arrays)
+
+    def add(self, blocks: Sequence[Draws], wanted: int) -> None:
+        """A block of every chain, on the way to so many draws."""
+        size = len(next(iter(blocks[0].values())))
+        end = self.n_draws + size
+        for name, like in blocks[0].items():
+            array = self.arrays.get(name)
+            if array is None or array.shape[1] < end:
+                room = max(end, min(wanted, 2 * end))
+                grown = np.empty((len(blocks), room, *like.shape[1:]), dtype=like.dtype)
+                if array is not None:
+                    grown[:, : self.n_draws] = array[:, : self.n_draws]
+                self.arrays[name] = array = grown
+            for chain, block in enumerate(blocks):
+                array[chain, self.n_draws : end] = block[name]
+        self.n_draws = end
+
+    def draws(self) -> Draws:
+        """All of them, shape (n_chains, n_draws, ...), contiguous."""
+        for name, array in self.arrays.items():
+            if array.shape[1] > self.n_draws:
+                self.arrays[name] = array[:, : self.n_draws].copy()
+        return dict(self.arrays)
+
+
 class _Chain(NamedTuple):
     """A chain between two rounds."""
 
     state: Any
     rng: np.random.Generator
-    rng_state: Mapping[str, Any]  # of this moment: the generator itself runs ahead while a block is under way
 
 
 class Runner:
@@ -145,8 +157,9 @@ class Runner:
         self.begin, self.deadline = time.monotonic(), math.inf  # until the chains start: compiling does not count
         self.chains: list[_Chain] = []
         self.epoch_chains: list[_Chain] = []  # where they stood when the latest epoch of the warm-up began
-        self.kept: list[list[Draws]] = [[] for _ in range(chains)]
+        self.kept = _Kept()
         self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.spent = Spent(0.0)
         self.n_kept = self.n_warmup = 0
         self.n_starts = 1  # more if the chains started over (`start_over`)
         self.plan = ""  # in words, for an interruption
@@ -178,7 +191,7 @@ class Runner:
             rng = np.random.default_rng(self.streams[number])
             rng.bit_generator.state = rng_state
             state = _checked_state(self.sampler, self.chains[number].state, fields, store.path)
-            self.chains[number] = _Chain(state, rng, rng.bit_generator.state)
+            self.chains[number] = _Chain(state, rng)
         if self.warmed_up and store.n_steps != store.n_draws * self.sampler.thin:
             raise run_store.RunFileError(
                 f"'{store.path}' is damaged: its rounds have {store.n_steps} steps for {store.n_draws} draws, which "
@@ -192,8 +205,8 @@ class Runner:
             n_steps = self.sampler.thin if is_compiled(self.sampler) else 0
             trace = _checked_draws(store, self.sampler.run(began, n_steps, np.random.default_rng(0))[1])
             self.n_kept = trace.n_draws
-            for number, (parts, count) in enumerate(zip(self.kept, self.counts, strict=True)):
-                parts.append({name: trace[name][number] for name in trace.names})
+            self.kept = _Kept(trace.n_draws, trace.draws)
+            for number, count in enumerate(self.counts):
                 count.update({name: int(values[number]) for name, values in trace.info.items()})
 
     def commit(self) -> None:
@@ -213,7 +226,7 @@ class Runner:
 
     def _to_store(self, chain: _Chain, draws: Draws, info: dict[str, int]) -> run_store.ChainRound:
         state = {**chain.state._asdict(), "warmed_up": int(self.warmed_up), "n_starts": self.n_starts}
-        return run_store.ChainRound(draws, info, state, chain.rng_state)
+        return run_store.ChainRound(draws, info, state, chain.rng.bit_generator.state)
 
     @contextmanager
     def _in_one_piece(self) -> Iterator[None]:
@@ -274,18 +287,18 @@ class Runner:
         They are the epoch that the time has cut, or the one before it if that is longer; of a warm-up of fixed length
         the latter half.  A run goes on from where the epoch began, and so to the draws of one without a limit.
         """
-        now = self.trace() if self.kept[0] else None
+        now = self.trace() if self.kept.n_draws else None
         if now is not None and not self.in_epoch:
             now = replace(now, draws={name: draws[:, now.n_draws // 2 :] for name, draws in now.draws.items()})
         latest = max((t for t in (now, self.last_epoch) if t is not None), key=lambda trace: trace.n_draws)
         self._forget()
+        self.kept = _Kept(latest.n_draws, latest.draws)
         self.n_kept, self.n_warmup = latest.n_draws, latest.n_warmup // latest.thin - latest.n_draws
         n_steps, chains = (0, self.epoch_chains) if self.in_epoch else (self.pending[0].n_steps, self.chains)
         rounds = []
         for number, chain in enumerate(chains):
             draws = {name: latest[name][number] for name in latest.names}
             counts = {name: int(values[number]) for name, values in latest.info.items()}
-            self.kept[number].append(draws)
             self.counts[number].update(counts)
             rounds.append(self._to_store(chain, draws, counts))
         if self.store is not None:
@@ -349,8 +362,9 @@ class Runner:
             size = min(self.block, draws - done, max(1, self._steps // self.sampler.thin))
             self._steps *= 2
             results = self.run_all(self.sampler, self.chains, size * self.sampler.thin)
+            wanted = self.kept.n_draws + draws - done if keep else 0
             with self._in_one_piece():
-                self._take(results, size, phase, keep=keep)
+                self._take(results, size, phase, wanted)
             done += size
             self.report.draws(phase, self.n_warmup if phase == "warm-up" else self.n_kept, self.end, self.held_back)
             if time.monotonic() - self.last_commit >= _SECONDS_PER_COMMIT:
@@ -360,18 +374,22 @@ class Runner:
     @property
     def _n_held(self) -> int:
         """Draws of each chain that an answer could be made of now."""
-        held = sum(len(next(iter(part.values()))) for part in self.kept[0])
+        held = self.kept.n_draws
         return held if self.last_epoch is None else max(held, self.last_epoch.n_draws)
 
-    def _take(self, results: list[Any], size: int, phase: str, *, keep: bool) -> None:
-        """What a round brought."""
-        self.chains = [chain for chain, _, _ in results]
-        if keep:
-            for number, (_, block_draws, info) in enumerate(results):
-                self.kept[number].append(block_draws)
-                _add(self.counts[number], info)
-        for pending, (_, block_draws, info) in zip(self.pending, results, strict=True):
-            pending.add(size * self.sampler.thin, block_draws if phase == "sampling" else None, info)
+    def _take(self, results: list[Any], size: int, phase: str, wanted: int) -> None:
+        """What a round brought, on the way to so many draws that are kept; 0: they are not."""
+        self.chains = [chain for chain, *_ in results]
+        a_draw = sum(values.nbytes for values in results[0][1].values()) // size
+        self.block = min(self.block, max(1, _BYTES_PER_BLOCK // max(1, a_draw)))
+        self.spent = Spent(*map(sum, zip(self.spent, *(spent for *_, spent in results), strict=True)))
+        if wanted:
+            self.kept.add([block_draws for _, block_draws, *_ in results], wanted)
+            for count, (_, _, info, _) in zip(self.counts, results, strict=True):
+                _add(count, info)
+        to_store = phase == "sampling" and self.store is not None
+        for pending, (_, block_draws, info, _) in zip(self.pending, results, strict=True):
+            pending.add(size * self.sampler.thin, block_draws if to_store else None, info)
         if phase == "warm-up":
             self.n_warmup += size
         else:
@@ -379,16 +397,13 @@ class Runner:
 
     def _forget(self) -> None:
         """Discard what was kept: a warm-up epoch."""
-        for parts, count in zip(self.kept, self.counts, strict=True):
-            parts.clear()
+        self.kept = _Kept()
+        for count in self.counts:
             count.clear()
 
     def trace(self) -> Trace:
         """What is kept so far."""
-        for parts in self.kept:  # join the blocks once; later calls find one part
-            if len(parts) > 1:
-                parts[:] = [{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}]
-        arrays = {name: np.stack([parts[0][name] for parts in self.kept]) for name in self.kept[0][0]}
+        arrays = self.kept.draws()
         info = {name: np.array([count[name] for count in self.counts]) for name in self.counts[0]}
         return Trace(
             arrays, thin=self.sampler.thin, n_warmup=self.n_warmup * self.sampler.thin, entropy=self.entropy, info=info
@@ -453,7 +468,7 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
     rng = np.random.default_rng(stream)
     start = getattr(sampler, "start", None)
     state = sampler.init(rng) if start is None else start(number, rng)
-    return _Chain(state, rng, rng.bit_generator.state)
+    return _Chain(state, rng)
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
@@ -465,11 +480,14 @@ def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
     sampler.run(chain.state, sampler.thin, np.random.default_rng(0))
 
 
-def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int]]:
+def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chain, Draws, dict[str, int], Spent]:
     """One block of one chain: the task of a worker."""
+    begin, rng = time.thread_time(), deepcopy(chain.rng)  # a block whose worker is lost is run again
     with nullcontext() if is_compiled(sampler) else single_threaded_products():
-        state, draws, info = sampler.run(chain.state, n_steps, chain.rng)
-    return _Chain(state, chain.rng, chain.rng.bit_generator.state), draws, info
+        state, draws, info = sampler.run(chain.state, n_steps, rng)
+    hot = info.pop(HOT, 0) / 1e9  # no counter of the run: it differs from time to time
+    spent = Spent(time.thread_time() - begin, hot)
+    return _Chain(state, rng), draws, info, spent
 
 
 def is_compiled(sampler: Sampler[Any]) -> bool:

@@ -78,7 +78,7 @@ def test_the_frame_holds_the_draws(posterior, tmp_path):
 def test_a_dask_cluster_gives_the_same_draws(posterior):
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", worker_dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),

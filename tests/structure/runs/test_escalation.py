@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import doxa
 from doxa.data import Table
+from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.indicators import diagnose_indicators
 from doxa.estimates.trace import Trace
 from doxa.sampling import runner
 from doxa.sampling.driver import Schedule, sample
-from doxa.structure import Auto, StructurePosterior
+from doxa.structure import Auto, SingleEdge, StructurePosterior
+from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
 from doxa.structure.moves import tempered
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.tempered import EscalatingSampler, betas_for, respaced
-from support.checks import worst_z
+from support.checks import SEED, worst_z, z_limit
 from support.run_files import contents
 from support.tables import skewed_table
 
@@ -56,6 +62,12 @@ def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
     assert "swaps_0" in made.trace.info
     assert (made.trace.info["swapped_0"] > 0.05 * made.trace.info["swaps_0"]).all()
     assert made.converged
+    spent, n_rungs = made.stop.spent, sum(name.startswith("swaps_") for name in made.trace.info) + 1
+    assert 0.3 < spent.hot_share < 1
+    assert spent.hot < spent.chains < time.process_time()
+    cost = f"since the chains disagreed; all but the first took {spent.hot_share:.0%} of "
+    assert f"; {n_rungs} temperatures, {cost}" in made.summary()
+    assert f"auto at {n_rungs} temperatures\n" in repr(made)
     last = max(k for k in range(1, 8) if made.trace.info.get(f"from_{k}", np.zeros(1)).sum() > 20)
     stuck = {**made.trace.info, f"from_{last}": np.zeros(4, dtype=int)}
     trace = Trace({name: made.trace[name] for name in made.trace.names}, thin=made.trace.thin, info=stuck)
@@ -77,10 +89,52 @@ def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch):
     assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, thin=80, until=doxa.Until(max_draws=1500))) > 10
 
 
+def respaced_in_the_warm_up(monkeypatch):
+    """Largest z of an edge, against listed graphs, of a run whose temperatures are spaced anew as it warms up."""
+    scores, limits = FamilyScores(skewed_table(4, 50, seed=7, n_states=3)), capped([3] * 4)
+    before = np.array([1.0, 0.98, 0.1])  # far too close, and too far apart
+    spacings = []
+
+    def revise(self, states, trace, *, settled, epoch):
+        if epoch == 0:
+            return tempered._all_heated(states, before)
+        if epoch > 1:
+            return None
+        spacings.append(respaced(before, tempered._rejections(trace)))
+        return [tempered._with_betas(state, spacings[0]) for state in states]
+
+    monkeypatch.setattr(EscalatingSampler, "revise", revise)
+    sampler = EscalatingSampler((StructureSampler(SingleEdge(), scores, limits, 2),), 2, 1)
+    trace = sample(sampler, Schedule(4, 4000, None), seed=SEED)
+    assert spacings[0][1] < 0.9  # of some use
+    assert (trace.info["swaps_0"] > 1900).all()
+    edges = ~np.eye(4, dtype=bool)
+    found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], 4))
+    exact = enumerate_posterior(scores, limits).edge_probabilities
+    return worst_z(found.probability[edges], exact[edges], found.mcse[edges]) / z_limit(edges.sum())
+
+
+def test_temperatures_that_were_spaced_anew_keep_the_posterior(monkeypatch):
+    assert respaced_in_the_warm_up(monkeypatch) < 1
+
+
+def test_swaps_by_the_temperatures_of_before_do_not(monkeypatch):
+    swap = EscalatingSampler._swap
+
+    def by_the_old(self, rungs, states, *rest):
+        old = [1.0, 0.98, 0.1] if len(rungs) == 3 else [rung.beta for rung in rungs]
+        swap(self, [replace(rung, beta=beta) for rung, beta in zip(rungs, old, strict=True)], states, *rest)
+
+    monkeypatch.setattr(EscalatingSampler, "_swap", by_the_old)
+    assert respaced_in_the_warm_up(monkeypatch) > 1.4
+
+
 def test_chains_that_agree_are_left_alone():
     made = doxa.learn(skewed_table(6, 200, seed=3), exact=False, seed=1)
     assert sorted(made.trace.info) == ["accepted", "proposed"]
     assert made.converged
+    assert made.stop.spent.chains > made.stop.spent.hot == 0
+    assert "temperature" not in made.summary() + repr(made)
 
 
 def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, monkeypatch):

@@ -202,7 +202,14 @@ def stop_as_json(stop: StopReport | None) -> dict[str, Any] | None:
     described = None if held is None else [held.name, held.what, *(float(x).hex() for x in held[2:])]
     audited = stop.audit
     audit = None if audited is None else [audited.found, float(audited.seconds).hex(), audited.n_starts]
-    return {"reason": stop.reason, "seconds": float(stop.seconds).hex(), "held_back": described, "audit": audit}
+    spent = None if stop.spent is None else [float(seconds).hex() for seconds in stop.spent]
+    return {
+        "reason": stop.reason,
+        "seconds": float(stop.seconds).hex(),
+        "held_back": described,
+        "audit": audit,
+        "spent": spent,
+    }
 
 
 class RunWriter(RunReader):

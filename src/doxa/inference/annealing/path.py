@@ -41,7 +41,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_weights import WeightedEstimate, log_mean_exp
-from doxa.sampling.runner import run_in_parallel
+from doxa.sampling.workers import run_in_parallel
 
 __all__ = [
     "Annealed",

@@ -40,7 +40,7 @@ from doxa.inference.importance.kernels import (
 from doxa.inference.importance.layout import Table
 from doxa.inference.importance.proposal import DEFENCE, NetworkProposal, mixed
 from doxa.inference.spins.words import fresh_streams
-from doxa.sampling.runner import run_in_parallel
+from doxa.sampling.workers import run_in_parallel
 
 __all__ = ["NetworkSampler", "WeightedRows", "learned"]
 

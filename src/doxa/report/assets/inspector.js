@@ -25,7 +25,10 @@ function inspect(node, go = false) {
   byId("inspector-heading").replaceChildren("Inspector: ", nameElement(names[node]));
   network.nodes().unselect();
   network.$id(`n${node}`).select();
-  markNear();
+  if (stepsShown()) {
+    drawNetwork();
+    fitNetwork();
+  } else markNear();
   byId("picked").replaceChildren("Inspecting ", nameElement(names[node]), ": ", make("a", { href: "#inspector" }, "to the inspector"), ".");
   const { missing } = data.nodes;
   byId("inspected").replaceChildren(

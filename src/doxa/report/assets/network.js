@@ -19,7 +19,6 @@ function startNetwork() {
     minZoom: 0.05,
     maxZoom: 4,
   });
-  fitNetwork();
   network.on("tap", "node", (event) => inspect(event.target.data("node")));
   onTheme(() => network.style(networkStyle()));
   for (const input of document.querySelectorAll("input[name=view]")) input.addEventListener("change", drawNetwork);
@@ -28,6 +27,7 @@ function startNetwork() {
   byId("forbidden-box").hidden = data.graphs.n_forbidden === 0;
   byId("forbidden-box").append(` (${data.graphs.n_forbidden})`);
   startSamples();
+  startNearby();
   byId("zoom-in").addEventListener("click", () => zoomNetwork(1.3));
   byId("zoom-out").addEventListener("click", () => zoomNetwork(1 / 1.3));
   byId("zoom-fit").addEventListener("click", fitNetwork);
@@ -38,7 +38,9 @@ function startNetwork() {
   });
   new ResizeObserver(() => { network.resize(); fitNetwork(); }).observe(byId("graph"));
   startLegend();
+  if (stepsShown()) return; // the inspector says around which node to draw
   drawNetwork();
+  fitNetwork();
 }
 
 function startSamples() {
@@ -65,15 +67,19 @@ function drawNetwork() {
   byId("sample-box").hidden = view !== "samples";
   byId("threshold-value").textContent = threshold.toFixed(2);
   byId("sample-value").textContent = `${Number(byId("sample").value) + 1} of ${data.graphs.samples.length}`;
-  const edges = view === "samples" ? edgesOfSample(sample) : edgesOf(view, threshold);
-  const forbidden = byId("forbidden").checked ? forbiddenEdges() : [];
+  const all = view === "samples" ? edgesOfSample(sample) : edgesOf(view, threshold);
+  const [steps, forbidden] = [stepsShown(), byId("forbidden").checked ? forbiddenEdges() : []];
+  const shown = nearbyNodes(all, steps);
+  const within = ({ source, target }) => shown === null || (shown.has(source) && shown.has(target));
+  const edges = all.filter(within).map((edge) => (shown === null ? edge : { ...edge, bends: undefined }));
   network.batch(() => {
     network.edges().remove();
-    network.add([...edges, ...forbidden].map(edgeElement));
+    placeNodes(shown, edges);
+    network.add([...edges, ...forbidden.filter(within)].map(edgeElement));
     markNear();
   });
   byId("graph").dataset.edges = String(edges.length);
-  byId("drawn").textContent = viewText(edges, view, threshold, sample);
+  byId("drawn").textContent = viewText(all, view, threshold, sample) + nearbyText(shown, steps);
 }
 
 /** Colour the edges of the node that is inspected. */
@@ -105,6 +111,7 @@ function networkStyle() {
       "font-size": LABEL_SIZE, "font-family": "system-ui, sans-serif", "text-valign": "center", "text-halign": "center", "min-zoomed-font-size": 3,
       color: ink, "background-color": colour("node"), "border-width": 1.5, "border-color": colour("node-line"),
     } },
+    { selector: "node.away", style: { display: "none" } },
     { selector: "node:selected", style: { "border-width": 4, "border-color": colour("focus") } },
     { selector: "node.here", style: { "underlay-color": colour("focus"), "underlay-opacity": 0.45, "underlay-padding": 7 } },
     { selector: "edge", style: {
@@ -141,10 +148,10 @@ function labelWidth(text) {
 }
 
 function fitNetwork() {
-  network.fit(network.nodes(), 24);
+  network.fit(network.nodes(":visible"), 24);
   if (network.zoom() > 1.4) {
     network.zoom(1.4);
-    network.center(network.nodes());
+    network.center(network.nodes(":visible"));
   }
 }
 

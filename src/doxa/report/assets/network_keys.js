@@ -30,8 +30,7 @@ function goTo(node) {
 }
 
 function topNode() {
-  const places = data.graphs.places;
-  return places.reduce((best, [x, y], k) => (y < places[best][1] || (y === places[best][1] && x < places[best][0]) ? k : best), 0);
+  return network.nodes(":visible").min((element) => 1e6 * element.position("y") + element.position("x")).ele.data("node");
 }
 
 /** The nearest node in a direction; where there is none, the same. */
@@ -39,7 +38,7 @@ function nextNode(from, [dx, dy]) {
   const at = network.$id(`n${from}`).position();
   let [best, least] = [from, Infinity];
   for (let k = 0; k < names.length; k++) {
-    if (k === from) continue;
+    if (k === from || network.$id(`n${k}`).hasClass("away")) continue;
     const to = network.$id(`n${k}`).position();
     const along = (to.x - at.x) * dx + (to.y - at.y) * dy;
     const aside = Math.abs((to.x - at.x) * dy) + Math.abs((to.y - at.y) * dx);

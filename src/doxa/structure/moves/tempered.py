@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
@@ -45,7 +46,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.trace import Trace
-from doxa.sampling.runner import AsSettled
+from doxa.sampling.runner import HOT, AsSettled
 from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
 from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
@@ -269,7 +270,7 @@ class TemperedSampler:
         info : dict
             Counts of the first rung, among them ``proposed`` and ``accepted`` steps; ``swaps_k`` and ``swapped_k`` for
             rungs k and k + 1; ``from_k``, of graphs that came to the first rung and had been on rung k or hotter since
-            they were last there.
+            they were last there; ``hot_ns``, nanoseconds of CPU time on all rungs but the first.
         """
         rungs = self.rungs_of(state)
         states = [_rung(state, k) for k in range(len(rungs))]
@@ -285,11 +286,14 @@ class TemperedSampler:
             size = min(end, to_swap) - n_draws
             scores = np.empty(len(states))
             for k, rung in enumerate(rungs):
+                begin = time.thread_time_ns()
                 states[k], draws, done = rung.run(states[k], size * self.thin, streams[k])
                 scores[k] = draws["log_score"][-1]
                 if k == 0:
                     parts.append(draws)
                     info |= {name: info.get(name, 0) + count for name, count in done.items()}
+                else:
+                    info[HOT] = info.get(HOT, 0) + time.thread_time_ns() - begin
             n_draws += size
             if n_draws % self.swap_every == 0:
                 before = {name: count for name, count in info.items() if name.startswith("swapped_")}

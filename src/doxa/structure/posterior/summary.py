@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doxa.data.slices import name_and_lag
 from doxa.errors import MissingExtraError
 from doxa.models.bits import unpack_rows
-from doxa.text import printable
+from doxa.text import duration, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +28,14 @@ __all__ = [
     "cap_text",
     "draws_frame",
     "draws_to_arviz",
+    "n_temperatures",
     "posterior_card",
     "posterior_text",
     "prior_text",
     "ranked_edges",
     "run_text",
     "summary_text",
+    "tempering_cost",
 ]
 
 _IN_A_SHELL, _IN_A_NOTEBOOK, _IN_THE_PICTURE, _PICTURED = 5, 8, 40, 0.1  # edges; of pictured ones the least probability
@@ -167,6 +169,8 @@ def posterior_card(posterior: GraphSample) -> str:
 def _title(posterior: GraphSample) -> str:
     n_chains, n_draws = posterior.n_edges.shape
     how = f"{n_chains} chains of {n_draws} draws, {posterior.sampler.name}"
+    if n_temperatures(posterior) > 1:
+        how += f" at {n_temperatures(posterior)} temperatures"
     if posterior.sampler.name == "exact":
         how = f"{posterior.n_edges.size} independent draws"
     n = posterior.options.n_present
@@ -198,7 +202,7 @@ def run_text(posterior: GraphSample) -> str:
         how = (
             f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
             f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
-            f"seed {trace.entropy}"
+            f"{_tempering_text(posterior)}seed {trace.entropy}"
         )
     return "\n".join(
         [
@@ -208,6 +212,28 @@ def run_text(posterior: GraphSample) -> str:
             how,
         ]
     )
+
+
+def n_temperatures(posterior: GraphSample) -> int:
+    """At how many temperatures each chain was drawn; 1 where none was tempered."""
+    return 1 + sum(name.startswith("swaps_") for name in posterior.trace.info)
+
+
+def tempering_cost(posterior: GraphSample) -> str:
+    """In words, why chains were tempered and what it cost; empty where none was."""
+    n, spent = n_temperatures(posterior), None if posterior.stop is None else posterior.stop.spent
+    cost = ""
+    if spent is not None and spent.hot:
+        cost = f"took {spent.hot_share:.0%} of {duration(spent.chains)} of CPU time"
+    why = ", since the chains disagreed" if posterior.sampler.name == "auto" else ""
+    if n == 1:
+        return f"temperatures in the warm-up alone{why}, {cost}" if cost else ""
+    return f"{n} temperatures{why}" + (f"; all but the first {cost}" if cost else "")
+
+
+def _tempering_text(posterior: GraphSample) -> str:
+    text = tempering_cost(posterior)
+    return f"{text}; " if text else ""
 
 
 def _time_text(options: RunOptions) -> str:
