@@ -9,7 +9,11 @@ Failures   One statement of a commit fails: a full disk, an error of reading or 
            it was before the commit, and the same commit must succeed afterwards.  And files that may not grow.
 Copies     The run is stopped at a random moment and its file copied, with its journal or without, and cut or changed
            from a random byte on, as a power cut may leave it: whoever reads the copy must be refused, or must get
-           whole rounds of the run.  A second writer and a clock that jumps are tried as well.
+           whole rounds of the run.
+Others     A second writer, file systems that refuse to lock or to be written, folders that vanish, and clocks that jump
+           forwards and backwards at every look; a fiftieth as often as runs are killed.
+
+A worker that is lost from a cluster is not tried here.
 
 A failure is printed with what was tried; the last line has the sums.
 """
@@ -17,7 +21,9 @@ A failure is printed with what was tried; the last line has the sums.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -25,7 +31,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -34,7 +43,14 @@ sys.path[:0] = [str(_TESTS), str(_TESTS / "estimates")]
 
 import test_store_toy as toy  # noqa: E402
 
-from doxa.estimates.store import LeaseHeldError, RunFileError, create_run, open_reader, open_writer  # noqa: E402
+from doxa.estimates.store import (  # noqa: E402
+    LeaseHeldError,
+    RunFileError,
+    create_run,
+    lease,
+    open_reader,
+    open_writer,
+)
 from support.run_files import Failing, Server, serving  # noqa: E402
 
 _CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_READ,
@@ -117,6 +133,32 @@ def fail(count: Count, folder: Path, n_failures: int, rng: np.random.Generator) 
         count.check("run to its end", toy.contents(path) == expected, "other bytes after failures")
 
 
+def outgrow(count: Count, folder: Path, n_failures: int, rng: np.random.Generator) -> None:
+    """Let files grow to a random size, by the system's limit."""
+    whole = folder / "whole4.doxa"
+    toy.run(whole)
+    expected, size = toy.contents(whole), whole.stat().st_size
+    for _ in range(n_failures):
+        path = folder / "limited.doxa"
+        path.unlink(missing_ok=True)
+        most = int(rng.integers(2**14, size))
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+                toy.run(path)
+            except RunFileError:
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        count.check("file that may not grow", status == 0, f"to {most} bytes: status {status}, no RunFileError")
+        toy.run(path)
+        count.check("run to its end", toy.contents(path) == expected, f"other bytes after {most} bytes were enough")
+
+
 def cut(server: Server, count: Count, folder: Path, n_copies: int, rng: np.random.Generator) -> None:
     """Copies of a file in the middle of being written, cut or changed at any byte."""
     whole = folder / "whole3.doxa"
@@ -157,44 +199,57 @@ def cut(server: Server, count: Count, folder: Path, n_copies: int, rng: np.rando
                 copy.with_name(copy.name + end).unlink(missing_ok=True)
 
 
-def others(count: Count, folder: Path) -> None:
-    """A second writer, a folder that vanishes, a file that is taken away, a clock that jumps."""
+def others(count: Count, folder: Path, n_trials: int, rng: np.random.Generator) -> None:
+    """A second writer, a file system without locks, a folder that vanishes, a clock that jumps."""
     path = folder / "others.doxa"
     with create_run(path, toy.HEADER) as run:
         toy.go_on(run, until=2)
-        for _ in range(20):
-            try:
-                open_writer(path).close()
-                count.check("second writer", False, "it was let in")
-            except LeaseHeldError:
-                count.check("second writer", True)
+        for _ in range(n_trials):
+            refused(count, "second writer", lambda: open_writer(path).close(), LeaseHeldError)
+    before = toy.contents(path)
+    for trial in range(n_trials):
+        code = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EIO, errno.EINVAL)[trial % 4]
+        with patch.object(lease, "_lock", side_effect=OSError(code, os.strerror(code))):
+            refused(count, "file system without locks", lambda: open_writer(path).close(), RunFileError)
+            new = folder / f"unlocked{trial}.doxa"
+            refused(count, "file system without locks", lambda new=new: create_run(new, toy.HEADER), RunFileError)
+        count.check(
+            "file system without locks", not new.exists() and toy.contents(path) == before, "something was written"
+        )
     shutil.copyfile(path, folder / "read_only.doxa")
     (folder / "read_only.doxa").chmod(0o444)
     if os.geteuid() != 0:
-        try:
-            open_writer(folder / "read_only.doxa").close()
-            count.check("read-only file", False, "it was opened to be written")
-        except RunFileError:
-            count.check("read-only file", True)
-    gone = folder / "gone"
-    gone.mkdir()
-    with create_run(gone / "run.doxa", toy.HEADER) as run:
-        toy.go_on(run, until=1)
-        shutil.rmtree(gone)
-        try:
-            toy.go_on(run, until=3)
-            count.check("vanishing folder", False, "no error")
-        except RunFileError:
-            count.check("vanishing folder", True)
-    real = time.time
+        refused(count, "read-only file", lambda: open_writer(folder / "read_only.doxa").close(), RunFileError)
+    for trial in range(n_trials):
+        gone = folder / f"gone{trial}"
+        gone.mkdir()
+        with create_run(gone / "run.doxa", toy.HEADER) as run:
+            toy.go_on(run, until=int(rng.integers(1, 4)))
+            shutil.rmtree(gone)
+            refused(count, "vanishing folder", lambda run=run: toy.go_on(run, until=6), RunFileError)
+    whole = folder / "whole5.doxa"
+    toy.run(whole)
+    expected = toy.contents(whole)
+    for trial in range(n_trials):
+        late = folder / f"clock{trial}.doxa"
+        jumps = {name: partial(_jumping, getattr(time, name), rng) for name in ("time", "time_ns")}
+        with patch.multiple(time, **jumps):
+            for until in (1, 4, toy.ROUNDS):
+                toy.run(late, until)
+        count.check("clock that jumps", toy.contents(late) == expected, "other bytes")
+
+
+def refused(count: Count, what: str, call: Callable[[], object], error: type[Exception]) -> None:
+    """One trial of something that must be refused."""
     try:
-        for jump in (-1e9, 1e9, -3600.0):
-            time.time = lambda jump=jump: real() + jump  # type: ignore[misc]
-            late = folder / f"clock{jump:g}.doxa"
-            toy.run(late)
-            count.check("clock", bool(_draws(late)), f"jump of {jump}")
-    finally:
-        time.time = real
+        call()
+        count.check(what, False, "no error")
+    except error:
+        count.check(what, True)
+
+
+def _jumping(real: Callable[[], float], rng: np.random.Generator) -> float:
+    return type(real())(real() + rng.choice([-1e9, -3600, -1, 0, 1, 3600, 1e9]))
 
 
 def _draws(path: Path) -> dict[str, np.ndarray]:
@@ -220,10 +275,11 @@ def main() -> int:
         kill(server, count, folder, asked.kills, rng)
         fail(count, folder, asked.failures, rng)
         cut(server, count, folder, asked.copies, rng)
-        others(count, folder)
+        outgrow(count, folder, asked.failures // 10, rng)
+        others(count, folder, max(4, asked.kills // 50), rng)
     for what, tried in count.tried.items():
-        print(f"{what:<18}{tried:>7} tried{count.failed[what]:>5} failed")
-    print(f"{'all':<18}{count.tried.total():>7} tried{count.failed.total():>5} failed")
+        print(f"{what:<26}{tried:>7} tried{count.failed[what]:>5} failed")
+    print(f"{'all':<26}{count.tried.total():>7} tried{count.failed.total():>5} failed")
     return int(count.failed.total() > 0)
 
 

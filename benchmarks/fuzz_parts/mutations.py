@@ -21,6 +21,10 @@ _PLACES = (
     b"<!--", b"-->", b"<![CDATA[", b"]]>", b"//", b"/*", b"*/", b"#", b"%", b"|", b",", b";", b":", b"=", b"->", b"--",
     b" ", b"",
 )  # fmt: skip
+_HEXADECIMAL = (  # numbers as text that a run file has
+    "0x0p+0", "-0x0p+0", "0x1p+0", "-0x1p+0", "0x1p-1074", "0x1p+60", "-0x1p+60", "0x1p+600", "-0x1p+600", "0x1p+1023",
+    "-0x1p+1023", "0x1p+5000", "nan", "inf", "-inf",
+)  # fmt: skip
 _WORD = re.compile(rb"[A-Za-z_]+|[0-9.eE+-]+|\s+|.", re.DOTALL)
 
 
@@ -120,6 +124,8 @@ def changed_json(rng: np.random.Generator, value: Any) -> Any:
                     holder[key], other[there] = other[there], holder[key]
             case 3 if isinstance(holder[key], (int, float)) and not isinstance(holder[key], bool):
                 holder[key] = holder[key] + int(rng.integers(-2, 3)) if rng.random() < 0.7 else -holder[key]
+            case 3 | 4 if isinstance(holder[key], str) and "0x" in holder[key]:
+                holder[key] = _HEXADECIMAL[int(rng.integers(len(_HEXADECIMAL)))]
             case _:
                 holder[key] = nasty(rng)
     return tree

@@ -179,7 +179,8 @@ def _array(rng: np.random.Generator, dtype: str, shape: str, codec: str, data: b
                 if values.dtype.kind == "b"
                 else [np.iinfo(values.dtype).min, np.iinfo(values.dtype).max, 0, 1, 2, 3, 5, 7, 63, 64, 100]
             )
-            values[at] = np.array(extremes[int(rng.integers(len(extremes)))]).astype(values.dtype)
+            with np.errstate(all="ignore"):
+                values[at] = np.array(extremes[int(rng.integers(len(extremes)))]).astype(values.dtype)
         case 3 if values.size:
             values = np.frombuffer(rng.bytes(values.nbytes), dtype=dtype).copy()
             if dtype == "|b1":

@@ -12,7 +12,7 @@ from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import potts_grid
 from honesty_parts.problems import Answer, Exact, Quantity, Question, kind, pick, run_seed
 
-__all__ = ["inferred", "listed"]
+__all__ = ["inferred", "joint_of", "listed", "random_network"]
 
 MOST_LISTED = 2**20
 _DIRECTED = ("auto", "auto", "importance", "gibbs", "tempering")
@@ -42,8 +42,8 @@ def inferred(title: str, network: Any, given: dict[str, str], method: str, seed:
     return Question(f"{title}{seen}; method {method}", ask, exact)
 
 
-def listed(network: DiscreteNetwork, given: dict[str, str]) -> dict[str, float]:
-    """Marginals by listing every state of every variable."""
+def joint_of(network: DiscreteNetwork, given: dict[str, str]) -> NDArray[np.float64]:
+    """P(all | given), an axis for each variable, by listing every state."""
     sizes = [len(states) for states in network.states]
     logs = np.zeros(sizes)
     for variables, values in network.factors:
@@ -54,11 +54,16 @@ def listed(network: DiscreteNetwork, given: dict[str, str]) -> dict[str, float]:
         v = network.names.index(name)
         seen = np.where(np.array(network.states[v]) == label, 0.0, -np.inf)
         logs += seen.reshape([-1 if axis == v else 1 for axis in range(len(sizes))])
-    joint = np.exp(logs - logs.max())
-    joint /= joint.sum()
+    joint: NDArray[np.float64] = np.exp(logs - logs.max())
+    return joint / joint.sum()
+
+
+def listed(network: DiscreteNetwork, given: dict[str, str]) -> dict[str, float]:
+    """Marginals by listing every state of every variable."""
+    joint = joint_of(network, given)
     answer = {}
     for v, (name, labels) in enumerate(zip(network.names, network.states, strict=True)):
-        marginal = joint.sum(axis=tuple(axis for axis in range(len(sizes)) if axis != v))
+        marginal = joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis != v))
         answer.update({f"{name} = {label}": float(p) for label, p in zip(labels, marginal, strict=True)})
     return answer
 
@@ -67,7 +72,7 @@ def _method(rng: np.random.Generator, methods: tuple[str, ...]) -> str:
     return methods[int(rng.integers(len(methods)))]
 
 
-def _network(
+def random_network(
     rng: np.random.Generator, n: int, concentration: float, certain: float
 ) -> tuple[doxa.CategoricalNetwork, NDArray[np.int64]]:
     """A random directed network, a share of whose rows are ``certain``; and a record drawn from it."""
@@ -93,7 +98,7 @@ def _seen(rng: np.random.Generator, record: NDArray[np.int64], n_seen: int) -> d
 @kind("infer", share=2)
 def directed(rng: np.random.Generator, small: bool) -> Question:
     n = int(rng.integers(5, 8 if small else 13))
-    network, record = _network(rng, n, pick(rng, 0.3, 1.0), 0.0)
+    network, record = random_network(rng, n, pick(rng, 0.3, 1.0), 0.0)
     given = _seen(rng, record, int(rng.integers(0, 4)))
     return inferred(f"a random network of {n} nodes", network, given, _method(rng, _DIRECTED), run_seed(rng))
 
@@ -101,7 +106,7 @@ def directed(rng: np.random.Generator, small: bool) -> Question:
 @kind("infer", share=2)
 def deterministic(rng: np.random.Generator, small: bool) -> Question:
     n = int(rng.integers(5, 8 if small else 13))
-    network, record = _network(rng, n, 1.0, pick(rng, 0.4, 0.7, 0.9))
+    network, record = random_network(rng, n, 1.0, pick(rng, 0.4, 0.7, 0.9))
     given = _seen(rng, record, int(rng.integers(1, 4)))
     return inferred(f"deterministic rows, {n} nodes", network, given, _method(rng, _DIRECTED), run_seed(rng))
 
@@ -110,7 +115,7 @@ def deterministic(rng: np.random.Generator, small: bool) -> Question:
 def unlikely_evidence(rng: np.random.Generator, small: bool) -> Question:
     """What was seen has nothing to do with what the network makes likely."""
     n = int(rng.integers(5, 8 if small else 13))
-    network, _ = _network(rng, n, pick(rng, 0.05, 0.15), 0.0)
+    network, _ = random_network(rng, n, pick(rng, 0.05, 0.15), 0.0)
     record = np.array([rng.integers(len(states)) for states in network.states])
     given = _seen(rng, record, int(rng.integers(2, 5)))
     return inferred(f"unlikely evidence, {n} nodes", network, given, _method(rng, _DIRECTED), run_seed(rng))

@@ -58,7 +58,10 @@ class Within(NamedTuple):
 
 
 class Hexadecimal(NamedTuple):
-    """A float is stored as hexadecimal text (C99), so that every bit is kept, infinity and NaN included."""
+    """A float is stored as hexadecimal text (C99), so that every bit is kept, infinity and NaN included.
+
+    With a `Within` beside it the number is held to that; NaN, which says that nothing is known, is let through.
+    """
 
 
 class By(NamedTuple):
@@ -113,7 +116,7 @@ def made(kind: Any, stored: Any, where: str) -> Any:
         if isinstance(rule, By):
             return rule.make(stored)
         if isinstance(rule, Hexadecimal):
-            return _hexadecimal(stored, where)
+            return _hexadecimal(stored, next((other for other in rules if isinstance(other, Within)), None), where)
     if hasattr(kind, "from_stored"):
         return kind.from_stored(stored, where)
     if origin in (Union, types.UnionType):
@@ -250,12 +253,15 @@ def _plain(stored: Any, where: str, depth: int = 0) -> Any:
     return stored
 
 
-def _hexadecimal(stored: Any, where: str) -> float:
+def _hexadecimal(stored: Any, bounds: Within | None, where: str) -> float:
     _expect(isinstance(stored, str), stored, where, "a number as hexadecimal text")
     try:
-        return float.fromhex(stored)
+        value = float.fromhex(stored)
     except (ValueError, OverflowError):
         raise ArgumentError(f"{where} is {shown(stored)}; it must be a number as hexadecimal text") from None
+    if bounds is not None and not math.isnan(value):
+        _check_bounds(value, value, bounds, where)
+    return value
 
 
 def _is_among(stored: Any, known: Sequence[Any]) -> bool:

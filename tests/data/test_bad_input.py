@@ -4,6 +4,7 @@ import gzip
 import os
 from datetime import date
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -214,6 +215,20 @@ def test_files_of_another_kind(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PAR1" + b"x" * 50])
 def test_files_that_are_not_parquet(tmp_path, content):
     (tmp_path / "t.parquet").write_bytes(content)
+    said = refusal(TableError, "t.parquet")
+    assert said.startswith("source 't.parquet' is not a Parquet file, or is damaged; DuckDB says: Invalid Input Error:")
+
+
+@pytest.mark.parametrize("name", [b"duckdb_schema", b"DuckDB version"], ids=["of the schema", "of the program"])
+def test_parquet_files_with_a_damaged_name_in_their_metadata(tmp_path, name):
+    """The columns are sound: DuckDB describes them, and stumbles where it is asked for the schema or the rows."""
+    path = tmp_path / "t.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 'n' AS a, 1.5 AS b) TO '{path}' (FORMAT parquet)")
+        whole = path.read_bytes()
+        assert whole.count(name) == 1
+        path.write_bytes(whole.replace(name, b"\xff" * len(name)))
+        connection.execute(f"DESCRIBE SELECT * FROM read_parquet('{path}')")
     said = refusal(TableError, "t.parquet")
     assert said.startswith("source 't.parquet' is not a Parquet file, or is damaged; DuckDB says: Invalid Input Error:")
 

@@ -291,7 +291,7 @@ def test_impossible_evidence_names_the_conflict():
         ({"method": "magic"}, ArgumentError, "method is 'magic'; it must be one of 'auto', 'exact'"),
         ({"seed": -1}, ArgumentError, "seed is -1"),
         ({"draws": 100, "until": doxa.Until()}, ArgumentError, "both say when to stop"),
-        ({"exact_budget": 0, "method": "exact"}, ArgumentError, "operations is 0"),
+        ({"exact_budget": 0, "method": "exact"}, ArgumentError, "exact_budget is 0"),
         ({"exact_budget": 1, "method": "exact"}, BudgetError, "the budget is 1 operations"),
         ({"exact_budget": Budget(bytes=1), "method": "exact"}, BudgetError, "1 bytes"),
     ],

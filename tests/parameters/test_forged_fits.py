@@ -69,6 +69,12 @@ HEADERS = {
     "parts of other nodes": ("draws", put("report", "parts", 0, "nodes", ["z"]), "its option report.parts has the n"),
     "a part too few": ("draws", put("report", "parts", []), "its option report.parts has the n"),
     "a number in plain text": ("draws", put("report", "parts", 0, "tail", "soon"), "report.parts.0..tail is 'soon'"),
+    "an error beyond all": (
+        "draws", put("report", "parts", 0, "log_evidence_mcse", "0x1p+1023"), "mcse holds 8.98.*; it must hold nothing"
+    ),
+    "an infinite evidence": ("draws", put("report", "parts", 0, "log_evidence", "-inf"), "log_evidence holds -inf; it"),
+    "an infinite bound": ("draws", put("report", "parts", 0, "bound", "inf"), "bound holds inf; it must be finite"),
+    "infinite factors": ("draws", put("report", "fixed", "-inf"), "report.fixed holds -inf; it must be finite"),
     "counts below none": ("draws", put("report", "parts", 0, "counts", [-1, 2]), "parts.0..counts.0. is -1; it"),
     "counts of no root": ("draws", put("report", "parts", 0, "counts", [1, 2]), "two counts belong to one root"),
     "levels that fall": (
@@ -120,7 +126,7 @@ def test_forged_draws_are_refused(made, tmp_path, name):
 def test_draws_of_another_shape_are_refused(made, tmp_path):
     path, _ = copied(made, tmp_path, "draws")
     forge_draws(path, "0.theta", lambda v: v[..., :2], everywhere=True)
-    with pytest.raises(RunFileError, match=r"0.theta has the shape \[2, 30, 1, 2\]; it must be \[2, 30, 1, 3\]"):
+    with pytest.raises(RunFileError, match=r"0.theta has the shape \[2, 0, 1, 2\]; it must be \[2, 0, 1, 3\]"):
         doxa.load(path)
 
 

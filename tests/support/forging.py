@@ -49,16 +49,19 @@ def forge_state(path: Path, name: str, change: Callable[[Any], Any], chain: int 
         connection.execute(statement, (dtype, shape, crc, data, identity))
 
 
-def forge_draws(path: Path, name: str, change: Callable[[Any], Any], *, everywhere: bool = False) -> None:
+def forge_draws(
+    path: Path, name: str, change: Callable[[Any], Any], *, everywhere: bool = False, deflated: bool = False
+) -> None:
     """Put other draws of a quantity in the place of the first block of the first chain, or of every block."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         query = "SELECT id, round, chain, first, dtype, shape, codec, data FROM blocks WHERE name = ? ORDER BY id"
         rows = connection.execute(query, (name,)).fetchall()
         for identity, number, chain, first, *packed in rows if everywhere else rows[:1]:
             dtype, shape, data = _packed(change(_array(packed)))
-            crc = checksum(block_key(number, chain, name, first, (dtype, shape, "raw")), data)
-            statement = "UPDATE blocks SET dtype = ?, shape = ?, codec = 'raw', crc32 = ?, data = ? WHERE id = ?"
-            connection.execute(statement, (dtype, shape, crc, data, identity))
+            codec, data = ("deflate", zlib.compress(data)) if deflated else ("raw", data)
+            crc = checksum(block_key(number, chain, name, first, (dtype, shape, codec)), data)
+            statement = "UPDATE blocks SET dtype = ?, shape = ?, codec = ?, crc32 = ?, data = ? WHERE id = ?"
+            connection.execute(statement, (dtype, shape, codec, crc, data, identity))
 
 
 def _array(packed: Any) -> Any:

@@ -121,7 +121,7 @@ class Audit(NamedTuple):
     """What a search with other moves found out about a run whose chains agree."""
 
     found: str  # what they have missed, in words; empty if nothing was found
-    seconds: Annotated[float, HEX]
+    seconds: Annotated[float, HEX, Within(0.0, 1e12)]
     n_starts: Annotated[int, Within(1)] = (
         1  # more if something was found before, and the chains started over from there
     )
@@ -144,7 +144,7 @@ class StopReport(NamedTuple):
 
     reason: str  # "draws": as many as asked for; "exact": summed; "reached"; "max_draws"; "max_seconds"; "warm-up"
     held_back: Shortfall | None  # what was worst, when a limit ended the run
-    seconds: Annotated[float, HEX]  # of sampling, warm-up not included
+    seconds: Annotated[float, HEX, Within(0.0, 1e12)]  # of sampling, warm-up not included
     audit: Audit | None = None  # if there was one
     spent: Spent | None = None  # None: not known
 

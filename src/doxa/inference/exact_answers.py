@@ -7,7 +7,7 @@ put back.  Plans depend on shapes alone, so those of the latest questions are ke
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate, Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, Cost, plan_contraction
 from doxa.inference.options import read_budget
-from doxa.inference.problem import Problem, prepare
+from doxa.inference.problem import Problem, check_discrete, prepare
 from doxa.inference.propagation import ImpossibleEvidenceError, impossible
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
@@ -166,6 +166,7 @@ def most_probable(
     >>> wide.exact, round(wide.log_probability, 6)  # all up: 0.5 for each of 3120 edges, and 160
     (False, 1720.0)
     """
+    check_discrete(network)
     if method not in ("exact", "annealed", "auto"):
         raise ArgumentError(f"method is {method!r}; it must be one of 'exact', 'annealed', 'auto'")
     check_whole("sweeps", sweeps, 1)
@@ -216,6 +217,8 @@ def positions(
     names = network.names
     if query is None:
         return list(range(len(names)))
+    if not isinstance(query, Iterable):
+        raise ArgumentTypeError(f"{argument} is {query!r}; give the name of a variable, or a list of names")
     asked = [query] if isinstance(query, str) else list(query)
     index = {name: i for i, name in enumerate(names)}
     for k, name in enumerate(asked):
@@ -223,7 +226,8 @@ def positions(
             from difflib import get_close_matches
 
             near = get_close_matches(str(name), names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            there = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {there}"
             raise ArgumentError(f"{argument} has {name!r}, which is no variable of the network{hint}")
         if name in asked[:k]:
             raise ArgumentError(f"{argument} has {name!r} twice; name each variable once")

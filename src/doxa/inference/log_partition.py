@@ -41,7 +41,7 @@ from doxa.inference.annealing import (
     upper_bound,
 )
 from doxa.inference.exact import Budget, BudgetError, Cost, plan_contraction
-from doxa.inference.problem import prepare
+from doxa.inference.problem import check_discrete, prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
@@ -149,6 +149,7 @@ def log_partition(
     >>> print(log_partition(network, given={"wet": "yes"}))  # log(.8 * .1 + .2)
     -1.27297 (exact)
     """
+    check_discrete(network)
     if method not in _METHODS:
         raise ArgumentError(f"method is {method!r}; it must be one of {', '.join(map(repr, _METHODS))}")
     evidence = read_evidence(network, given, soft)

@@ -66,4 +66,4 @@ def read_budget(budget: Budget | int | None) -> Budget:
     """The budget meant: a number is one of operations."""
     if budget is None or isinstance(budget, Budget):
         return Budget() if budget is None else budget
-    return Budget(operations=budget)
+    return Budget(operations=check_whole("exact_budget", budget, 1))

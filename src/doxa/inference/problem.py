@@ -21,13 +21,23 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.errors import ArgumentTypeError
 from doxa.inference.flat import ancestral, check_positions, connected_parts, over
 from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork, Factor
 
-__all__ = ["prepare"]
+__all__ = ["check_discrete", "prepare"]
+
+
+def check_discrete(network: object) -> None:
+    """Raise `ArgumentTypeError` unless an argument is a network of categories."""
+    if not (hasattr(network, "states") and hasattr(network, "factors")):
+        raise ArgumentTypeError(
+            f"network is of type {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, such as "
+            "doxa.read_network makes"
+        )
 
 
 def parents_first(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> tuple[int, ...]:

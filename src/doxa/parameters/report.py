@@ -22,6 +22,9 @@ from doxa.schema import HEX, Within
 
 __all__ = ["LEAST_ESS", "R_HAT_LIMIT", "FitReport", "PartReport", "Verdict", "judge"]
 
+_MOST = 1e100  # nats: more is not added up, nor squared
+_ADDED = Within(-_MOST, _MOST)
+
 
 @dataclass(frozen=True)
 class PartReport:
@@ -60,9 +63,9 @@ class PartReport:
     approximation: str
     efficiency: Annotated[float, HEX]
     tail: Annotated[float, HEX]
-    log_evidence: Annotated[float, HEX] = math.nan
-    log_evidence_mcse: Annotated[float, HEX] = math.nan
-    bound: Annotated[float, HEX] = math.nan
+    log_evidence: Annotated[float, HEX, _ADDED] = math.nan
+    log_evidence_mcse: Annotated[float, HEX, Within(0.0, _MOST)] = math.nan
+    bound: Annotated[float, HEX, _ADDED] = math.nan
     log_beta: Annotated[float, HEX] = math.inf
     doubt: str = ""
     levels: tuple[tuple[Annotated[float, HEX], ...], ...] = field(default=(), repr=False)

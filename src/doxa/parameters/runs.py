@@ -105,7 +105,7 @@ class _StoredReport:
     n_rows: Annotated[int, Within(0)]
     n_missing: Annotated[int, Within(0)]
     data_digest: str
-    fixed: Annotated[float, HEX]
+    fixed: Annotated[float, HEX, Within(-1e100, 1e100)]
 
 
 def report_from_json(stored: Any, network: LogisticNetwork, options: FitOptions) -> FitReport | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from averaging_cases import case, conditional, independent, mean_joint
-from calibration_cases import SETTINGS, Look, p_values, run_of, world_of
 from test_number_answers import regression, table_of
 
 import doxa
@@ -20,6 +22,11 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.priors import make_prior
 from support.checks import FALSE_ALARM
+from support.ranks import p_values
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from calibration_parts.graphs import effects
 
 LIMIT = 4.9  # a false alarm in a million
 
@@ -215,35 +222,12 @@ def test_thresholds_are_one_and_numbers(mixed):
         found.probability(above=float("nan"))
 
 
-def effect_places(numbers):
-    """Where the true effect lies among the drawn ones in these worlds, and among those of the world before (a twin)."""
-    found, before = [], np.zeros(1)
-    for number in numbers:
-        world, rng = world_of(SETTINGS["complete, summed"], number)
-        posterior = run_of(SETTINGS["complete, summed"], world.table, number)
-        effect = posterior.effect("x0", {"x2": "s1"}, values=("s0", "s1"), networks=400)
-        truth = _share(world.truth, 1) - _share(world.truth, 0)
-        sign = Look(world, [world.truth]).sign  # of what is seen in the table
-        both = {"effect": (effect.draws, truth), "effect in another world": (sign * before, sign * truth)}
-        found.append({name: place(own, value, rng) for name, (own, value) in both.items()})
-        before = effect.draws
-    return found
-
-
 def test_credible_intervals_hold_the_true_effect():
     """Worlds from the prior: the place of the truth among the draws is uniform, so 95% intervals hold it in 95%."""
-    p = p_values(effect_places(range(60)))
-    assert p["effect"] > FALSE_ALARM
+    assert p_values([effects(number) for number in range(60)])["effect"] > FALSE_ALARM
+
+
+def test_effects_in_another_world_are_seen():
+    before = [np.zeros(1)]
+    p = p_values([effects(number, before) for number in range(60)])
     assert p["effect in another world"] < FALSE_ALARM
-
-
-def _share(truth, k):
-    """P(x2 = its second state) where x0 is set to its k-th."""
-    own = np.moveaxis(np.exp(truth.log_joint({0: k})), 2, 0)
-    return own[1].sum() / own.sum()
-
-
-def place(draws, value, rng):
-    """Where a value lies among draws; at random among equal ones."""
-    same = np.abs(draws - value) < 1e-12
-    return ((~same & (draws < value)).sum() + (same.sum() + 1) * rng.random()) / (draws.size + 1)

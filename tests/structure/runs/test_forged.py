@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -201,12 +202,26 @@ def test_forged_draws_are_refused(made, tmp_path, name):
 def test_draws_of_another_shape_or_none_at_all_are_refused(made, tmp_path):
     path, _ = copied(made, tmp_path, "auto")
     forge_draws(path, "rows", lambda v: np.repeat(v, 2, axis=1), everywhere=True)
-    with pytest.raises(RunFileError, match=r"rows has the shape \[2, 12, 6, 1\]; it must be \[2, 12, 3, 1\]"):
-        doxa.load(path)
+    with pytest.raises(RunFileError, match=r"rows has the shape \[2, 0, 6, 1\]; it must be \[2, 0, 3, 1\]"):
+        doxa.load(path)  # seen before any draw is read
     path, _ = copied(made, tmp_path, "single")
     forge_draws(path, "log_score", lambda v: v.sum(), everywhere=True)
     with pytest.raises(RunFileError, match="a block of draws has no axis of draws"):
         doxa.load(path)
+
+
+def test_draws_of_another_shape_take_no_memory_before_they_are_refused(made, tmp_path):
+    """Two blocks of a few kilobytes that unpack to 60 MB each, which is as much as a block may be."""
+    path, table = copied(made, tmp_path, "auto")
+    forge_draws(path, "rows", lambda v: np.zeros((len(v), 6 * 10**5, 1), np.uint64), everywhere=True, deflated=True)
+    assert path.stat().st_size < 10**6
+    for read in (lambda: doxa.load(path), lambda: doxa.resume(path, table, draws=20)):
+        tracemalloc.start()
+        with pytest.raises(RunFileError, match="rows has the shape"):
+            read()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 20 * path.stat().st_size
 
 
 def test_cells_are_held_to_the_columns_of_the_table_when_there_is_one(made, tmp_path):

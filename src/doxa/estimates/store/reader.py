@@ -279,20 +279,31 @@ class RunReader:
             raise RunFileError(
                 f"'{self.path}' holds no draws yet, only {index.n_warmup_steps} steps of warm-up; continue the run"
             )
-        chains = self.header.n_chains
-        arrays = {
-            name: np.empty((chains, index.n_draws, *tail), dtype=np.dtype(dtype).newbyteorder("="))
-            for name, (dtype, tail) in index.layout.items()
-        }
+        self._check(self._trace_of(self._arrays(0)))  # names, types and shapes, before room is taken for the draws
+        arrays = self._arrays(index.n_draws)
         for block, values in self._blocks():
             arrays[block.name][block.chain, block.first : block.first + block.n_draws] = values
-        counters = dict.fromkeys(name for chain in index.chains for name in chain.info)
-        info = {name: np.array([chain.info.get(name, 0) for chain in index.chains]) for name in counters}
-        trace = Trace(arrays, self.header.thin, index.n_warmup_steps, self.header.entropy, info)
+        trace = self._trace_of(arrays)
+        self._check(trace)
+        return trace
+
+    def _arrays(self, n_draws: int) -> dict[str, NDArray[Any]]:
+        """Room for so many draws of each chain."""
+        return {
+            name: np.empty((self.header.n_chains, n_draws, *tail), dtype=np.dtype(dtype).newbyteorder("="))
+            for name, (dtype, tail) in self._index.layout.items()
+        }
+
+    def _trace_of(self, arrays: dict[str, NDArray[Any]]) -> Trace:
+        chains = self._index.chains
+        counters = dict.fromkeys(name for chain in chains for name in chain.info)
+        info = {name: np.array([chain.info.get(name, 0) for chain in chains]) for name in counters}
+        return Trace(arrays, self.header.thin, self._index.n_warmup_steps, self.header.entropy, info)
+
+    def _check(self, trace: Trace) -> None:
         if self.check_trace is not None:
             with self._reading():
                 self.check_trace(trace)
-        return trace
 
     def verify(self) -> None:
         """Read every block and check lengths and checksums."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from doxa import estimates
 from doxa.checks import check_whole
 from doxa.data.slices import name_and_lag
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators, diagnose_words
@@ -240,6 +240,8 @@ def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
     >>> feature_mean(posterior, lambda dag: dag.n_edges) == posterior.expected_edges
     True
     """
+    if not callable(f):
+        raise ArgumentTypeError(f"f is {f!r}; give a function that makes a number of a Dag")
     rows, _ = posterior._distinct
     return mean_over_draws(posterior, [f(Dag.from_rows(graph, posterior.names)) for graph in rows], "f")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,6 @@ from scipy.stats import t as student
 
 import doxa
 from doxa.data import Table
-from doxa.data.scaled import Scaled
 from doxa.errors import ArgumentError
 from doxa.estimates.real import diagnose_real
 from doxa.models.bits import pack_rows, unpack_rows
@@ -27,7 +28,13 @@ from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain, fit_colum
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.limits import forbid_more, make_limits
-from support.checks import SEED, z_limit
+from support.checks import FALSE_ALARM, SEED, z_limit
+from support.ranks import p_values
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "benchmarks"))
+
+from calibration_parts.numbers import NUMBER_SETTINGS
+from calibration_parts.numbers import numbers as numbers_study
 
 NAN = np.nan
 
@@ -397,87 +404,25 @@ def test_no_sum_is_over_missing_numbers():
         doxa.learn(both(), exact=True)
 
 
-def unscaled(table, like=None):
-    """Numbers as they are: the prior is then that of the model that made the table."""
-    is_number = table.is_number
-    return Scaled(
-        table.numbers.T.copy(), np.where(is_number, 0.0, NAN), np.where(is_number, 1.0, NAN), (None,) * table.n_columns
-    )
+BLANK = NUMBER_SETTINGS["conditional gaussian, 20% blank"]
 
 
-def table_of_the_model(rng, n_rows=12):
-    """A graph from the prior over graphs, parameters from theirs, a table of g, x and y, and cells that are hidden."""
-    kind = ConditionalGaussian(2.0)
-    names = ["g", "x", "y"]
-    is_number = np.array([False, True, True])
-    graphs = unpack_rows(all_dags(3), 3)
-    graphs = graphs[[not (graph & kind.forbidden_edges(is_number)).any() for graph in graphs]]
-    graph = graphs[rng.integers(len(graphs))]
-    g = (rng.random(n_rows) < rng.beta(1.0, 1.0)).astype(int)
-    values = np.column_stack([g, np.zeros((n_rows, 2))]).astype(float)
-    freedom, scale = 2.0, 0.5
-    for node in (1, 2) if not graph[2, 1] else (2, 1):
-        parents = [j for j in (1, 2) if graph[j, node]]
-        for state in (0, 1) if graph[0, node] else (None,):
-            rows = np.ones(n_rows, bool) if state is None else g == state
-            variance = scale / 2 / rng.gamma((freedom + len(parents) + 1) / 2)
-            slopes = rng.normal(0, np.sqrt(variance / scale), len(parents))
-            mean = rng.normal(0, np.sqrt(variance)) + values[:, parents] @ slopes
-            values[rows, node] = (mean + rng.normal(0, np.sqrt(variance), n_rows))[rows]
-    hidden = rng.random(values.shape) < 0.2
-    hidden[:2] = False
-    codes = np.where(hidden, -1, np.column_stack([g, 0 * g, 0 * g]))
-    codes[:2, 0] = [0, 1] if g[:2].sum() == 1 else g[:2]
-    seen = np.where(hidden, NAN, values)
-    table = Table.from_codes(names, [("n", "y"), (), ()], codes, numbers=seen)
-    return kind, table, graph, values
+def least_p(setting, replications=60):
+    """Of the tests that the truth is one more draw, times their number."""
+    p = p_values([numbers_study(setting, 5, number) for number in range(replications)])
+    assert len(p) > 12
+    return min(p.values()) * len(p)
 
 
-def calibration(monkeypatch, kind_of_learning=None, replications=60):
-    """z of edges, and of the ranks of hidden numbers: the truth is one more draw."""
-    for module in ("doxa.structure.cases.incomplete.missing_cells", "doxa.structure.families.cache"):
-        monkeypatch.setattr(f"{module}.scaled", unscaled)
-    rng = np.random.default_rng(11)
-    edges, ranks = [], []
-    for replication in range(replications):
-        kind, table, graph, values = table_of_the_model(rng)
-        if not table.n_missing:
-            continue
-        kind = kind_of_learning or kind
-        data = IncompleteData(table, kind)
-        sampler = sampler_with_cells(data, limits_of(table, kind), SingleEdge(), steps=30)
-        trace = sample(sampler, Schedule(1, 300, 60), seed=replication, workers=1)
-        share = unpack_rows(trace["rows"][0], 3).mean(axis=0)
-        edges.append(np.stack([graph - share, share * (1 - share)]))
-        missing = data.missing_cells
-        for cell in np.flatnonzero(missing.is_number):
-            truth = values[table_row(table, missing, cell), missing.column[cell]]
-            ranks.append((trace["cells"][0][:, cell] < truth).mean())
-    gaps, variances = np.sum(edges, axis=0)
-    free = variances > 1.0
-    z_edges = np.abs(gaps[free]) / np.sqrt(variances[free])
-    rank = np.array(ranks)
-    z_ranks = [abs(np.mean(rank) - 0.5) / np.sqrt(1 / 12 / len(rank))]
-    z_ranks.append(abs(np.mean((rank - 0.5) ** 2) - 1 / 12) / np.sqrt(1 / 180 / len(rank)))
-    return np.concatenate([z_edges, z_ranks])
+def test_the_truth_is_one_more_draw():
+    assert least_p(BLANK) > FALSE_ALARM
 
 
-def table_row(table, missing, cell):
-    return int(missing.source_row[missing.row[cell]])
+def test_a_prior_that_did_not_make_the_tables_is_not_calibrated():
+    assert least_p(BLANK._replace(learned_as=ConditionalGaussian(2.0, alpha_mu=0.02))) < FALSE_ALARM
 
 
-def test_the_truth_is_one_more_draw(monkeypatch):
-    found = calibration(monkeypatch)
-    assert len(found) >= 6
-    assert found.max() < z_limit(len(found))
-
-
-def test_a_prior_that_did_not_make_the_tables_is_not_calibrated(monkeypatch):
-    found = calibration(monkeypatch, ConditionalGaussian(2.0, alpha_mu=0.02))
-    assert found.max() > z_limit(len(found))
-
-
-def test_missing_numbers_are_imputed_and_completed(monkeypatch):
+def test_missing_numbers_are_imputed_and_completed():
     table = both()
     posterior = doxa.learn(table, equivalent_sample_size=2.0, prior="uniform", seed=2)
     right = exact_of("both")
