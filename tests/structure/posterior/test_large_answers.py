@@ -51,16 +51,16 @@ def test_what_is_not_there_cannot_be_selected(posterior, how, message):
 
 
 def test_a_run_that_does_not_fit_is_refused_with_the_number_of_columns_that_does(monkeypatch):
-    monkeypatch.setattr(plan, "physical_memory", lambda: 4_000_000_000)
+    monkeypatch.setattr(plan, "physical_memory", lambda: 3_000_000_000)
     plan.check_memory(500, 4, None)
     with pytest.raises(
-        ArgumentError, match=r"table has 1000 columns: 4 chains .* take about .* this machine has 4 GB; "
+        ArgumentError, match=r"table has 1000 columns: 4 chains .* take about .* this machine has 3 GB; "
     ):
         plan.check_memory(1000, 4, None)
     with pytest.raises(ArgumentError) as caught:
         plan.check_memory(1000, 4, None)
     fits = int(str(caught.value).split("; ")[1].split()[0])
-    assert plan.sampling_bytes(fits, 4, None) <= 4_000_000_000 < plan.sampling_bytes(fits + 1, 4, None)
+    assert plan.sampling_bytes(fits, 4, None) <= 3_000_000_000 < plan.sampling_bytes(fits + 1, 4, None)
     plan.check_memory(fits, 4, None)
     monkeypatch.setattr(plan, "physical_memory", lambda: None)
     plan.check_memory(100_000, 4, None)

@@ -136,7 +136,7 @@ def scores_of(plan: RunPlan) -> FamilyScores:
     return FamilyScores(table, options.score, options.structure_prior)
 
 
-_DRAWS, _COPIES = 2000, 3  # kept of each chain where nothing else is said, and how often they stand in memory at once
+_DRAWS, _COPIES = 2000, 2  # kept of each chain where nothing else is said; arrays that grow by doubling stand twice
 _BYTES_A_PAIR = 600  # of nodes: lists, prior, diagnostics of edges and of adjacencies
 _CACHES = 2**30  # of two chains that run at the same time
 
