@@ -258,6 +258,8 @@ class Clock:
     def __init__(self):
         self.now = 0.0
 
+    thread_time = staticmethod(time.thread_time)
+
     def monotonic(self):
         self.now += 1.0
         return self.now

@@ -87,6 +87,7 @@ def test_our_scripts_make_no_markup_and_no_code(name):
     source = own_text(name)
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "fetch("):
         assert word not in source
+    assert not any(line.count("`") % 2 for line in source.splitlines())  # such a text would lose its indentation
 
 
 def test_libraries_come_with_their_licences(text):

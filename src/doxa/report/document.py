@@ -14,6 +14,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -162,7 +163,7 @@ def document(data: dict[str, Any]) -> str:
     bundled = [library for library in libraries() if library.name in layout.libraries] if layout.libraries else []
     scripts = [library.script for library in bundled] + [_own_script(layout)]
     styles = {"": [library.style for library in bundled if library.style]} | {
-        name: [own_text(name)] for name in layout.styles
+        name: [_shortened(own_text(name))] for name in layout.styles
     }
     head = {
         "policy": _policy(scripts, [text for texts in styles.values() for text in texts]),
@@ -227,7 +228,18 @@ def _element(tag: str, text: str, attributes: str = "") -> str:
 
 def _own_script(layout: Layout) -> str:
     """Our modules in one function, which leaves no names behind."""
-    return "(() => {\n" + '"use strict";\n\n' + "\n".join(map(own_text, layout.modules)) + "\n})();\n"
+    return (
+        "(() => {\n"
+        + '"use strict";\n\n'
+        + "\n".join(_shortened(own_text(name)) for name in layout.modules)
+        + "})();\n"
+    )
+
+
+def _shortened(text: str) -> str:
+    """Without indentation and lines that are comments alone; no text within quotes goes over two lines of ours."""
+    lines = [line.strip() for line in text.splitlines()]
+    return "".join(line + "\n" for line in lines if line and re.match(r"//|/\*.*\*/$", line) is None)
 
 
 def _licences(bundled: list[Library]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import time
 
 import joblib
 import numpy as np
@@ -332,6 +333,8 @@ class Clock:
     """A clock that moves on by a second at each look."""
 
     now = 0.0
+
+    thread_time = staticmethod(time.thread_time)
 
     def monotonic(self):
         self.now += 1.0
