@@ -5,9 +5,9 @@
     python benchmarks/digests.py --settings             # other threads and kernels of BLAS, here
 
 A digest is the SHA-256 of all draws and counters of a run, or of the numbers of an answer, bit by bit.  With
-``--settings`` the script runs again under ``OPENBLAS_NUM_THREADS`` of 1 and 4 and ``OPENBLAS_CORETYPE`` of older
-processors, which stand for other machines as far as matrix products go, and says which runs differ from those made
-without any setting.  docs/reliability.md says which may.
+``--settings`` the script runs again under settings that stand for other machines, and says which runs differ from those
+made without any: other threads and kernels of BLAS, and NumPy, the C library's functions and compiled loops without
+the instructions of later processors.  docs/reliability.md says which may.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "Sandybridge": {"OPENBLAS_CORETYPE": "Sandybridge"},
     "Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
     "Prescott": {"OPENBLAS_CORETYPE": "Prescott"},
+    "old NumPy": {"NPY_DISABLE_CPU_FEATURES": "X86_V3"},
+    "old libm": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4"},
+    "old Numba": {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""},
 }
 _RUN: dict[str, Any] = {"chains": 2, "draws": 200, "warmup": 100, "seed": 7, "progress": False}
 
@@ -52,7 +55,7 @@ def _categories(n_rows: int, n_columns: int, holes: float = 0.0) -> Table:
     return Table.from_codes([f"x{j}" for j in range(n_columns)], [["no", "yes"]] * n_columns, codes)
 
 
-def _numbers(n_rows: int) -> Table:
+def _numbers(n_rows: int, blank_every: int = 0) -> Table:
     rng = np.random.default_rng(2)
     a = rng.integers(-500, 500, n_rows) / 64  # exact, so that the table is the same everywhere
     b = np.round(a * 0.5 + rng.integers(-200, 200, n_rows) / 64, 3)
@@ -60,6 +63,8 @@ def _numbers(n_rows: int) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         lines = [f"{x},{y},{z},{'uv'[k % 2]}" for k, (x, y, z) in enumerate(zip(a, b, c, strict=True))]
+        if blank_every:
+            lines[::blank_every] = [line.split(",")[0] + ",,,u" for line in lines[::blank_every]]
         path.write_text("\n".join(["a,b,c,d", *lines]) + "\n")
         return doxa.read_table(path)
 
@@ -70,7 +75,7 @@ def _network() -> Any:
 
 def runs() -> dict[str, Callable[[], Any]]:
     """What is run, by name."""
-    table, holes, numbers = _categories(300, 6), _categories(120, 5, 0.05), _numbers(80)
+    table, holes, numbers, numbers_missing = _categories(300, 6), _categories(120, 5, 0.05), _numbers(80), _numbers(80, 7)
     coin = doxa.ising_grid(6, 6, coupling=0.4)
     learn, fit = doxa.learn, doxa.fit
     return {
@@ -82,6 +87,9 @@ def runs() -> dict[str, Callable[[], Any]]:
         "learn, logistic": lambda: learn(table, family="logistic", **_RUN),
         "learn, numbers": lambda: learn(numbers, **_RUN),
         "learn, additive": lambda: learn(numbers, family="additive", **_RUN),
+        "learn, missing numbers": lambda: learn(numbers_missing, **_RUN),
+        "learn, additive, missing": lambda: learn(numbers_missing, family="additive", **_RUN),
+        "learn, hidden column": lambda: learn(numbers, hidden={"h": 2}, **_RUN),
         "fit, auto": lambda: fit(_network(), table, **_RUN),
         "fit, random walk": lambda: fit(_network(), table, method="random_walk", **_RUN),
         "fit, augmentation": lambda: fit(_network(), holes, method="augmentation", **_RUN),

@@ -71,10 +71,10 @@ def scaled(table: Table, like: Scaled | None = None) -> Scaled:
         small = np.ldexp(column, -power)  # exact
         first = float(small[seen][0])
         shifted = small - first
-        mean = float(times @ shifted[seen]) / float(times.sum())
+        mean = float((times * shifted[seen]).sum()) / float(times.sum())
         around = shifted - mean
-        around -= float(times @ around[seen]) / float(times.sum())  # what rounding left
-        spread = float(np.sqrt(times @ around[seen] ** 2 / max(1.0, float(times.sum()) - 1.0)))
+        around -= float((times * around[seen]).sum()) / float(times.sum())  # what rounding left
+        spread = float(np.sqrt((times * around[seen] ** 2).sum() / max(1.0, float(times.sum()) - 1.0)))
         constant = spread == 0.0
         values[j] = np.where(seen, 0.0, np.nan) if constant else around / spread
         centre[j], scale[j] = np.ldexp(first + mean, power), 1.0 if constant else np.ldexp(spread, power)
