@@ -75,7 +75,8 @@ def _network() -> Any:
 
 def runs() -> dict[str, Callable[[], Any]]:
     """What is run, by name."""
-    table, holes, numbers, numbers_missing = _categories(300, 6), _categories(120, 5, 0.05), _numbers(80), _numbers(80, 7)
+    table, holes = _categories(300, 6), _categories(120, 5, 0.05)
+    numbers, numbers_missing = _numbers(80), _numbers(80, 7)
     coin = doxa.ising_grid(6, 6, coupling=0.4)
     learn, fit = doxa.learn, doxa.fit
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Lines", "duration", "in_message", "many", "memory", "printable", "shown"]
+__all__ = ["Lines", "a_kind", "duration", "in_message", "many", "memory", "printable", "shown"]
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _WIDEST = 80  # characters of a value in a message
@@ -34,6 +34,20 @@ def shown(value: object, most: int = _WIDEST) -> str:
         return f"a whole number of some {int(value.bit_length() * 0.30103)} digits"
     text = repr(value[: most + 1] if isinstance(value, (str, bytes)) else value)
     return printable(text if len(text) <= most else text[: most - 3] + "...")
+
+
+def a_kind(value: object) -> str:
+    """What sort of object a value is, with its article.
+
+    Examples
+    --------
+    >>> a_kind([1]), a_kind(3), a_kind(None)
+    ('a list', 'an int', 'None')
+    """
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 class Lines(str):

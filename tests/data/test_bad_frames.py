@@ -71,7 +71,7 @@ def test_frames(frame, message):
 
 
 THINGS = [
-    (None, "source is a NoneType; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
+    (None, "source is None; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
     ({"a": [1]}, "source is a dict; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
     (np.eye(2), "source is a ndarray; give a path, a Table, or a frame of pandas, Polars or PyArrow"),
     (io.StringIO("a"), "source is a StringIO; give a path, a Table, or a frame of pandas, Polars or PyArrow"),

@@ -15,6 +15,7 @@ from doxa.data.options import Among, check_missing, check_opens, is_parquet
 from doxa.data.series import frame_names, series_column
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.text import a_kind
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -88,7 +89,7 @@ def _wrapped(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         raise TableError(f"source has the columns {repeated} more than once; names of columns must differ") from None
     except TypeError:
         raise ArgumentTypeError(
-            f"source is a {type(source).__name__}; give a path, a Table, or a frame of pandas, Polars or PyArrow"
+            f"source is {a_kind(source)}; give a path, a Table, or a frame of pandas, Polars or PyArrow"
         ) from None
     return frame
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import compiled, lowest_bit
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.batches import batch_edges
+from doxa.text import a_kind
 
 __all__ = ["IndicatorCounts", "count_words"]
 
@@ -235,8 +236,8 @@ class IndicatorCounts:
 
 def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:
     if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
-        seen = f"{words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else type(words).__name__
-        message = f"words is a {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
+        seen = f"a {words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else a_kind(words)
+        message = f"words is {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
         raise ArgumentTypeError(message)
     _check_axes("words", words.shape, 4)
     if not 1 <= n_bits <= 64 * words.shape[3]:

@@ -26,6 +26,7 @@ from doxa.models.ising import PairNetwork
 from doxa.models.markov import MarkovNetwork
 from doxa.progress import following, tell
 from doxa.sampling.driver import fresh_entropy
+from doxa.text import a_kind
 
 if TYPE_CHECKING:
     from doxa.inference.by_gibbs import ChosenBy, Plan
@@ -183,7 +184,7 @@ def infer_from(
         return _about_numbers(network, query, given, soft, asked, progress)
     if not isinstance(network, (CategoricalNetwork, MarkovNetwork)):
         raise ArgumentTypeError(
-            f"network is a {type(network).__name__}; give a CategoricalNetwork or a MarkovNetwork, "
+            f"network is {a_kind(network)}; give a CategoricalNetwork or a MarkovNetwork, "
             "such as doxa.read_network makes, or a GaussianNetwork"
         )
     entropy = fresh_entropy() if asked.seed is None else asked.seed

@@ -521,20 +521,21 @@ def _read_parts(label: str, parts: Mapping[str, tuple[Any, tuple[int, ...]]]) ->
     """Arrays of the shapes wanted, read-only."""
     read = []
     for what, (value, wanted) in parts.items():
+        it, be, have = ("they", "are", "have") if what == "coefficients" else ("it", "is", "has")
         try:
             array = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentTypeError(f"the {what} of {label} is {value!r}; give numbers") from None
+            raise ArgumentTypeError(f"the {what} of {label} {be} {value!r}; give numbers") from None
         if array.size == 0 and math.prod(wanted) == 0:
             array = array.reshape(wanted)
         if array.shape != wanted:
             raise ArgumentError(
-                f"the {what} of {label} has shape {array.shape}; it must be {wanted}: an axis for each parent that is "
-                f"a category{', and the last for those that are numbers' if what == 'coefficients' else ''}"
+                f"the {what} of {label} {have} shape {array.shape}; it must be {wanted}: an axis for each parent that "
+                f"is a category{', and the last for those that are numbers' if what == 'coefficients' else ''}"
             )
         if not np.isfinite(array).all() or (what == "sd" and (array < 0).any()):
             rule = "finite and not negative" if what == "sd" else "finite"
-            raise ArgumentError(f"the {what} of {label} is {array.tolist()}; it must be {rule}")
+            raise ArgumentError(f"the {what} of {label} {be} {array.tolist()}; {it} must be {rule}")
         array.setflags(write=False)
         read.append(array)
     return read

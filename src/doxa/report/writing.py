@@ -12,6 +12,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.notebook import remember_report
 from doxa.replacing import replacing
 from doxa.report.document import document
+from doxa.text import a_kind
 
 if TYPE_CHECKING:
     from doxa.inference.answers import Inference
@@ -129,14 +130,13 @@ def _contents(posterior: object, written: datetime) -> dict[str, Any]:
     if isinstance(posterior, FittedParameters):
         hint = ", with keep='draws'"
     raise ArgumentTypeError(
-        f"posterior is a {type(posterior).__name__}; a report shows what doxa.learn, doxa.fit or doxa.infer "
-        f"returns{hint}"
+        f"posterior is {a_kind(posterior)}; a report shows what doxa.learn, doxa.fit or doxa.infer returns{hint}"
     )
 
 
 def _checked(facts: Mapping[str, str]) -> list[list[str]]:
     if not isinstance(facts, Mapping):
-        raise ArgumentTypeError(f"facts is a {type(facts).__name__}; it must map names to texts")
+        raise ArgumentTypeError(f"facts is {a_kind(facts)}; it must map names to texts")
     for name, value in facts.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise ArgumentTypeError(f"facts has {name!r}: {value!r}; names and values must be texts")

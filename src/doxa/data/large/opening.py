@@ -25,6 +25,7 @@ from doxa.data.read import read_table
 from doxa.data.series import frame_names
 from doxa.data.table import Table
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
+from doxa.text import a_kind
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -231,7 +232,7 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
     frame = nw.from_native(source, pass_through=True)
     if not isinstance(frame, nw.LazyFrame):
         raise ArgumentTypeError(
-            f"source is a {type(source).__name__}; give a path, what connection.sql(...) of DuckDB returns, "
+            f"source is {a_kind(source)}; give a path, what connection.sql(...) of DuckDB returns, "
             "or a lazy frame that Narwhals knows"
         )
     if frame.implementation.is_duckdb():

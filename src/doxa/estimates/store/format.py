@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError, FileError
-from doxa.text import printable, shown
+from doxa.text import a_kind, printable, shown
 
 _WIDEST = 80  # characters of a value shown in a message
 _FIELDS = {"kind": str, "options": dict, "data_digest": str, "versions": dict, "n_chains": int, "thin": int}
@@ -234,7 +234,7 @@ def pack(name: str, value: object) -> Packed:
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
         raise ArgumentError(f"{name!r:.80} names an array; a name is a text of 1 to {_MAX_NAME} characters")
     if not isinstance(value, np.ndarray):
-        raise ArgumentTypeError(f"{name} is a {type(value).__name__}; a run keeps NumPy arrays")
+        raise ArgumentTypeError(f"{name} is {a_kind(value)}; a run keeps NumPy arrays")
     dtype = value.dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise ArgumentTypeError(f"{name} has dtype {value.dtype}; a run keeps booleans, integers, float32 and float64")

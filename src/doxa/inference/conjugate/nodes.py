@@ -33,6 +33,7 @@ from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.sampling.gaussian import Gaussian
+from doxa.text import a_kind
 
 __all__ = [
     "Categorical",
@@ -499,7 +500,7 @@ def _matrix(parent: str, matrix: Floats, size: int) -> Floats:
 
 def _check_kind(name: str, parent: str, node: Node, kind: type[Any], what: str) -> None:
     if not isinstance(node, kind):
-        raise ArgumentTypeError(f"{parent!r}, a parent of {name!r}, is a {type(node).__name__}; it must be {what}")
+        raise ArgumentTypeError(f"{parent!r}, a parent of {name!r}, is {a_kind(node)}; it must be {what}")
 
 
 def _check_size(name: str, size: int, parent: str, node: Node) -> None:
