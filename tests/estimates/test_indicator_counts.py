@@ -152,7 +152,7 @@ def test_bad_draws_are_refused(draws, error, message):
 
 def test_bad_words_are_refused():
     words = np.zeros((2, 8, 3, 1), dtype=np.uint64)
-    with pytest.raises(ArgumentTypeError, match="words is an int64 array of 4 axes; it must be a uint64 array"):
+    with pytest.raises(ArgumentTypeError, match="words is an array of int64 with 4 axes; it must be a uint64 array"):
         IndicatorCounts.from_words(words.astype(np.int64), 3)
     with pytest.raises(ArgumentTypeError, match="words is a list; it must be a uint64 array"):
         IndicatorCounts.from_words([[0]], 3)

@@ -236,7 +236,7 @@ class IndicatorCounts:
 
 def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:
     if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
-        seen = f"a {words.dtype} array of {words.ndim} axes" if isinstance(words, np.ndarray) else a_kind(words)
+        seen = f"an array of {words.dtype} with {words.ndim} axes" if isinstance(words, np.ndarray) else a_kind(words)
         message = f"words is {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
         raise ArgumentTypeError(message)
     _check_axes("words", words.shape, 4)
