@@ -65,7 +65,7 @@ def _that_fit(sets: dict[int, float], before: int) -> tuple[list[tuple[int, floa
 
 
 def _redrawings(sets: list[dict[int, float]], order: tuple[int, ...], low: int, high: int) -> tuple[list[Any], float]:
-    """Every choice of parents for the nodes at places low to high, with its log share, and the log of the sums."""
+    """Every choice of parents for the nodes at places low to high, each with its log share, and the log of the sums."""
     before = sum(1 << node for node in order[:low])
     choices, total = [], 0.0
     for node in order[low : high + 1]:
@@ -73,7 +73,11 @@ def _redrawings(sets: list[dict[int, float]], order: tuple[int, ...], low: int, 
         choices.append([(node, *share) for share in shares])
         total += log_sum
         before |= 1 << node
-    return list(product(*choices)), total
+    together = [
+        ([(node, own) for node, own, _ in families], sum(part for *_, part in families))
+        for families in product(*choices)
+    ]
+    return together, total
 
 
 def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) -> Matrix:
@@ -101,15 +105,15 @@ def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) 
                         known[which, low, high] = _redrawings(sets, which, low, high)
                 drawn, log_sums = known[after, low, high]
                 chosen = exp(log_q) / n * share / 2
-                for families in drawn:
+                for families, log_share in drawn:
                     parents = list(graph)
-                    for node, own, _ in families:
+                    for node, own in families:
                         parents[node] = own
                     y = number[tuple(parents)]
                     log_ratio = with_q * (orders[y][after] - log_q)
                     if with_sums:
                         log_ratio += log_sums - known[order, low, high][1]
-                    matrix[x, y] += chosen * exp(sum(part for *_, part in families) + min(0.0, log_ratio))
+                    matrix[x, y] += chosen * exp(log_share + min(0.0, log_ratio))
     return with_what_is_left(matrix)
 
 

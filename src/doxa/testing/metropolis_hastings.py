@@ -16,6 +16,7 @@ Also Gibbs steps, where a block of variables is drawn given all others, and seve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import reduce
 from typing import Generic, NamedTuple, TypeVar
@@ -230,7 +231,8 @@ def proposal_matrices(
             if key(outcome.state) not in index:
                 raise ArgumentError(f"state {x} proposes {outcome.state!r}, which is not among the states")
             y = index[key(outcome.state)]
-            if proposal[x, y] > 0 and not np.isclose(log_hastings[x, y], outcome.log_hastings, atol=1e-12):
+            known, told = float(log_hastings[x, y]), float(outcome.log_hastings)
+            if proposal[x, y] > 0 and not math.isclose(known, told, rel_tol=1e-5, abs_tol=1e-12):
                 raise ArgumentError(f"state {x} proposes state {y} with two different Hastings terms")
             proposal[x, y] += outcome.probability
             log_hastings[x, y] = outcome.log_hastings

@@ -188,23 +188,26 @@ class MarkovBlanket:
         within = round(_total(members, size, n, centre, weights, True))
         across = round(_total(members, size, n, centre, weights, False))
         cells = math.lcm(max(within, 1), max(across, 1))  # so that the grid divides evenly whichever set is drawn from
+        probability: dict[tuple[int, int], float] = {}
         for u, share in ((0.0, self.w), (1 - 1e-9, 1 - self.w)):
             for cell in range(cells):
                 i, j = _draw_pair(members, size, n, centre, self.w, weights, self.published, (u, (cell + 0.5) / cells))
-                kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
-                if kind == ILLEGAL:
-                    continue
-                after = working_graph(rows)
-                apply_change(after, kind, i, j)
-                log_hastings = 0.0
-                if not self.published:
-                    before = _pair_probability(members, size, n, centre, i, j, self.w, weights)
-                    again = np.zeros_like(members)
-                    size_after = _block_after(graph, kind, i, j, centre, again)
-                    with np.errstate(divide="ignore"):
-                        after_it = _pair_probability(again, size_after, n, centre, i, j, self.w, weights)
-                        log_hastings = float(np.log(after_it / before))
-                yield Proposal(after[1], share / cells, log_hastings)
+                probability[i, j] = probability.get((i, j), 0.0) + share / cells
+        for (i, j), drawn in probability.items():
+            kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
+            if kind == ILLEGAL:
+                continue
+            after = working_graph(rows)
+            apply_change(after, kind, i, j)
+            log_hastings = 0.0
+            if not self.published:
+                before = _pair_probability(members, size, n, centre, i, j, self.w, weights)
+                again = np.zeros_like(members)
+                size_after = _block_after(graph, kind, i, j, centre, again)
+                with np.errstate(divide="ignore"):
+                    after_it = _pair_probability(again, size_after, n, centre, i, j, self.w, weights)
+                    log_hastings = float(np.log(after_it / before))
+            yield Proposal(after[1], drawn, log_hastings)
 
     def block(self, rows: NDArray[np.uint64], centre: int) -> NDArray[np.uint64]:
         """Bit set of ``centre`` and its Markov blanket."""
