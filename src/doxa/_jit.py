@@ -7,7 +7,7 @@ Only modules that hold kernels import this file, so `import doxa` does not impor
 `hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
 more than the work itself.  Such a function must not create an array; work space is an argument.
 
-Compiling is most of what a first answer costs, so three things that Numba does by itself are left out.
+Compiling is most of what a first answer costs, so four things that Numba does by itself are left out.
 
 - No wrapper for callers from C is made: nobody calls one.
 - A function that compiled functions call is optimised and turned into machine code with those that Python calls, not
@@ -61,10 +61,11 @@ def cache_folder() -> str | None:
 
 
 def _compiled(function: F, **options: bool) -> F:
+    whole = Compiler if options.get("_nrt", True) else _OnceCompiler
     try:
-        made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
+        made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, pipeline_class=whole, **options)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+        made = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=whole, **options)(function)
     part = numba.njit(  # the function as compiled functions call it
         nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler, **options
     )(function)
@@ -111,6 +112,22 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 class _PartCompiler(Compiler):  # type: ignore[misc]
     def define_pipelines(self) -> Any:
         self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class _Once(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function without reference counts: all passes of the optimiser, once."""
+
+    def _optimize_final_module(self) -> None:
+        made = self._codegen._module_pass_manager()
+        passes, *builder = made if isinstance(made, tuple) else (made,)  # before Numba 0.62 it comes alone
+        passes.run(self._final_module, *builder)
+
+
+class _OnceCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        self.state.library = _Once(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
         return super().define_pipelines()
 
 
