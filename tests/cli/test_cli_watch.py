@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 from cli_cases import QUICK, files_in, two_columns
 
+from doxa.cli import report
 from doxa.report.document import AssetsMissingError, libraries
 from doxa.report.live_run import LiveRun
 
@@ -110,3 +111,19 @@ def test_a_file_is_watched_until_ctrl_c(run, tmp_path):
     assert process.returncode == 0
     assert err == "doxa: the page is closed; the run is as it was\n"
     assert (tmp_path / "run.doxa").read_bytes() == before
+
+
+def test_a_ctrl_c_just_before_a_sleep_is_not_slept_over(run, tmp_path, monkeypatch):
+    """Python looks for a signal between its own steps: one that comes at the threshold of a sleep waits for its end."""
+    assert run("learn", two_columns(tmp_path), *QUICK, "--store", "run.doxa")[0] == 0
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(report.time, "sleep", sleep)
+    code, _, err = run("watch", "run.doxa")
+    assert (code, err.splitlines()[-1]) == (0, "doxa: the page is closed; the run is as it was")
+    assert max(slept) <= 1.0, "seconds until a signal is seen"

@@ -30,12 +30,12 @@ def watch(
 
     with open_reader(run, check=False):
         pass  # what is no run is refused here
-    with _served(run, port, table):
-        try:
+    try:
+        with _served(run, port, table):
             while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            _say("doxa: the page is closed; the run is as it was")
+                time.sleep(0.2)  # a Ctrl-C that comes just before a sleep is seen only after it
+    except KeyboardInterrupt:
+        _say("doxa: the page is closed; the run is as it was")
 
 
 @contextmanager
