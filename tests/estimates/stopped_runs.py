@@ -118,6 +118,21 @@ class WithCompanion:
         return np.stack([self.own.draw(n, active), self.companion.draw(n, active)], axis=-1)
 
 
+class Among:
+    """A quantity with slow modes among ``others`` of its run that switch fast, as one edge among many."""
+
+    real = False
+    fast = ((0.5, 0.5), (0.3, 0.3), (0.2, 0.4), (0.05, 0.3))  # probability and rate
+
+    def __init__(self, rng, runs, apart, others, weight, rate, inside):
+        self.own = Modes(rng, runs, apart, weight, rate, inside)
+        self.others = [Modes(rng, runs, apart, *self.fast[k % len(self.fast)]) for k in range(others)]
+        self.truth = self.own.truth
+
+    def draw(self, n, active):
+        return np.stack([one.draw(n, active) for one in (self.own, *self.others)], axis=-1)
+
+
 # --- looks: from draws (run, chain, draw) to intervals, and to whether to go on
 
 
@@ -145,16 +160,27 @@ def look_at_indicators(draws, until):
     return Look(found.lower, found.upper, short, found.status != Status.CANNOT_TELL, found.switches == 0)
 
 
-def look_at_companions(draws, until):
-    """doxa's: two quantities a run, both have to be accurate; one that never switched is judged by the other."""
+def look_at_first(draws, until, interval=None):
+    """doxa's: several quantities a run, all have to be accurate; one that never switched is judged by the others."""
     rows = []
     for run in draws:
         found = diagnose_indicators(IndicatorCounts.from_draws(run))
         short = any(True for _ in indicator_shortfalls(str, found, until))
         told = found.status[0] != Status.CANNOT_TELL
-        rows.append((*found.estimate(0).interval(), short, told, found.switches[0] == 0))
+        ends = found.estimate(0).interval() if interval is None else interval(found)
+        rows.append((*ends, short, told, found.switches[0] == 0))
     lower, upper, *flags = np.array(rows, dtype=np.float64).T
     return Look(lower, upper, *(flag.astype(bool) for flag in flags))
+
+
+def look_at_first_without_batches(draws, until):
+    """Wrong where the chain is not two-state: doxa's rule, and an interval that no long batch has widened."""
+
+    def interval(found):
+        unit = np.ones(found.probability.shape)
+        return replace(found, dispersion=unit, df=np.inf * unit, skew=0 * unit).estimate(0).interval()
+
+    return look_at_first(draws, until, interval)
 
 
 def look_at_reals(draws, until):
@@ -228,7 +254,12 @@ class Case:
     block: int = 200  # runs held in memory at once
 
     def look(self) -> Callable[..., Look]:
-        looks = {Autoregression: look_at_reals, WithCompanion: look_at_companions, Modes: look_at_indicators}
+        looks = {
+            Autoregression: look_at_reals,
+            WithCompanion: look_at_first,
+            Among: look_at_first,
+            Modes: look_at_indicators,
+        }
         return looks[self.make.func]
 
     def run(self, seed, runs, look=None) -> Stopped:
@@ -312,6 +343,10 @@ def with_companion(prior, rate, **until):
     return Case(partial(WithCompanion, prior=prior, rate=rate), Until(**until))
 
 
+def among(others, weight, rate, inside, **until):
+    return Case(partial(Among, others=others, weight=weight, rate=rate, inside=inside), Until(**until), block=25)
+
+
 REAL = {
     "AR(1) 0.5": autoregression(0.5),
     "AR(1) 0.95": autoregression(0.95, ess=100, r_hat=1.05),
@@ -332,6 +367,11 @@ NOT_MIXING = {
 LONG = {
     "modes 9:1, rate 0.02, flips .2/.8, finer": modes(0.1, 0.02, (0.2, 0.8), mcse=0.01),
     "modes 1:1, rate 0.001, flips .2/.8": replace(modes(0.5, 0.001, (0.2, 0.8), mcse=0.03), block=100),
+}
+AMONG = {
+    "modes 1:1, rate 0.004, flips .2/.8, among 40": among(40, 0.5, 0.004, (0.2, 0.8), mcse=0.03),
+    "modes 9:1, rate 0.02, flips .2/.8, among 40": among(40, 0.1, 0.02, (0.2, 0.8), mcse=0.02),
+    "modes 9:1, rate 0.01, flips .4/.8, among 100": among(100, 0.1, 0.01, (0.4, 0.8), mcse=0.015),
 }
 RARE = {  # p drawn from a prior; a companion of the same rate, p = 1/2, in the same run
     "p ~ Beta(1/2, 1/2), rate 0.05": with_companion((0.5, 0.5), 0.05, mcse=0.03),

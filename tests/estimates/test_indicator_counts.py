@@ -124,13 +124,33 @@ def test_base_batches_estimate_the_variance_of_independent_draws():
         df = 4 * n_batches - 1
         error = np.sqrt(2 / df / 4000)
         assert square.mean() / df == pytest.approx(1.0, abs=5 * error)
-    wrong, _, _ = long_range_dispersion(sums, np.full(32, 7), np.full(4000, 0.1), np.full(4000, 1e6))
-    assert np.quantile(wrong, (0.01, 0.5)) == pytest.approx([6.0, 10.0], rel=0.2)  # ten times too small is found out
-    right, df, skew = long_range_dispersion(sums, np.full(32, 7), np.full(4000, 1.0), np.full(4000, 1e6))
+    wrong = long_range_dispersion(sums, np.full(32, 7), np.full(4000, 0.1), np.full(4000, 1e6))
+    for found in (wrong.dispersion, wrong.joint):  # ten times too small is found out
+        assert np.quantile(found, (0.01, 0.5)) == pytest.approx([6.0, 10.0], rel=0.2)
+    right, df, skew, joint = long_range_dispersion(sums, np.full(32, 7), np.full(4000, 1.0), np.full(4000, 1e6))
     assert np.mean(right == 1.0) > 0.4
     assert np.mean(np.isinf(df)) > 0.4
     assert (right >= 1.0).all()
     assert np.mean(skew != 0) < 0.01
+    assert joint.max() < 2.5
+    with pytest.raises(AssertionError):  # of quantities that are judged one by one, the worst is far too large
+        assert right.max() < 2.5
+
+
+def test_one_quantity_is_judged_with_others_or_alone():
+    """Alone, it takes the same candidates as its interval; among others it needs to stand out, and then does."""
+    rng = np.random.default_rng(6)
+    lengths, n = np.full(8, 50), 2000
+    sums = rng.normal(size=(4, 8, n)) * np.sqrt(50.0)
+    arguments = np.ones(n), np.full(n, 1e6)
+    together = long_range_dispersion(sums, lengths, *arguments)
+    alone = [long_range_dispersion(sums[..., [k]], lengths, np.ones(1), np.full(1, 1e6)) for k in range(n)]
+    raised = np.array([one.joint[0] for one in alone])
+    np.testing.assert_array_equal(raised > 1, together.dispersion > 1)
+    assert (raised <= together.dispersion * (1 + 1e-12)).all()
+    assert (together.joint <= raised * (1 + 1e-12)).all()
+    sums[..., 0] += 200.0 * np.array([-1, 1, -1, 1])[:, None]  # chains that disagree
+    assert long_range_dispersion(sums, lengths, *arguments).joint[0] > 100
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from known_chains import CHAINS
 from scipy.stats import binom
 from stopped_runs import (
+    AMONG,
     LONG,
     MIXING,
     NOT_MIXING,
@@ -18,6 +19,7 @@ from stopped_runs import (
     REAL,
     careless,
     look_as_independent,
+    look_at_first_without_batches,
     look_by_plain_ess,
     look_by_plain_ess_of_reals,
     look_by_rates_alone,
@@ -97,6 +99,14 @@ def test_rare_quantities_averaged_over_the_prior(name, runs):
         assert_covered(ended.hit[unseen], high=1.0)
 
 
+@lengths(100, 1000)
+@pytest.mark.parametrize("name", AMONG)
+def test_one_slow_quantity_among_many_fast_ones(name, runs):
+    """The run stops by errors that are judged together; intervals allow for what a quantity alone may hide."""
+    ended = AMONG[name].run([SEED, 12], runs)
+    assert_covered(ended.hit[ended.told], high=1.0)
+
+
 def test_a_run_in_which_nothing_switches_never_ends_by_itself():
     """Chains that are stuck: the verdict is 'cannot tell', and no number of draws is enough."""
     ended = stationary(two_state(0.01, 1e-9, max_draws=2000)).run([SEED, 7], 200)
@@ -127,6 +137,12 @@ def test_a_plain_ess_stops_too_soon(name):
     case = {**MIXING, **NOT_MIXING}[name]
     with pytest.raises(AssertionError, match="covered"):
         assert_covered(careless(case).run([SEED, 9], 150, look_by_plain_ess).hit, high=1.0)
+
+
+def test_fast_switches_of_others_do_not_excuse_an_interval():
+    ended = AMONG["modes 9:1, rate 0.01, flips .4/.8, among 100"].run([SEED, 13], 150, look_at_first_without_batches)
+    with pytest.raises(AssertionError, match="covered"):
+        assert_covered(ended.hit, high=1.0)
 
 
 @pytest.mark.parametrize("name", ["two-state, slow, p = 0.01", "modes 9:1, rate 0.02, flips .2/.8, finer"])

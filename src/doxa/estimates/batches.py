@@ -7,6 +7,12 @@ too wide, for the largest of several noisy numbers is too large even when all es
 counts only where it exceeds the shorter ones by more than chance explains (an F test on independent contrasts), and
 brings its own Student's t.
 
+What chance explains is less for one quantity than for the largest of many.  An interval has to cover, so it asks for
+each quantity alone.  A standard error, by the largest of which a run stops, has to be neither too small nor too large:
+where several quantities are judged together, long batches raise it only where they stand out among all of them
+(Benjamini & Hochberg 1995).  Of 400 edges between which chains do not differ, the largest error between four chains
+would be twice the right one, and a run that waits for it four times too long.
+
 Batch means: the variance of an average from the scatter of the averages of long stretches.
 
 The slides' first method of "Confidence estimation": cut the chain into M parts of N draws, so long that their averages
@@ -100,6 +106,7 @@ MAX_BATCHES = 32  # a chain; merged pairwise to 16, 8, 4, 2 and 1
 BASE_BATCHES = 32  # over all chains: batches as long as they can be with about 31 degrees of freedom
 BASE_GATE = 0.2  # level at which the base batches replace the reference error: at 0.5 independent draws reach 97.1%
 LONG_GATE = 0.12  # level at which longer batches replace the base ones; a false alarm gains at most 5% coverage
+CLEAR_GATE = 0.05  # level at which the base batches raise a standard error whatever the other quantities are like
 SKEW_GATE = 0.1  # level beyond which excess kurtosis of the batch means costs degrees of freedom
 
 FEW_VISITS = 16.0  # degrees of freedom (twice the visits) below which significant skewness stretches one side
@@ -112,6 +119,9 @@ class LongRange(NamedTuple):
     dispersion: NDArray[np.float64]  # at least 1: the factor by which the variance of the mean has to grow
     df: NDArray[np.float64]  # degrees of freedom of the estimate chosen; inf where the short-range one stands
     skew: NDArray[np.float64]  # side on which few visits may hide more: -1, 0 or 1
+    joint: NDArray[
+        np.float64
+    ]  # the factor for a standard error, all quantities judged together; at most ``dispersion``
 
 
 def batch_edges(n_draws: int) -> NDArray[np.int64]:
@@ -203,8 +213,12 @@ def long_range_dispersion(
     mode visited twice gives two large batches among thirty, and a variance known no better than from two observations.
     If that number is below 16 and the batch means are significantly skewed, the interval is stretched on the side of
     the skew (`doxa.estimates.intervals.tail_widths`).
+
+    ``joint`` is the largest :math:`V_K` among the candidates that stand out at the same levels when the rate of false
+    discoveries among all quantities is held to them (Benjamini & Hochberg 1995), or, for the base batches, at level
+    0.05 alone.  For a single quantity these are the same candidates.
     """
-    from scipy.special import fdtri
+    from scipy.special import fdtrc, fdtri
 
     distinct, which = np.unique(df, return_inverse=True)  # counts of switches: thousands of edges share a few hundred
 
@@ -218,7 +232,7 @@ def long_range_dispersion(
     base = lengths.size
     visits_df, side = _few_visits(merged, lengths)
 
-    best = np.ones_like(variance)
+    best, joint = np.ones_like(variance), np.ones_like(variance)
     dispersion, chosen_df, skew = np.ones_like(variance), np.full_like(variance, np.inf), np.zeros_like(variance)
     normal = float(student_quantile(np.inf, 0.95))
     n_batches = base
@@ -228,10 +242,15 @@ def long_range_dispersion(
         ratio = mean_square / variance
         if n_batches == base:
             passed = ratio > quantile(level_df, 1 - BASE_GATE)
+            chance = fdtrc(level_df, df[passed], ratio[passed])
+            stands_out = (chance <= CLEAR_GATE) | _discovered(chance, variance.size, BASE_GATE)
         else:
             finer_df = float(n_chains * (base - n_batches))
             finer = np.maximum((squares[base] - squares[n_batches]) / finer_df, variance)
             passed = mean_square > finer * fdtri(level_df, finer_df, 1 - LONG_GATE)
+            chance = fdtrc(level_df, finer_df, (mean_square / finer)[passed])
+            stands_out = _discovered(chance, variance.size, LONG_GATE)
+        joint[passed] = np.where(stands_out, np.maximum(joint[passed], ratio[passed]), joint[passed])
         strong = ratio > quantile(level_df, 1 - SKEW_GATE)
         used_df = np.where(strong, np.minimum(visits_df, level_df), level_df)
         width = ratio * (student_quantile(used_df, 0.95) / normal) ** 2
@@ -241,4 +260,16 @@ def long_range_dispersion(
         chosen_df = np.where(better, used_df, chosen_df)
         skew = np.where(better, np.where(strong & (visits_df < FEW_VISITS), side, 0.0), skew)
         n_batches //= 2
-    return LongRange(dispersion, chosen_df, skew)
+    return LongRange(dispersion, chosen_df, skew, np.minimum(joint, dispersion))
+
+
+def _discovered(chance: NDArray[np.float64], n_tests: int, rate: float) -> NDArray[np.bool_]:
+    """Which of the smallest p-values of ``n_tests``, all that are at most ``rate``, are discoveries at this false
+    discovery rate (Benjamini & Hochberg 1995).
+
+    >>> _discovered(np.array([0.001, 0.04, 0.02]), 8, 0.1)
+    array([ True, False,  True])
+    """
+    ordered = np.sort(chance)
+    small = np.flatnonzero(ordered <= rate * np.arange(1, ordered.size + 1) / n_tests)
+    return chance <= (ordered[small[-1]] if small.size else -1.0)

@@ -3,7 +3,8 @@ r"""Honest Monte Carlo errors of 0/1 quantities, such as the edges of sampled gr
 A plain effective sample size gives an indicator that never switched an error of exactly 0, and a two-state chain sees
 fast flips but not the slow modes around them.  The error here is the two-state chain's (in closed form from the counted
 switches, with a proper prior on both rates), raised to what long batches and the scatter between chains show where
-they show more than chance (`doxa.estimates.batches`).  Indicators that never switched get a bound from the effective
+they show more than chance (`doxa.estimates.batches`): an interval by what each quantity shows alone, a standard error
+by what stands out among all that are judged together.  Indicators that never switched get a bound from the effective
 draws of those that did.  What no error can see: a mode that no chain ever visited.
 
 `IndicatorDiagnostics`: what is known of many 0/1 quantities, as arrays, intervals and single estimates.
@@ -62,7 +63,8 @@ class IndicatorDiagnostics:
     probability : ndarray of float
         Share of draws in state 1.
     mcse : ndarray of float
-        Monte Carlo standard error of ``probability``; for a quantity that never switched, the root mean square of what
+        Monte Carlo standard error of ``probability``, all quantities judged together; an interval may be wider, as it
+        allows for what a quantity alone may hide. For a quantity that never switched, the root mean square of what
         may be missing (`doxa.estimates.intervals.unseen_error`).  0 where the value is known.
     ess : ndarray of float
         ``probability * (1 - probability) / mcse**2``, at most ``n log10(n)`` for n draws; for a quantity that never
@@ -256,7 +258,7 @@ def diagnose_indicators(
     two-state chain of n draws has :math:`\mathrm{ess} = n (a + b) / (2 - a - b)` and mcse
     :math:`\sqrt{p(1-p)/\mathrm{ess}}`, from Geyer (1992), with autocorrelations :math:`(1 - a - b)^t`; ess is kept
     between the number of chains less one and
-    :math:`n \log_{10} n`.  That variance is then multiplied by the dispersion of
+    :math:`n \log_{10} n`.  That variance is then multiplied by the joint dispersion of
     `doxa.estimates.batches.long_range_dispersion`; intervals are `doxa.estimates.intervals.two_state_bounds`.
 
     Examples
@@ -277,8 +279,8 @@ def diagnose_indicators(
     n_zero = origins - n_one
 
     variance, ess = _two_state_error(probability, n_zero, n_one, switches / 2, n_chains, total)
-    dispersion, df, skew = _long_range(counts, variance, switches, ~constant)
-    ess = ess / dispersion
+    dispersion, df, skew, joint = _long_range(counts, variance, switches, ~constant)
+    ess = ess / joint
     if reference_ess is None:
         reference_ess = float(ess.min(initial=np.inf, where=~constant)) if not constant.all() else 0.0
     reference_ess = float(min(reference_ess, total))
@@ -289,7 +291,7 @@ def diagnose_indicators(
         status = np.where(constant, Status.CANNOT_TELL, status)
     return IndicatorDiagnostics(
         probability=probability,
-        mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance * dispersion / total)),
+        mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance * joint / total)),
         ess=np.where(constant, reference_ess, ess),
         r_hat=r_hat,
         switches=switches,
@@ -386,7 +388,7 @@ def _long_range(
     found = long_range_dispersion(
         counts.ones[:, :, moving], np.diff(counts.edges), variance[moving], np.maximum(switches[moving], 1.0)
     )
-    filled = LongRange(*(np.full(moving.shape, neutral) for neutral in (1.0, np.inf, 0.0)))
+    filled = LongRange(*(np.full(moving.shape, neutral) for neutral in (1.0, np.inf, 0.0, 1.0)))
     for whole, part in zip(filled, found, strict=True):
         whole[moving] = part
     return filled

@@ -96,7 +96,7 @@ def diagnose_averages(draws: ArrayLike) -> AverageDiagnostics:
     own_df = np.maximum(m * n * (1 - rho) / (1 + rho) / 2, 1.0)
     edges = batch_edges(n)
     sums = np.add.reduceat(chains - value, edges[:-1], axis=1)
-    spread, df, skew = long_range_dispersion(sums, np.diff(edges), short, own_df)
+    spread, df, skew, _ = long_range_dispersion(sums, np.diff(edges), short, own_df)
     mcse = np.sqrt(short * spread / (m * n))
     variance = ((chains - value) ** 2).sum(axis=(0, 1)) / (m * n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -178,7 +178,9 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     sums = np.add.reduceat(draws - value, edges[:-1], axis=1)
     # An ess of n is an error known about as well as from n / 2 draws: chains stuck apart have an ess near their number.
     own_df = max(mean_ess / 2, 1.0)
-    dispersion, df, skew = long_range_dispersion(sums, np.diff(edges), np.array(mcse**2 * draws.size), np.array(own_df))
+    dispersion, df, skew, _ = long_range_dispersion(
+        sums, np.diff(edges), np.array(mcse**2 * draws.size), np.array(own_df)
+    )
     law = StudentInterval(min(float(df), own_df), skew=float(skew))
     error = mcse * float(np.sqrt(dispersion))
     between = _between(draws) if r_hat > _APART else 0.0
