@@ -18,6 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "estimates"))
 
 from stopped_runs import (
+    AMONG,
     LONG,
     MIXING,
     NOT_MIXING,
@@ -101,6 +102,8 @@ def main() -> None:
         row(name, stationary(case), runs, few)
     for name, case in RARE.items():
         row(name, case, runs, few, rare=True)
+    for name, case in AMONG.items():
+        row(name, case, runs, few, naive=False)
     for name, case in LONG.items():
         row(name, case, runs, few)
         row(name, stationary(case), runs, few, naive=False)

@@ -12,6 +12,10 @@ and a namespace of its own:
 
 Outputs are compared line by line without trailing blanks, which editors remove. A block to be read and not run has the
 comment `<!-- not run: the reason -->` on the line before it.
+
+After a change of what is printed, read it, and have the pages say it:
+
+    DOXA_UPDATE_SNAPSHOT=1 python -m pytest tests/project/test_readme.py -k structure.md
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ class Block(NamedTuple):
     line: int  # in the page
     code: str
     output: str
+    at: int = -1  # where in the page the output begins; -1: there is none
 
 
 def blocks(page: str) -> Iterator[Block]:
@@ -61,22 +66,23 @@ def blocks(page: str) -> Iterator[Block]:
         if fence["skip"] or fence["kind"] not in ("python", "console"):
             continue
         if fence["kind"] == "console":
-            yield from commands(fence["body"], line + 1)
+            yield from commands(fence["body"], line + 1, fence.start("body"))
             continue
         follower = fences[position + 1] if position + 1 < len(fences) else None
         printed = follower and follower["kind"] == "text" and follower.start() == fence.end()
-        yield Block("python", line, fence["body"], follower["body"] if printed else "")
+        output, at = (follower["body"], follower.start("body")) if follower and printed else ("", -1)
+        yield Block("python", line, fence["body"], output, at)
 
 
-def commands(body: str, first_line: int) -> Iterator[Block]:
-    """The `$ doxa` commands of a console block, each with the lines printed after it."""
+def commands(body: str, first_line: int, begin: int) -> Iterator[Block]:
+    """The `$ doxa` commands of a console block that begins there, each with the lines printed after it."""
     for prompt in re.finditer(r"^\$ (?P<code>(?:.*\\\n)*.*)\n(?P<output>(?:(?!\$ ).*\n)*)", body, re.MULTILINE):
         line = first_line + body.count("\n", 0, prompt.start())
         code = prompt["code"].replace("\\\n", " ")
         program = code.split()[0]
         assert program in ("doxa", "cat", *NOT_RUN), f"line {line}: no rule says how to run {program!r}"
         if program == "doxa":
-            yield Block("console", line, code, prompt["output"])
+            yield Block("console", line, code, prompt["output"], begin + prompt.start("output"))
         if program == "cat":
             yield Block("file", line, code.split()[1], prompt["output"])
 
@@ -126,13 +132,30 @@ def tidy(text: str) -> list[str]:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
-def assert_prints_what_it_says(page: str, folder: Path, name: str = "page.md") -> None:
+def printed_by(page: str, folder: Path, name: str) -> Iterator[tuple[Block, str]]:
+    """Each example with what it prints."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.kind == "python":
-            printed = run_python(block, namespace, name)
+            yield block, run_python(block, namespace, name)
         else:
-            printed = run_command(block, folder) if block.kind == "console" else shown_file(block, folder)
+            yield block, run_command(block, folder) if block.kind == "console" else shown_file(block, folder)
+
+
+def reprinted(page: str, folder: Path, name: str = "page.md") -> str:
+    """The page with what its examples print today."""
+    parts, done = [], 0
+    for block, printed in printed_by(page, folder, name):
+        if block.at >= 0 and tidy(printed) != tidy(block.output):
+            lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
+            end = "\n\n" if block.output.endswith("\n\n") else "\n"
+            parts += [page[done : block.at], "\n".join(lines) + end]
+            done = block.at + len(block.output)
+    return "".join([*parts, page[done:]])
+
+
+def assert_prints_what_it_says(page: str, folder: Path, name: str = "page.md") -> None:
+    for block, printed in printed_by(page, folder, name):
         assert tidy(printed) == tidy(block.output), (
             f"{name}, line {block.line}, prints\n\n{printed}\n\nand says\n\n{block.output}"
         )
@@ -151,7 +174,11 @@ def test_a_page_prints_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert_prints_what_it_says((ROOT / name).read_text(encoding="utf-8"), tmp_path, name)
+    page = (ROOT / name).read_text(encoding="utf-8")
+    if os.environ.get("DOXA_UPDATE_SNAPSHOT"):
+        (ROOT / name).write_text(reprinted(page, tmp_path, name), encoding="utf-8")
+        return
+    assert_prints_what_it_says(page, tmp_path, name)
 
 
 def test_the_pages_with_examples_are_found():
@@ -239,6 +266,17 @@ def test_a_page_that_lies_is_caught(said, instead, tmp_path, monkeypatch):
     page = EXAMPLE.replace(said, instead).format(version=__version__)
     with pytest.raises(AssertionError, match=r"page\.md, line "):
         assert_prints_what_it_says(page, tmp_path)
+
+
+def test_a_page_that_lies_is_mended(tmp_path, monkeypatch):
+    from doxa import __version__
+
+    monkeypatch.chdir(tmp_path)
+    page = EXAMPLE.format(version=__version__)
+    wrong = page.replace("42\nend\n", "41\n").replace(f"doxa {__version__}", "doxa 0.0.0")
+    assert wrong != page
+    assert reprinted(wrong, tmp_path) == page
+    assert reprinted(page, tmp_path) == page
 
 
 def test_an_unknown_program_is_not_skipped():
