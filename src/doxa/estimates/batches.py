@@ -23,7 +23,7 @@ alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -263,7 +263,7 @@ def long_range_dispersion(
     return LongRange(dispersion, chosen_df, skew, np.minimum(joint, dispersion))
 
 
-def _discovered(chance: NDArray[np.float64], n_tests: int, rate: float) -> NDArray[np.bool_]:
+def _discovered(chance: NDArray[np.floating[Any]], n_tests: int, rate: float) -> NDArray[np.bool_]:
     """Which of the smallest p-values of ``n_tests``, all that are at most ``rate``, are discoveries at this false
     discovery rate (Benjamini & Hochberg 1995).
 
@@ -272,4 +272,4 @@ def _discovered(chance: NDArray[np.float64], n_tests: int, rate: float) -> NDArr
     """
     ordered = np.sort(chance)
     small = np.flatnonzero(ordered <= rate * np.arange(1, ordered.size + 1) / n_tests)
-    return chance <= (ordered[small[-1]] if small.size else -1.0)
+    return np.asarray(chance <= (ordered[small[-1]] if small.size else -1.0))
