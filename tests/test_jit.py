@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from doxa._jit import compiled, hot
+import numpy as np
+import pytest
+
+from doxa._jit import address_of, call_at, compiled, hot
 
 
 @hot
@@ -33,3 +36,49 @@ def test_it_can_be_called_from_python_too():
     assert _add(1, np.arange(6), 3) == 4
     assert len(_add.overloads) == 1
     assert _sum(np.arange(4)) == 4
+
+
+class _Pair(NamedTuple):
+    values: np.ndarray
+    weight: float
+
+
+@hot
+def _first_above(pair, first, rng):
+    for k in range(first, pair.values.size):
+        pair.values[k] += rng.random() < 2.0
+        if pair.values[k] > pair.weight:
+            return k
+    if first > 100:
+        raise IndexError("beyond")
+    return -1
+
+
+@hot
+def _all_above(where, pair, rng, found):
+    k, many = call_at(where, (pair, 0, rng)), 0
+    while k >= 0:
+        found[many] = k
+        many += 1
+        k = call_at(where, (pair, k + 1, rng))
+    return many
+
+
+@hot
+def _begin_at(where, pair, first, rng):
+    return call_at(where, (pair, first, rng))
+
+
+def test_a_function_is_called_where_its_code_is():
+    pair, rng = _Pair(np.array([0, 5, 1, 7, 2]), 3.0), np.random.default_rng(1)
+    where = address_of(_first_above, pair, 0, rng)
+    found = np.zeros(5, dtype=np.int64)
+    assert _all_above(where, pair, rng, found) == 2
+    assert found[:2].tolist() == [1, 3]
+    assert pair.values.tolist() == [1, 6, 2, 8, 3]  # changed in place, and each once
+    assert address_of(_first_above, pair, 0, rng) == where
+    after = np.random.default_rng(1)
+    after.random(5)
+    assert rng.random() == after.random()  # the same generator
+    with pytest.raises(IndexError, match="beyond"):
+        _begin_at(where, pair, 101, rng)

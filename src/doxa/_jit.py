@@ -7,13 +7,17 @@ Only modules that hold kernels import this file, so `import doxa` does not impor
 `hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
 more than the work itself.  Such a function must not create an array; work space is an argument.
 
-Compiling is most of what a first answer costs, so four things that Numba does by itself are left out.
+Compiling is most of what a first answer costs, so not everything is done that Numba does by itself.
 
 - No wrapper for callers from C is made: nobody calls one.
 - A function that compiled functions call is optimised and turned into machine code with those that Python calls, not
   once more at each level of calls: `_Part` holds its code until then.
 - A function is not compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number
   that the variable becomes: Numba takes these for two types, and a caller's loop asks for both.
+
+- A function without reference counts is optimised once, not before and after these are taken out.
+- A large function that two loops call need not be in the machine code of both: `address_of` says where its own is, and
+  `call_at` calls it there.
 
 `popcount` and `lowest_bit` are the two machine instructions that bit sets live by; Numba has no name for them.
 """
@@ -26,14 +30,14 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core import event
+from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from doxa.progress import compiling
 
-__all__ = ["cache_folder", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
+__all__ = ["address_of", "cache_folder", "call_at", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,6 +133,35 @@ class _OnceCompiler(Compiler):  # type: ignore[misc]
         self.state.library = _Once(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()
         return super().define_pipelines()
+
+
+def address_of(function: Callable[..., int], *arguments: Any) -> int:
+    """Where the machine code of a compiled function for arguments of these kinds stands in this process."""
+    kernel, kinds = cast(Any, function), tuple(map(numba.typeof, arguments))
+    kernel.compile(kinds)
+    made = kernel.overloads[kinds]
+    found: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    return found
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_at(_typing: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+    """Call the function at an `address_of` with a tuple of arguments of the same kinds; it returns an int64.
+
+    A call in which nothing is inlined: some hundred nanoseconds for the arrays of a whole work space.
+    """
+    kinds = tuple(map(types.unliteral, arguments))
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        given = cgutils.unpack_tuple(builder, values[1], len(kinds))
+        kind = context.call_conv.get_function_type(types.int64, kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())
+        status, result = context.call_conv.call_function(builder, function, types.int64, kinds, given)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+    return types.int64(types.int64, types.Tuple(kinds)), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -63,7 +63,7 @@ from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log
 from doxa.structure.moves.sampler import Work
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals
 
-__all__ = ["Auto", "auto_step", "order_shift_step"]
+__all__ = ["Auto", "advance_auto", "auto_step", "order_shift_step"]
 
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
@@ -274,7 +274,7 @@ class Auto:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        return int(_advance(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
+        return int(advance_auto(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
 
 
 @hot
@@ -366,7 +366,7 @@ def auto_step(
 
 
 @hot
-def _advance(
+def advance_auto(
     work: Work,
     shares: tuple[float, float, float, float],
     log_q: Floats,
@@ -374,6 +374,9 @@ def _advance(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
+    """Steps of `Auto`; with ``work.thin`` of 0 up to the first that changes parents, children and ``table.where``, no
+    more than these, and no draws are kept.  Returns the step that comes next.
+    """
     graph, local, cache, table = work.graph, work.local, work.cache, work.table
     n = local.size
     n_edges = 0
@@ -385,10 +388,13 @@ def _advance(
             rebuild(graph)
             return step
         after = auto_step(work, shares, log_q, n_edges, rng)
+        work.info[0] += 1
         if after >= 0:
             n_edges = after
             work.info[1] += 1
-        work.info[0] += 1
-        keep(work, step)
+            if work.thin == 0:
+                return step + 1
+        if work.thin > 0:
+            keep(work, step)
     rebuild(graph)
     return n_steps

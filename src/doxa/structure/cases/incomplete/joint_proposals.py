@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined
+from doxa._jit import address_of, call_at, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
@@ -56,9 +56,9 @@ from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_ro
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import Rule
-from doxa.structure.graph import WorkingGraph, count_bits, working_graph
+from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.auto import Auto, auto_step
+from doxa.structure.moves.auto import Auto, advance_auto
 from doxa.structure.moves.changes import accepts, cache_is_full, local_scores
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.sampler import Work, work_without_draws
@@ -297,6 +297,7 @@ class JointProposals:
         self.local = np.zeros(n)
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
+        self.advance = 0  # the address of `advance_auto`, once it is compiled
 
     def run(
         self, number: int, rows: NDArray[np.uint64], completion: Completion, rng: np.random.Generator
@@ -317,8 +318,11 @@ class JointProposals:
                 self.cache.grow()
             work = work_without_draws(
                 graph, self.local, self.beta, self.limits, self.cache.arrays, self.scoring, self.table
-            )
-            n_done = _run(n_done, number, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
+            )._replace(thin=0)
+            steps = (n_done, number)
+            if not self.advance:
+                self.advance = address_of(advance_auto, work, Auto().shares, log_proposals(n), *steps, rng)
+            n_done = _run(self.advance, steps, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
         return working_graph(graph[1])
 
 
@@ -370,8 +374,8 @@ class Frozen(NamedTuple):
 
 @hot
 def _run(
-    first: int,
-    number: int,
+    advance: int,
+    steps: tuple[int, int],
     work: Work,
     shares: tuple[float, float, float, float],
     log_q: Floats,
@@ -381,17 +385,16 @@ def _run(
 ) -> int:
     graph, local, cache, table = work.graph, work.local, work.cache, work.table
     standing, places, number_of = frozen.standing, frozen.places, frozen.number
-    n_edges = 0
     for node in range(local.size):
         table.where[node] = find_set(table, node, graph[0][node])
-        n_edges += count_bits(graph[0], node)
     go_to((graph[0], graph[1], local, table.where), standing)
-    for step in range(first, number):
-        if cache_is_full(cache):
-            return step
-        done[0] += 1
-        after = auto_step(work, shares, log_q, n_edges, rng)
-        if after < 0:
+    step, number = steps
+    while step < number and not cache_is_full(cache):
+        changes = work.info[1]
+        after = call_at(advance, (work, shares, log_q, step, number, rng))
+        done[0] += after - step
+        step = after
+        if work.info[1] == changes:
             continue
         taken = False
         log_frozen = 0.0  # of f to the power
@@ -405,11 +408,10 @@ def _run(
             taken = offer(here, there, log_frozen, frozen.completion, frozen.terms, frozen.scratch, rng)
         if taken:
             done[2] += 1
-            n_edges = after
             go_to((graph[0], graph[1], local, table.where), standing)
         else:
             go_to(standing, (graph[0], graph[1], local, table.where))
-    return number
+    return step
 
 
 @hot
