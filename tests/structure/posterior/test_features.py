@@ -145,7 +145,7 @@ def farthest(frame, columns, truth, n):
 
 
 def assert_judged_together(row, alone):
-    """A row of a table has the frequency of the same quantity alone, and an error that is judged among the other rows."""
+    """A row of a table has the frequency of that quantity alone, and an error that is judged among the other rows."""
     assert row.probability == pytest.approx(alone.value)
     assert row.mcse <= alone.mcse * (1 + 1e-9)
     assert row.mcse**2 * row.ess == pytest.approx(alone.mcse**2 * alone.ess)
