@@ -178,7 +178,7 @@ class CellsSampler(GraphStarts):
 
 
 _STEPS_A_PAIR, _LEAST_STEPS = 2.5, 50
-_STEPS_A_PAIR_OF_FEW, _ENOUGH = 5, 360  # up to so many steps they are cheap beside a sweep of the cells
+_STEPS_A_PAIR_OF_FEW, _ENOUGH = 10, 640  # up to so many steps they are cheap beside a sweep of the cells
 
 
 def usual_steps(n_nodes: int) -> int:

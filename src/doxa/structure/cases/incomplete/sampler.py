@@ -166,7 +166,7 @@ class IncompleteSampler(CellsSampler):
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a sweep; when left out, 5 for each ordered pair of columns, from 360 steps on 2.5.  Edges of
+        Structure steps in a sweep; when left out, 10 for each ordered pair of columns, from 640 steps on 2.5.  Edges of
         large graphs are held up
         by what they and the cells have agreed on, not by the graph's own moves, so many short sweeps do more than a few
         long ones.
