@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from doxa._jit import address_of, call_at, compiled, hot
+from doxa._jit import Address, call_at, compiled, hot
 
 
 @hot
@@ -71,12 +71,13 @@ def _begin_at(where, pair, first, rng):
 
 def test_a_function_is_called_where_its_code_is():
     pair, rng = _Pair(np.array([0, 5, 1, 7, 2]), 3.0), np.random.default_rng(1)
-    where = address_of(_first_above, pair, 0, rng)
+    address = Address(_first_above)
+    where = address.of(pair, 0, rng)
     found = np.zeros(5, dtype=np.int64)
     assert _all_above(where, pair, rng, found) == 2
     assert found[:2].tolist() == [1, 3]
     assert pair.values.tolist() == [1, 6, 2, 8, 3]  # changed in place, and each once
-    assert address_of(_first_above, pair, 0, rng) == where
+    assert address.of() == Address(_first_above).of(pair, 0, rng) == where
     after = np.random.default_rng(1)
     after.random(5)
     assert rng.random() == after.random()  # the same generator

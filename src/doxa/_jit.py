@@ -16,7 +16,7 @@ Compiling is most of what a first answer costs, so not everything is done that N
   that the variable becomes: Numba takes these for two types, and a caller's loop asks for both.
 
 - A function without reference counts is optimised once, not before and after these are taken out.
-- A large function that two loops call need not be in the machine code of both: `address_of` says where its own is, and
+- A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
 
 `popcount` and `lowest_bit` are the two machine instructions that bit sets live by; Numba has no name for them.
@@ -37,7 +37,7 @@ from numba.extending import intrinsic
 
 from doxa.progress import compiling
 
-__all__ = ["address_of", "cache_folder", "call_at", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
+__all__ = ["Address", "cache_folder", "call_at", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -135,18 +135,26 @@ class _OnceCompiler(Compiler):  # type: ignore[misc]
         return super().define_pipelines()
 
 
-def address_of(function: Callable[..., int], *arguments: Any) -> int:
-    """Where the machine code of a compiled function for arguments of these kinds stands in this process."""
-    kernel, kinds = cast(Any, function), tuple(map(numba.typeof, arguments))
-    kernel.compile(kinds)
-    made = kernel.overloads[kinds]
-    found: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
-    return found
+class Address:
+    """Where the machine code of a compiled function stands in this process, for `call_at`."""
+
+    def __init__(self, function: Callable[..., int]) -> None:
+        self._function: Any = function
+        self._found = 0
+
+    def of(self, *arguments: Any) -> int:
+        """For arguments of these kinds, which are the same each time: they are looked at once."""
+        if not self._found:
+            kinds = tuple(map(numba.typeof, arguments))
+            self._function.compile(kinds)
+            made = self._function.overloads[kinds]
+            self._found = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+        return self._found
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def call_at(_typing: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
-    """Call the function at an `address_of` with a tuple of arguments of the same kinds; it returns an int64.
+    """Call the function at an `Address` with a tuple of arguments of the same kinds; it returns an int64.
 
     A call in which nothing is inlined: some hundred nanoseconds for the arrays of a whole work space.
     """

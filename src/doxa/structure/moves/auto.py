@@ -374,18 +374,22 @@ def advance_auto(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
-    """Steps of `Auto`; with ``work.thin`` of 0 up to the first that changes parents, children and ``table.where``, no
-    more than these, and no draws are kept.  Returns the step that comes next.
+    """Steps of `Auto`; returns the step that comes next.
+
+    With ``work.thin`` of 0 or -1 they are part of another loop's: no draws are kept, ``table.where`` is right at first,
+    and only it, parents and children are kept right; with 0, the first step that changes them is the last.
     """
     graph, local, cache, table = work.graph, work.local, work.cache, work.table
     n = local.size
     n_edges = 0
     for node in range(n):
-        table.where[node] = find_set(table, node, graph[0][node])
+        if work.thin > 0:
+            table.where[node] = find_set(table, node, graph[0][node])
         n_edges += count_bits(graph[0], node)
     for step in range(first, n_steps):
         if cache_is_full(cache):
-            rebuild(graph)
+            if work.thin > 0:
+                rebuild(graph)
             return step
         after = auto_step(work, shares, log_q, n_edges, rng)
         work.info[0] += 1
@@ -396,5 +400,6 @@ def advance_auto(
                 return step + 1
         if work.thin > 0:
             keep(work, step)
-    rebuild(graph)
+    if work.thin > 0:
+        rebuild(graph)
     return n_steps

@@ -47,7 +47,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import address_of, call_at, hot, inlined
+from doxa._jit import Address, call_at, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
@@ -297,7 +297,7 @@ class JointProposals:
         self.local = np.zeros(n)
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
-        self.advance = 0  # the address of `advance_auto`, once it is compiled
+        self.advance = Address(advance_auto)
 
     def run(
         self, number: int, rows: NDArray[np.uint64], completion: Completion, rng: np.random.Generator
@@ -320,9 +320,8 @@ class JointProposals:
                 graph, self.local, self.beta, self.limits, self.cache.arrays, self.scoring, self.table
             )._replace(thin=0)
             steps = (n_done, number)
-            if not self.advance:
-                self.advance = address_of(advance_auto, work, Auto().shares, log_proposals(n), *steps, rng)
-            n_done = _run(self.advance, steps, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
+            at = self.advance.of(work, Auto().shares, log_proposals(n), *steps, rng)
+            n_done = _run(at, steps, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
         return working_graph(graph[1])
 
 

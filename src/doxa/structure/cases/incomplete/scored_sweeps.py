@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit
+from doxa._jit import Address, hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
     CategoryFits,
@@ -66,6 +66,7 @@ from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
+from doxa.structure.moves.auto import advance_auto
 from doxa.structure.moves.changes import accepts, local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
@@ -545,6 +546,7 @@ class ScoredChain:
         self.local, self.blocks_done = self.work.local, self.work.done
         self.stale = reference_scores(data, sampler.limits) if stale is None else stale
         self.parents = working_graph(state.rows)[0]
+        self.advance = Address(advance_auto)
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column
@@ -570,7 +572,8 @@ class ScoredChain:
             local_scores(graph, cache.arrays, scoring, local)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
             work, today = work._replace(thin=steps + 1), (self.scoring, self.local)
-            propose_jointly(self.move, work, self.joint_proposal, steps, cache, today, self.graphs_done, rng)
+            together, done = self.joint_proposal, self.graphs_done
+            propose_jointly(self.move, work, together, steps, cache, today, done, self.advance, rng)
             self.rows, self.parents = graph[1], graph[0]
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
+from doxa._jit import Address, call_at, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.joint_proposals import go_to
 from doxa.structure.families.cache import ScoreCache, Scoring
 from doxa.structure.families.scores import family_log_marginal
-from doxa.structure.graph import count_bits, rebuild
-from doxa.structure.moves.auto import Auto, auto_step
-from doxa.structure.moves.changes import accepts, cache_is_full
+from doxa.structure.graph import rebuild
+from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.parent_sets import find_set
 from doxa.structure.moves.sampler import StructureMove, Work, run_steps
 from doxa.structure.moves.single_edge import log_proposals
@@ -44,12 +44,13 @@ def propose_jointly(
     cache: ScoreCache,
     today: tuple[Scoring, NDArray[np.float64]],
     done: NDArray[np.int64],
+    advance: Address,
     rng: np.random.Generator,
 ) -> None:
     """So many steps, ``together`` of them in a proposal, in place; the cache of stale scores grows where it has to.
 
     ``today`` is the scoring arrays of the completion at hand and the scores of the graph's families by them, which are
-    kept up; ``done`` counts proposals of other graphs, and those taken.
+    kept up; ``done`` counts proposals of other graphs, and those taken; ``advance`` is that of `advance_auto`.
     """
     n = len(work.local)
     standing = (np.zeros_like(work.graph[0]), np.zeros_like(work.graph[1]), np.zeros(n), np.zeros(n, dtype=np.int64))
@@ -59,8 +60,12 @@ def propose_jointly(
         return
     first = 0
     while first < n_steps:
-        steps = first, together, n_steps
-        first = _propose(work._replace(cache=cache.arrays), move.shares, log_proposals(n), steps, now, done, rng)
+        keys, scores, used, statistics, limit = cache.arrays
+        no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
+        arrays = keys, scores, used, statistics, no_limit
+        work, steps = work._replace(cache=arrays, thin=-1), (first, together, n_steps)
+        at = advance.of(work, move.shares, log_proposals(n), first, n_steps, rng)
+        first = _propose(at, work, move.shares, log_proposals(n), (steps, limit), now, done, rng)
         while cache.wants_to_grow and cache.can_grow:
             cache.grow()
 
@@ -95,26 +100,22 @@ def _propose_by(
 
 @hot
 def _propose(
+    advance: int,
     work: Work,
     shares: tuple[float, float, float, float],
     log_q: Floats,
-    steps: tuple[int, int, int],
+    until: tuple[tuple[int, int, int], Ints],
     today: Today,
     done: Ints,
     rng: np.random.Generator,
 ) -> int:
     graph, local, table = work.graph, work.local, work.table
-    first, together, n_steps = steps
-    n_edges = 0
+    (first, together, n_steps), limit = until
     for node in range(local.size):
         table.where[node] = find_set(table, node, graph[0][node])
-        n_edges += count_bits(graph[0], node)
     go_to((graph[0], graph[1], local, table.where), today.standing)
-    while first < n_steps and not cache_is_full(work.cache):
-        n_proposed = n_edges
-        for _ in range(min(together, n_steps - first)):
-            after = auto_step(work, shares, log_q, n_proposed, rng)
-            n_proposed = after if after >= 0 else n_proposed
+    while first < n_steps and not _is_full(work, limit):
+        call_at(advance, (work, shares, log_q, first, min(first + together, n_steps), rng))
         first += together
         change = log_ratio(graph[0], local, today)
         if np.isnan(change):
@@ -122,7 +123,6 @@ def _propose(
         done[0] += 1
         if accepts(rng, work.beta * change):
             done[1] += 1
-            n_edges = n_proposed
             go_to((graph[0], graph[1], local, table.where), today.standing)
             for node in range(local.size):
                 today.local[node] = today.fresh[node]
@@ -130,6 +130,17 @@ def _propose(
             go_to(today.standing, (graph[0], graph[1], local, table.where))
     rebuild(graph)
     return min(first, n_steps)
+
+
+@hot
+def _is_full(work: Work, limit: Ints) -> bool:
+    """Whether the table of some node holds more scores than that; the cache is told."""
+    _, _, used, statistics, _ = work.cache
+    for node in range(used.size):
+        if used[node] > limit[0]:
+            statistics[2] = 1
+            return True
+    return False
 
 
 @hot
