@@ -255,6 +255,9 @@ def offer(
     return True
 
 
+_SHARES = Auto().shares
+
+
 class JointProposals:
     """One chain's work space; see the module's notes.
 
@@ -298,30 +301,30 @@ class JointProposals:
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
         self.advance = Address(advance_auto)
+        words = np.zeros((n, lists.sets.shape[1]), dtype=np.uint64)
+        self.standing = (words, words.copy(), np.zeros(n), self.table.where.copy())
+        self.places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
+        self.steps = work_without_draws(
+            working_graph(words), self.local, beta, limits, self.cache.arrays, self.scoring, self.table
+        )._replace(thin=0)
 
     def run(
         self, number: int, rows: NDArray[np.uint64], completion: Completion, rng: np.random.Generator
     ) -> WorkingGraph:
         """So many steps from a graph, given by its adjacency rows, and a completion, which is changed in place."""
-        n = len(self.local)
-        graph = working_graph(rows)
-        standing = (graph[0].copy(), graph[1].copy(), np.zeros(n), self.table.where.copy())
-        places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
+        graph, log_q = working_graph(rows), log_proposals(len(self.local))
         terms = (self.lists, self.data.rule, self.data.prior.arrays)
         frozen = Frozen(
-            self.number, self.weights, self.least_spread, standing, places, completion, terms, self.work
+            self.number, self.weights, self.least_spread, self.standing, self.places, completion, terms, self.work
         )  # fmt: skip
         n_done = 0
         local_scores(graph, self.cache.arrays, self.scoring, self.local)
         while n_done < number:
             while self.cache.wants_to_grow and self.cache.can_grow:
                 self.cache.grow()
-            work = work_without_draws(
-                graph, self.local, self.beta, self.limits, self.cache.arrays, self.scoring, self.table
-            )._replace(thin=0)
-            steps = (n_done, number)
-            at = self.advance.of(work, Auto().shares, log_proposals(n), *steps, rng)
-            n_done = _run(at, steps, work, Auto().shares, log_proposals(n), frozen, self.done, rng)
+            work, steps = self.steps._replace(graph=graph, cache=self.cache.arrays), (n_done, number)
+            at = self.advance.of(work, _SHARES, log_q, *steps, rng)
+            n_done = _run(at, steps, work, _SHARES, log_q, frozen, self.done, rng)
         return working_graph(graph[1])
 
 
