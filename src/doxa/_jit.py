@@ -14,7 +14,6 @@ Compiling is most of what a first answer costs, so not everything is done that N
   once more at each level of calls: `_Part` holds its code until then.
 - A function is not compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number
   that the variable becomes: Numba takes these for two types, and a caller's loop asks for both.
-
 - A function without reference counts is optimised once, not before and after these are taken out.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.

@@ -119,9 +119,7 @@ class LongRange(NamedTuple):
     dispersion: NDArray[np.float64]  # at least 1: the factor by which the variance of the mean has to grow
     df: NDArray[np.float64]  # degrees of freedom of the estimate chosen; inf where the short-range one stands
     skew: NDArray[np.float64]  # side on which few visits may hide more: -1, 0 or 1
-    joint: NDArray[
-        np.float64
-    ]  # the factor for a standard error, all quantities judged together; at most ``dispersion``
+    joint: NDArray[np.float64]  # at most ``dispersion``: the factor for a standard error, all judged together
 
 
 def batch_edges(n_draws: int) -> NDArray[np.int64]:

@@ -81,7 +81,7 @@ class Work(NamedTuple):
     scoring: Scoring
     table: ParentSets
     draws: tuple[Words, Floats, NDArray[np.int32]]  # rows, log_score, n_edges
-    thin: int
+    thin: int  # steps from one draw to the next; 0 or -1 for steps of another loop: `advance_auto`
     info: NDArray[np.int64]  # (2,): proposed, accepted
     proposed: NDArray[np.float64]  # (2,): scores of the families that a candidate changes
     spare: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # work space: (n_nodes, n_words) and (n_words,)

@@ -58,14 +58,13 @@ def propose_jointly(
     if not isinstance(move, Auto):
         _propose_by(move, work, (together, n_steps), cache, now, done, rng)
         return
-    first = 0
+    first, log_q = 0, log_proposals(n)
+    no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
     while first < n_steps:
         keys, scores, used, statistics, limit = cache.arrays
-        no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
-        arrays = keys, scores, used, statistics, no_limit
-        work, steps = work._replace(cache=arrays, thin=-1), (first, together, n_steps)
-        at = advance.of(work, move.shares, log_proposals(n), first, n_steps, rng)
-        first = _propose(at, work, move.shares, log_proposals(n), (steps, limit), now, done, rng)
+        work = work._replace(cache=(keys, scores, used, statistics, no_limit), thin=-1)
+        at = advance.of(work, move.shares, log_q, first, n_steps, rng)
+        first = _propose(at, work, move.shares, log_q, ((first, together, n_steps), limit), now, done, rng)
         while cache.wants_to_grow and cache.can_grow:
             cache.grow()
 
