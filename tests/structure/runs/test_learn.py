@@ -165,8 +165,8 @@ def test_summary_is_a_page_of_text(reinis):
     )
     n_draws = reinis.trace.n_draws
     assert lines[1].startswith(
-        "Auto(single_edge=0.2, edge_reversal=0.3, order_shift=0.02, joint_parents=0.06): "
-        f"4 chains x {n_draws} draws, one every 200 steps, after "
+        "Auto(single_edge=0.15, edge_reversal=0.62, order_shift=0.03, joint_parents=0.12): "
+        f"4 chains x {n_draws} draws, one every 100 steps, after "
     )
     assert lines[1].endswith("seed 1")
     assert "phys -> smoke" in lines[4]

@@ -203,7 +203,7 @@ def order_shift_step(
     return -1
 
 
-_USUAL_SHARE = {"order_shift": 0.02, "joint_parents": 0.06}
+_USUAL_SHARE = {"order_shift": 0.03, "joint_parents": 0.12}
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,15 @@ class Auto:
 
     Parameters
     ----------
-    single_edge : float, default=0.2
+    single_edge : float, default=0.15
         Share of single-edge moves, above 0: they alone reach every graph.
-    edge_reversal : float, default=0.3
+    edge_reversal : float, default=0.62
         Share of edge reversals.
     order_shift : float, optional
-        Share of shifts in an order, which take some ten times as long as the others; 0.02 when left out, or less where
+        Share of shifts in an order, which take some ten times as long as the others; 0.03 when left out, or less where
         the first two leave less.
     joint_parents : float, optional
-        Share of joint redrawings, which take as long, and are worth it; 0.06 when left out, likewise.  The rest are
+        Share of joint redrawings, which take as long, and are worth it; 0.12 when left out, likewise.  The rest are
         parent-set Gibbs moves.
 
     Raises
@@ -229,8 +229,8 @@ class Auto:
         If a share is no number from 0 to 1, all together exceed 1, or ``single_edge`` is 0.
     """
 
-    single_edge: float = 0.2
-    edge_reversal: float = 0.3
+    single_edge: float = 0.15
+    edge_reversal: float = 0.62
     order_shift: float = None  # type: ignore[assignment]  # filled in below: it needs the others
     joint_parents: float = None  # type: ignore[assignment]  # likewise
 

@@ -27,7 +27,7 @@ from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 _CLIMBED = 128  # columns up to which single edges climb before orders are searched
-_STEPS_A_NODE = 50  # between draws, of moves with lists: more pairs of nodes than that are mostly far from each other
+_STEPS_A_NODE = 25  # between draws, of moves with lists: more pairs of nodes than that are mostly far from each other
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
 __all__ = [
@@ -118,15 +118,16 @@ def run_steps(move: StructureMove, work: Work, n_steps: int, cache: ScoreCache, 
 
 
 def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
-    """Steps for each draw: one for every ordered pair of nodes, and with lists no more than 50 for each node.
+    """Steps for each draw: one for every ordered pair of nodes; with lists for every pair, at most 25 for each node.
 
-    Lists know the few nodes that matter to each node, so that the work between two draws grows as the nodes do.
+    Moves with lists redraw whole families, and know the few nodes that matter to each node, so that the work between
+    two draws grows as the nodes do.
 
     >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200)]
-    [200, 1332, 10000]
+    [100, 666, 5000]
     """
-    pairs = max(200, n_nodes * (n_nodes - 1))
-    return min(pairs, max(200, _STEPS_A_NODE * n_nodes)) if lists else pairs
+    pairs = n_nodes * (n_nodes - 1)
+    return max(100, min(pairs // 2, _STEPS_A_NODE * n_nodes)) if lists else max(200, pairs)
 
 
 class StructureState(NamedTuple):

@@ -58,7 +58,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
 
     ``table`` has the declared columns; ``source`` is how it was read.
     """
-    move = check_move(asked.sampler)
+    move = _move_of(asked.sampler, incomplete=table.n_missing > 0)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
@@ -175,6 +175,15 @@ def physical_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def _move_of(sampler: str | StructureMove, *, incomplete: bool) -> StructureMove:
+    """The move that ``sampler=`` means: ``"auto"`` has other shares beside missing cells."""
+    if sampler == "auto" and incomplete:
+        from doxa.structure.cases.incomplete.cells_sampler import AUTO_WITH_CELLS
+
+        return AUTO_WITH_CELLS
+    return check_move(sampler)
 
 
 def _usual_thin(n_nodes: int, incomplete: bool, *, lists: bool) -> int:

@@ -30,6 +30,7 @@ from doxa.structure.moves.sampler import GraphStarts, StructureSampler, Structur
 from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
 __all__ = [
+    "AUTO_WITH_CELLS",
     "CellsSampler",
     "keep_draw",
     "no_draws",
@@ -40,6 +41,7 @@ __all__ = [
     "usual_steps",
 ]
 
+AUTO_WITH_CELLS = Auto(0.2, 0.3, 0.02, 0.06)  # in a sweep joint redrawings are not worth the time that they take
 _SEED = 20011  # of the short chain: lists must not depend on a run's own seed
 _STEPS = 20_000  # of Auto, between two completions: some hundredths of a second
 _SWEEPS = 5
@@ -84,7 +86,7 @@ def reference_completions(
         scores.remember("score table", limits, lambda table=table: table)  # type: ignore[misc]
         if number >= _BEFORE:
             found.append((cells, table))
-        structure = StructureSampler(Auto(), scores, limits, _STEPS)
+        structure = StructureSampler(AUTO_WITH_CELLS, scores, limits, _STEPS)
         rows = structure.run(structure.start_at(rows), _STEPS, rng)[0].rows
         completion = completion_of(missing_cells, cells)
         families = families_of(working_graph(rows)[0], completion, data.rule)

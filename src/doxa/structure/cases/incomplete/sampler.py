@@ -14,7 +14,7 @@ At an inverse temperature below 1 each of the three parts keeps the joint poster
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.cells_sampler import (
+    AUTO_WITH_CELLS,
     CellsSampler,
     keep_draw,
     no_draws,
@@ -38,7 +39,6 @@ from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
@@ -163,7 +163,7 @@ class IncompleteSampler(CellsSampler):
     data : IncompleteData
     limits : Limits
         The families that are possible.
-    move : StructureMove, default=Auto()
+    move : StructureMove, default=AUTO_WITH_CELLS
         Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
         Structure steps in a sweep; when left out, 10 for each ordered pair of columns, from 640 steps on 2.5.  Edges of
@@ -205,7 +205,7 @@ class IncompleteSampler(CellsSampler):
 
     data: IncompleteData
     limits: Limits
-    move: StructureMove = field(default_factory=Auto)
+    move: StructureMove = AUTO_WITH_CELLS
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     passes: int = 1
     joint_proposals: int = None  # type: ignore[assignment]  # likewise

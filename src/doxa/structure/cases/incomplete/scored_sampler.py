@@ -21,7 +21,7 @@ reference follows from the table and the limits alone: every chain, every proces
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from scipy.cluster.vq import kmeans2
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.cells_sampler import (
+    AUTO_WITH_CELLS,
     CellsSampler,
     keep_draw,
     no_draws,
@@ -41,7 +42,6 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
-from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.sampler import StructureMove, StructureState
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.moves.starts import greedy_graph
@@ -113,7 +113,7 @@ class ScoredCellsSampler(CellsSampler):
     data : IncompleteData
     limits : Limits
         The families that are possible.
-    move : StructureMove, default=Auto()
+    move : StructureMove, default=AUTO_WITH_CELLS
         `Auto`, `SingleEdge`, or one of your own that says ``is_reversible = True``.
     steps : int, optional
         Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
@@ -139,7 +139,7 @@ class ScoredCellsSampler(CellsSampler):
 
     data: IncompleteData
     limits: Limits
-    move: StructureMove = field(default_factory=Auto)
+    move: StructureMove = AUTO_WITH_CELLS
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     sweeps: int = 1
     joint_proposal: int = 3
