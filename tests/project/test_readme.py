@@ -42,6 +42,7 @@ NOT_RUN = ("make", "pip", "git", "python", "cd")  # set-up, which other checks t
 
 # what a verdict says of a run that took long on this machine
 CLOCK = re.compile(r"(warmup=\d+), about [\d.]+ (?:seconds|minutes|hours|days)")
+COMPILING = re.compile(r"^doxa: compiling, once for this version of doxa.*\n", re.MULTILINE)  # with an empty cache
 
 FENCE = re.compile(
     r"^(?P<skip><!-- not run: \S.*-->\n+)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$(?P<gap>\n*)", re.MULTILINE | re.DOTALL
@@ -123,7 +124,7 @@ def run_command(block: Block, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, f"`{block.code}` ended with status {done.returncode}:\n{done.stdout}"
-    return done.stdout
+    return COMPILING.sub("", done.stdout)
 
 
 def tidy(text: str) -> list[str]:
