@@ -47,7 +47,7 @@ from fuzz_parts.texts import Format, text_formats
 __all__ = ["Tally", "fuzz", "make_formats", "try_one"]
 
 _LONGEST = 10.0  # seconds of one input
-_SLICE = 2.0  # seconds of processor that a child works
+_SLICES = 2.0, 20.0  # seconds of processor that a child works, at least and at most
 _ROOM = 2**33  # bytes of address space that a child may take beyond what it has: absurd sizes are then an error
 _TRACED = 40  # one input in so many is read with its memory watched
 _SMALL = 2**20  # bytes that a refusal may take in any case
@@ -119,9 +119,7 @@ def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, tr
     if traced:
         tracemalloc.start()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            form.use(path, rng)
+        form.use(path, rng)
         tally.accepted = 1
     except doxa.DoxaError:
         tally.refused = 1
@@ -139,19 +137,23 @@ def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, tr
     elif tally.longest > _LONGEST:
         tally.slow = 1
         tally.found(f"slow: {tally.longest:.0f} s", number)
-    for end in ("", "-journal", ".lock", ".counts"):
-        path.with_name(path.name + end).unlink(missing_ok=True)
+    if form.beside:
+        for end in ("", *form.beside):
+            path.with_name(path.name + end).unlink(missing_ok=True)
     return tally
 
 
-def _child(name: str, form: Format, seed: int, first: int, folder: Path, progress: int, result: int) -> None:
+def _child(
+    name: str, form: Format, seed: int, first: int, folder: Path, seconds: float, progress: int, result: int
+) -> None:
     """A child's work: some inputs, the number of each told before it is read, and what became of them all."""
     logging.disable()
+    warnings.simplefilter("ignore")
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _LINUX else 0
     if used:
         resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, used + _ROOM))
     total, number, begin = Tally(), first, time.process_time()
-    while time.process_time() - begin < _SLICE:
+    while time.process_time() - begin < seconds:
         os.write(progress, number.to_bytes(8, "little"))
         total.add(try_one(name, form, seed, number, folder, traced=number % _TRACED == 7))
         number += 1
@@ -162,14 +164,14 @@ def _child(name: str, form: Format, seed: int, first: int, folder: Path, progres
 _LINUX = sys.platform == "linux"
 
 
-def _slice(name: str, form: Format, seed: int, first: int, folder: Path) -> tuple[Tally, int]:
+def _slice(name: str, form: Format, seed: int, first: int, folder: Path, seconds: float) -> tuple[Tally, int]:
     """Let a child read inputs from ``first`` on; what became of them, and the next number."""
     progress, result = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            _child(name, form, seed, first, folder, progress[1], result[1])
+            _child(name, form, seed, first, folder, seconds, progress[1], result[1])
             status = 0
         finally:
             os._exit(status)
@@ -209,10 +211,10 @@ def fuzz(formats: dict[str, Format], seconds: float, seed: int, folder: Path) ->
     """Read inputs of every format in turn, for so many seconds of processor in all."""
     tallies = {name: Tally() for name in formats}
     following = dict.fromkeys(formats, 0)
-    begin = _used()
+    begin, slice_ = _used(), min(max(seconds / (5 * len(formats)), _SLICES[0]), _SLICES[1])
     while _used() - begin < seconds:
         for name, form in formats.items():
-            tally, following[name] = _slice(name, form, seed, following[name], folder)
+            tally, following[name] = _slice(name, form, seed, following[name], folder, slice_)
             tallies[name].add(tally)
     return tallies
 

@@ -38,7 +38,7 @@ class _Run(NamedTuple):
 def run_formats(folder: Path) -> dict[str, Format]:
     """The format of run files, of every kind of run that can be kept."""
     made = dict(_runs(folder))
-    return {"run": Format(".doxa", list(made), _change, _use_with(made), is_linear=False)}
+    return {"run": Format(".doxa", list(made), _change, _use_with(made), False, ("-journal", ".lock"))}
 
 
 def _runs(folder: Path) -> list[_Run]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,13 +29,19 @@ class Format(NamedTuple):
     change: Callable[[np.random.Generator, Path, Path], None]  # a changed copy of the first at the second
     use: Callable[[Path, np.random.Generator], None]  # read it, and ask it something; DoxaError is a refusal
     is_linear: bool = True  # whether memory is bounded by 20 times the file
+    beside: tuple[str, ...] = ()  # ends of the names of files that reading leaves beside it
+
+
+@cache
+def _content(whole: Path) -> bytes:
+    return whole.read_bytes()
 
 
 def _in_bytes(
     words: tuple[bytes, ...] = (), of_bytes: float = 0.2
 ) -> Callable[[np.random.Generator, Path, Path], None]:
     def change(rng: np.random.Generator, whole: Path, to: Path) -> None:
-        data = whole.read_bytes()
+        data = _content(whole)
         to.write_bytes(changed_bytes(rng, data) if rng.random() < of_bytes else changed_text(rng, data, words))
 
     return change
@@ -44,11 +51,11 @@ def _in_tree(rng: np.random.Generator, whole: Path, to: Path) -> None:
     if rng.random() < 0.3:
         _in_bytes()(rng, whole, to)
     else:
-        to.write_text(json.dumps(changed_json(rng, json.loads(whole.read_text()))))
+        to.write_text(json.dumps(changed_json(rng, json.loads(_content(whole)))))
 
 
 def _zipped(rng: np.random.Generator, whole: Path, to: Path) -> None:
-    data = whole.read_bytes()
+    data = _content(whole)
     inside = rng.random() < 0.5
     to.write_bytes(gzip.compress(changed_text(rng, gzip.decompress(data))) if inside else changed_bytes(rng, data))
 
@@ -74,6 +81,7 @@ def _use_table(path: Path, rng: np.random.Generator) -> None:
     doxa.read_table(path, **options)
 
 
+@cache
 def _network() -> Any:
     graph = doxa.Dag.from_edges([("rain", "sprinkler"), ("rain", "wet grass"), ("sprinkler", "wet grass")])
     wet = [[[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], [[0.2, 0.8], [0.01, 0.99], [1 / 3, 2 / 3]]]
@@ -142,7 +150,7 @@ def _tables(folder: Path) -> dict[str, Format]:
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT * FROM '{plain}') TO '{parquet}' (FORMAT parquet)")
     return {
-        "table csv": Format(".csv", [plain, quoted], _in_bytes(of_bytes=0.4), _use_table, is_linear=False),
-        "table csv.gz": Format(".csv.gz", [packed], _zipped, _use_table, is_linear=False),
-        "table parquet": Format(".parquet", [parquet], _in_bytes(of_bytes=1.0), _use_table, is_linear=False),
+        "table csv": Format(".csv", [plain, quoted], _in_bytes(of_bytes=0.4), _use_table, False, (".counts",)),
+        "table csv.gz": Format(".csv.gz", [packed], _zipped, _use_table, False, (".counts",)),
+        "table parquet": Format(".parquet", [parquet], _in_bytes(of_bytes=1.0), _use_table, False, (".counts",)),
     }

@@ -19,6 +19,8 @@ def printable(text: str) -> str:
     >>> print(printable("age\n\x1b[31m"))
     age\n\x1b[31m
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -79,7 +81,7 @@ def in_message(text: str) -> str:
 
 _MOST_OF_WORD, _MOST_OF_MESSAGE = 200, 2000
 _LONG = re.compile(
-    rf"""'(?:[^'\\]|\\.){{{_MOST_OF_WORD},}}'|"(?:[^"\\]|\\.){{{_MOST_OF_WORD},}}"|\S{{{_MOST_OF_WORD + 1},}}""",
+    rf"""'(?:[^'\\]|\\.){{{_MOST_OF_WORD},}}+'|"(?:[^"\\]|\\.){{{_MOST_OF_WORD},}}+"|\S{{{_MOST_OF_WORD + 1},}}+""",
     re.DOTALL,
 )
 

@@ -26,6 +26,8 @@ SEED = crc32(f"files of doxa {doxa.__version__}".encode()) % 10**6 + 1000 * int(
 TEXTS = ["bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json", "bif.gz", "evidence", "graph csv", "graph dot",
          "table csv", "table csv.gz", "table parquet"]  # fmt: skip
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # as in the children of the script
+
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
@@ -86,9 +88,8 @@ def test_what_goes_wrong_is_noticed(tmp_path, monkeypatch):
     assert tally.uncaught > 3 < tally.memory
     assert any("KeyError" in what for what in tally.findings)
     assert "memory beyond" in fuzz.table({"toy": tally})
-    monkeypatch.setattr(fuzz, "_SLICE", 0.3)
     crash = form._replace(use=lambda *_: os.abort())
-    found, following = fuzz._slice("toy", crash, 1, 5, tmp_path)
+    found, following = fuzz._slice("toy", crash, 1, 5, tmp_path, 0.3)
     assert (found.crashed, found.tried, following) == (1, 1, 6)
     monkeypatch.setattr(fuzz, "_LONGEST", 0.05)
 
@@ -96,7 +97,7 @@ def test_what_goes_wrong_is_noticed(tmp_path, monkeypatch):
         while True:
             pass
 
-    found, following = fuzz._slice("toy", form._replace(use=endless), 1, 5, tmp_path)
+    found, following = fuzz._slice("toy", form._replace(use=endless), 1, 5, tmp_path, 0.3)
     assert (found.slow, found.tried, following) == (1, 1, 6)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -208,3 +209,18 @@ def test_a_message_that_is_tidied_twice_stays_as_it_is():
     for value in GIVEN.values():
         once = in_message(f"x is '{value}'; it must be short: {value}")
         assert in_message(once) == once
+
+
+@pytest.mark.parametrize(
+    "given", ["'" + "0.5" * 40_000 + "'", '"' + "\\n" * 60_000 + '"', "'\"" * 60_000, "q" * 120_000]
+)
+def test_shortening_a_message_takes_little_memory(given):
+    """A refusal takes at most 20 times the file: a group repeated without ``+`` took 150 bytes for each character."""
+    tracemalloc.start()
+    try:
+        made = in_message(given)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(made) < LONGEST
+    assert peak < 20 * len(given)
