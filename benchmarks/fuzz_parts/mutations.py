@@ -77,7 +77,8 @@ def changed_text(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]
             case 7:
                 parts.insert(at, _PLACES[int(rng.integers(len(_PLACES)))])
             case 8:
-                parts[at] = parts[at] * int(2 ** rng.integers(1, 13))
+                times = int(2 ** rng.integers(1, 13))
+                parts[at] = parts[at][: 2**20 // times] * times
             case _:
                 del parts[at:]
     return b"".join(parts)[: 2**20]

@@ -155,6 +155,7 @@ BAD_EDGES = {
     "no header": ("a,b\nb,c", f"line 1: {HEADER}"),
     "half a header": ("source,b\nb,c", f"line 1: {HEADER}"),
     "a header twice": ("source,target,source\na,b,c", f"line 1: {HEADER}"),
+    "a header without end": ("source" + "," * 10**6, f"line 1: there are more than 1000 cells; {HEADER}"),
     "empty": ("", f"line 1: {HEADER}"),
     "no edges": ("source,target\n", f" names no nodes; {HEADER}"),
     "ragged": ("source,target\na,b\na\n", "line 3: there are 1 cells, and the header has 2"),

@@ -52,6 +52,7 @@ _LINE = re.compile(
 )
 _ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
 _HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
+_MOST_CELLS = 1000  # of a line of edges
 _OTHERS = frozenset({".parquet"})
 _DOT = frozenset({".dot", ".gv"})
 _DOT_FORM = "a DOT file is of the form 'digraph { a -> b; \"node c\"; }'"
@@ -249,6 +250,8 @@ def _repeated(names: list[str]) -> str | None:
 def _read_edges(file: _File) -> dict[str, list[str]]:
     first = file.text.partition("\n")[0]
     delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+    if first.count(delimiter) >= _MOST_CELLS:  # a list of them would take twenty times the file
+        file.refuse(1, f"there are more than {_MOST_CELLS} cells; {_HEADER}")
     rows = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
     parents: dict[str, list[str]] = {}
     lines: dict[tuple[str, str], int] = {}
