@@ -81,8 +81,7 @@ def sweep_cost(table: Table) -> dict[str, float]:
     rng = np.random.default_rng(1)
     start = sampler.start(0, rng)
     joint_proposals = JointProposals(data, limits, lists, completions, sampler.least_spread)
-    place = (0, start.block, start.memory)
-    chain = CollapsedChain(data, limits, sampler.move, lists, start.rows, start.cells, place, joint_proposals)
+    chain = CollapsedChain(data, limits, sampler.move, lists, start, joint_proposals)
     for _ in range(5):
         chain.sweep(1, sampler.joint_proposals, 20_000, rng)
     n = data.n_nodes
@@ -124,31 +123,31 @@ class Frozen(CollapsedChain):
     def __init__(self, *arguments: Any, frozen: list[Any], length: int) -> None:
         super().__init__(*arguments)
         self.length, self.offered, self.taken = length, 0, 0
-        data, limits, move, lists, rows, _, place = arguments
-        self.frozen = CollapsedChain(data, limits, move, lists, rows, frozen[0], place)
-        weights = []
+        data, limits, move, lists, state = arguments
+        self.frozen = CollapsedChain(data, limits, move, lists, state._replace(cells=frozen[0]))
+        weights, words = [], np.zeros_like(lists.sets[0])
         for cells in frozen[::-1]:  # the first last: other families are scored on it
             put_cells(self.frozen.completion, data.missing_cells, cells)
-            weigh_lists(self.frozen.completion, self.frozen.scoring, lists, self._spare[1], self._weight)
-            weights.append(self._weight.copy())
+            weigh_lists(self.frozen.completion, self.frozen.scoring, lists, words, self.moves.weight)
+            weights.append(self.moves.weight.copy())
         mean = np.mean(weights, axis=0)
-        arrange(self.frozen._layout, lists, mean)
-        fill_cache(lists, mean, self._spare[1], self.frozen.cache.arrays)
+        arrange(self.frozen.moves.layout, lists, mean)
+        fill_cache(lists, mean, words, self.frozen.moves.cache.arrays)
 
     def frozen_steps(self, number: int, rng: np.random.Generator) -> None:
-        self.cache.scores[:] = np.nan
-        self.cache.used[:] = self.cache.statistics[:] = 0
-        local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
+        self.moves.cache.scores[:] = np.nan
+        self.moves.cache.used[:] = self.moves.cache.statistics[:] = 0
+        local_scores(self.graph, self.moves.cache.arrays, self.scoring, self.local)
         frozen = self.frozen
         frozen.graph = working_graph(self.graph[1])
-        local_scores(frozen.graph, frozen.cache.arrays, frozen.scoring, frozen.local)
+        local_scores(frozen.graph, frozen.moves.cache.arrays, frozen.scoring, frozen.local)
         now, then = self.local.sum(), frozen.local.sum()
         standing = self.graph[1].copy()
         for _ in range(number):
             frozen.move_graph(self.length, rng)
-            while self.cache.wants_to_grow and self.cache.can_grow:
-                self.cache.grow()
-            local_scores(frozen.graph, self.cache.arrays, self.scoring, self.local)
+            while self.moves.cache.wants_to_grow and self.moves.cache.can_grow:
+                self.moves.cache.grow()
+            local_scores(frozen.graph, self.moves.cache.arrays, self.scoring, self.local)
             after, after_then = self.local.sum(), frozen.local.sum()
             self.offered += 1
             if accepts(rng, (after - after_then) - (now - then)):
@@ -157,7 +156,7 @@ class Frozen(CollapsedChain):
                 standing = frozen.graph[1].copy()
             else:
                 frozen.graph = working_graph(standing)
-                local_scores(frozen.graph, frozen.cache.arrays, frozen.scoring, frozen.local)
+                local_scores(frozen.graph, frozen.moves.cache.arrays, frozen.scoring, frozen.local)
         self.graph = working_graph(standing)
 
 
@@ -202,7 +201,7 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
             draws, note = tempered_draws(device, data, limits, start, rng)
             found.append(draws)
             continue
-        arguments = (data, limits, move, lists, start.rows, start.cells, (0, start.block, start.memory))
+        arguments = (data, limits, move, lists, start)
         if "length" in device:
             chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
         elif "joint_proposals" in device:
@@ -331,7 +330,7 @@ def losses_on_the_true_graph(table: Table, truth: Any, score: Any, rows: Any, pa
     data, limits = IncompleteData(table, score), make_limits(table.names)
     rng = np.random.default_rng(1)
     start = IncompleteSampler(data, limits, SingleEdge()).start_at(rows, observed_cells(data.missing_cells, rng))
-    chain = CollapsedChain(data, limits, SingleEdge(), None, rows, start.cells, (0, start.block, start.memory))
+    chain = CollapsedChain(data, limits, SingleEdge(), None, start)
     chain.redraw_cells(50, rng)
     kept = []
     for _ in range(passes // 4):

@@ -39,7 +39,7 @@ _MECHANISMS = (0, 1)  # of a cell that was not set: its own, and the one that an
 _ADDRESSES = 1 << 20  # of all parts, at most
 _INHERITED = (
     "name", "is_probability", "has_coefficients", "is_mixture", "takes_categories", "takes_numbers", "most_states",
-    "most_parents",
+    "most_parents", "is_quick",
 )  # fmt: skip
 
 
@@ -120,6 +120,13 @@ class _PartsScorer:
             first.append(len(parts))
         assert len(parts) < _ADDRESSES // 2
         self.addresses = np.array([_sum_of_parts.address, len(first), *first, *parts], dtype=np.int64)
+
+    def stand_still(self, whether: bool) -> None:
+        """As of `GaussianBox`, every part."""
+        for _, one in self._parts.values():
+            stand_still = getattr(one, "stand_still", None)
+            if stand_still is not None:
+                stand_still(whether)
 
     @property
     def error(self) -> Exception | None:

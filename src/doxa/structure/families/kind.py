@@ -93,6 +93,9 @@ class FamilyKind:
     is_of_moments : bool, default=False
         Whether scores and parameters depend on numbers only through their means and sums of products in each
         configuration of the columns of categories.
+    is_quick : bool, default=False
+        Whether a family is scored in some millionths of a second, in closed form: where cells are missing, lists of
+        families are then scored anew in every sweep.
     score_error : float, default=0.0
         Standard error of the score of a category below numbers, nats; 0 where it is a closed form.
     has_densities : bool, default=True
@@ -111,6 +114,7 @@ class FamilyKind:
     takes_categories: ClassVar[bool] = True
     takes_numbers: ClassVar[bool] = False
     is_of_moments: ClassVar[bool] = False
+    is_quick: ClassVar[bool] = False
     score_error: float = 0.0
     has_densities: ClassVar[bool] = True
     most_states: ClassVar[int | None] = None

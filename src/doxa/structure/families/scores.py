@@ -43,6 +43,7 @@ class CountedKind(FamilyKind):
     """A kind of family that compiled loops know: a table, scored from its counts."""
 
     is_counted: ClassVar[bool] = True
+    is_quick: ClassVar[bool] = True
 
     def log_marginal_likelihood(self, codes: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: Any) -> float:
         """As `FamilyKind.log_marginal_likelihood`."""

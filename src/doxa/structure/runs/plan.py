@@ -58,7 +58,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
 
     ``table`` has the declared columns; ``source`` is how it was read.
     """
-    move = _move_of(asked.sampler, incomplete=table.n_missing > 0)
+    move = check_move(asked.sampler)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
@@ -177,21 +177,12 @@ def physical_memory() -> int | None:
         return None
 
 
-def _move_of(sampler: str | StructureMove, *, incomplete: bool) -> StructureMove:
-    """The move that ``sampler=`` means: ``"auto"`` has other shares beside missing cells."""
-    if sampler == "auto" and incomplete:
-        from doxa.structure.cases.incomplete.cells_sampler import AUTO_WITH_CELLS
-
-        return AUTO_WITH_CELLS
-    return check_move(sampler)
-
-
 def _usual_thin(n_nodes: int, incomplete: bool, *, lists: bool) -> int:
     """Steps between kept draws; ``lists``: of a move that draws from lists of parent sets."""
     if incomplete:
         from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 
-        return usual_steps(n_nodes)
+        return usual_steps(n_nodes, lists=lists)
     from doxa.structure.moves.sampler import steps_between_draws
 
     return steps_between_draws(n_nodes, lists=lists)

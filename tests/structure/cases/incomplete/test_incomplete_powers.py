@@ -157,8 +157,8 @@ def test_the_compiled_loops_move_as_the_matrices_say():
 
 def chain_at(data, limits, exact, lists, number, beta):
     """A chain's work space, standing on a completion whose lists are weighed."""
-    place = (0, np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64))
-    chain = CollapsedChain(data, limits, Auto(), lists, exact.rows[0], exact.cells[number], place, None, beta)
+    state = IncompleteSampler(data, limits).start_at(exact.rows[0], exact.cells[number])
+    chain = CollapsedChain(data, limits, Auto(), lists, state, None, beta)
     chain.score_afresh()
     return chain
 
@@ -166,7 +166,7 @@ def chain_at(data, limits, exact, lists, number, beta):
 def structure_matrix(data, limits, exact, lists, number):
     """One step of Auto at the power, on one completion, from lists as a chain weighs them."""
     scores = data.completed(exact.cells[number])
-    table = chain_at(data, limits, exact, lists, number, BETA)._layout
+    table = chain_at(data, limits, exact, lists, number, BETA).moves.layout
     return step_matrices(Auto(), Target(scores, limits, enumerate_posterior(scores, limits), BETA, table))[0]
 
 

@@ -146,7 +146,7 @@ def oracle(name, shared=True):
 @functools.lru_cache
 def posterior_of(name):
     """Of many draws, for several tests."""
-    return learned(name)
+    return learned(name, draws=2500)
 
 
 def learned(name, **options):

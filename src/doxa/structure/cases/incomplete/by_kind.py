@@ -50,7 +50,7 @@ def sampler_with_cells(
     """
     kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler  # also with interventions, and in time
     if thin is not None:
-        sweeps, rest = divmod(thin, usual_steps(data.n_nodes))
+        sweeps, rest = divmod(thin, usual_steps(data.n_nodes, lists=move.uses_table))
         options |= {"steps": thin} if rest else {"sweeps": sweeps}
     if not isinstance(move, Tempered):
         return kind(data, limits, move, **options)

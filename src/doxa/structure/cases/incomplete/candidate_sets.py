@@ -97,7 +97,7 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
     member = np.nonzero(members)[1]
     sizes = members.sum(axis=1)
     log_q = members @ np.log(r)
-    exact = log_q + np.log(r[node]) <= np.log(_MOST_CELLS) + 1e-9
+    exact = (log_q + np.log(r[node]) <= np.log(_MOST_CELLS) + 1e-9) & data.score.is_dirichlet
     n_cells = np.where(exact, np.rint(np.exp(np.where(exact, log_q, 0.0))).astype(np.int64) * r[node], 0)
     kept_first = np.concatenate([[0], np.cumsum(n_cells)])[:-1].astype(np.int64)
     n_cells[kept_first + n_cells > _MOST_KEPT] = 0

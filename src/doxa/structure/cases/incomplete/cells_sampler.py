@@ -11,6 +11,8 @@ every chain, every process and every resumed run has the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import ScoreTable, build_score_table
@@ -30,7 +32,7 @@ from doxa.structure.moves.sampler import GraphStarts, StructureSampler, Structur
 from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
 __all__ = [
-    "AUTO_WITH_CELLS",
+    "USUAL_MOVE",
     "CellsSampler",
     "keep_draw",
     "no_draws",
@@ -41,7 +43,7 @@ __all__ = [
     "usual_steps",
 ]
 
-AUTO_WITH_CELLS = Auto(0.2, 0.3, 0.02, 0.06)  # in a sweep joint redrawings are not worth the time that they take
+USUAL_MOVE = Auto()
 _SEED = 20011  # of the short chain: lists must not depend on a run's own seed
 _STEPS = 20_000  # of Auto, between two completions: some hundredths of a second
 _SWEEPS = 5
@@ -71,13 +73,20 @@ def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDA
     return cells
 
 
+Redraw = Callable[[NDArray[np.uint64], NDArray[Any], np.random.Generator], NDArray[Any]]
+
+
 def reference_completions(
-    data: IncompleteData, limits: Limits, n_references: int, keep_within: float
-) -> list[tuple[NDArray[np.int16], ScoreTable]]:
-    """Completions from a short chain, each with its score table."""
+    data: IncompleteData, limits: Limits, n_references: int, keep_within: float, redraw: Redraw | None = None
+) -> list[tuple[NDArray[Any], ScoreTable]]:
+    """Completions from a short chain, each with its score table.
+
+    ``redraw(rows, cells, rng)`` sweeps over the cells, given a graph; left out, those of tables of probabilities.
+    """
     rng = np.random.default_rng(_SEED)
     missing_cells, rows = data.missing_cells, smallest_graph(limits)
     cells = observed_cells(missing_cells, rng)
+    redraw = partial(_redrawn, data) if redraw is None else redraw
     most = _ROW_VISITS // max(2000, len(missing_cells.weights)) // (n_references + _BEFORE)
     found = []
     for number in range(_BEFORE + n_references):
@@ -86,20 +95,29 @@ def reference_completions(
         scores.remember("score table", limits, lambda table=table: table)  # type: ignore[misc]
         if number >= _BEFORE:
             found.append((cells, table))
-        structure = StructureSampler(AUTO_WITH_CELLS, scores, limits, _STEPS)
+        structure = StructureSampler(USUAL_MOVE, scores, limits, _STEPS)
         rows = structure.run(structure.start_at(rows), _STEPS, rng)[0].rows
-        completion = completion_of(missing_cells, cells)
-        families = families_of(working_graph(rows)[0], completion, data.rule)
-        work, info = row_work(missing_cells.n_states), np.zeros(2, dtype=np.int64)
         for _ in range(_SWEEPS):
-            sweep_cells(completion, families, work, info, rng)
-        cells = completion.rows[missing_cells.row, missing_cells.column]
+            cells = redraw(rows, cells, rng)
     return found
 
 
+def _redrawn(
+    data: IncompleteData, rows: NDArray[np.uint64], cells: NDArray[Any], rng: np.random.Generator
+) -> NDArray[Any]:
+    completion = completion_of(data.missing_cells, cells)
+    families = families_of(working_graph(rows)[0], completion, data.rule)
+    sweep_cells(completion, families, row_work(data.missing_cells.n_states), np.zeros(2, dtype=np.int64), rng)
+    return read_cells(completion, data.missing_cells)
+
+
 def reference_lists(
-    data: IncompleteData, limits: Limits, n_references: int = 4, keep_within: float = 8.0
-) -> tuple[FamilyLists, list[NDArray[np.int16]]]:
+    data: IncompleteData,
+    limits: Limits,
+    n_references: int = 4,
+    keep_within: float = 8.0,
+    redraw: Redraw | None = None,
+) -> tuple[FamilyLists, list[NDArray[Any]]]:
     """The sets that the score table of some reference completion lists, and the completions.
 
     Parameters
@@ -110,8 +128,10 @@ def reference_lists(
         Completions.
     keep_within : float, default=8.0
         As in `build_score_table`.
+    redraw : callable, optional
+        As in `reference_completions`.
     """
-    found = reference_completions(data, limits, n_references, keep_within)
+    found = reference_completions(data, limits, n_references, keep_within, redraw)
     tables = [table for _, table in found]
     node = np.concatenate([np.repeat(np.arange(data.n_nodes), np.diff(table.first)) for table in tables])
     entries = np.unique(
@@ -122,13 +142,13 @@ def reference_lists(
 
 
 def shared_lists(
-    data: IncompleteData, limits: Limits, n_references: int, keep_within: float
-) -> tuple[FamilyLists, list[NDArray[np.int16]]]:
+    data: IncompleteData, limits: Limits, n_references: int, keep_within: float, redraw: Redraw | None = None
+) -> tuple[FamilyLists, list[NDArray[Any]]]:
     """`reference_lists`, made once a process; the work space is the caller's own."""
     lists, completions = data.remember(
         f"lists of {n_references} within {keep_within!r}",
         limits,
-        lambda: reference_lists(data, limits, n_references, keep_within),
+        lambda: reference_lists(data, limits, n_references, keep_within, redraw),
     )
     return lists.with_own_work_space(), completions
 
@@ -179,14 +199,17 @@ class CellsSampler(GraphStarts):
         return self.data.completed(cells)
 
 
-_STEPS_A_PAIR, _LEAST_STEPS = 2.5, 50
-_STEPS_A_PAIR_OF_FEW, _ENOUGH = 10, 640  # up to so many steps they are cheap beside a sweep of the cells
+_LEAST_STEPS, _STEPS_A_PAIR_OF_FEW = 50, 10
+_CHEAP, _STEPS_A_PAIR = {True: 160, False: 640}, {True: 1.0, False: 2.5}  # with lists of parent sets, and without
 
 
-def usual_steps(n_nodes: int) -> int:
-    """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change."""
-    few = min(_STEPS_A_PAIR_OF_FEW * n_nodes**2, _ENOUGH)
-    return max(_LEAST_STEPS, few, round(_STEPS_A_PAIR * n_nodes**2))
+def usual_steps(n_nodes: int, *, lists: bool = True) -> int:
+    """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change.
+
+    ``lists``: of a move that draws from lists of parent sets.
+    """
+    few = min(_STEPS_A_PAIR_OF_FEW * n_nodes**2, _CHEAP[lists])  # cheap beside a sweep of the cells
+    return max(_LEAST_STEPS, few, round(_STEPS_A_PAIR[lists] * n_nodes**2))
 
 
 def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:

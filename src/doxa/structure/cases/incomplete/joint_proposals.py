@@ -51,7 +51,6 @@ from doxa._jit import Address, call_at, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
-from doxa.structure.cases.incomplete.cells_sampler import AUTO_WITH_CELLS
 from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
@@ -59,7 +58,7 @@ from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import Rule
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.auto import advance_auto
+from doxa.structure.moves.auto import Auto, advance_auto
 from doxa.structure.moves.changes import accepts, cache_is_full, local_scores
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.sampler import Work, work_without_draws
@@ -256,7 +255,7 @@ def offer(
     return True
 
 
-_SHARES = AUTO_WITH_CELLS.shares
+_SHARES = Auto(0.2, 0.3, 0.02, 0.06).shares  # an offer costs as much as many steps: small changes are taken more often
 
 
 class JointProposals:

@@ -5,9 +5,8 @@ One chain's work space: a completion, a graph, and the sweeps in which cells and
 A sweep redraws all missing cells some times over, given the graph.  Unless only one graph is possible, it offers
 changes of the graph with new cells
 (`doxa.structure.cases.incomplete.joint_proposals`); then, given the completion, it runs a structure move for many steps
-on scores of that very completion.  Each keeps the joint posterior of graph and cells.  The scores of listed families
-are computed at the beginning of the structure part (`doxa.structure.cases.incomplete.candidate_sets`), those of others
-when a move asks for them; both are forgotten when cells change.
+on scores of that very completion (`doxa.structure.cases.incomplete.graph_moves`).  Each keeps the joint posterior of
+graph and cells.
 
 At an inverse temperature below 1 each of the three parts keeps the joint posterior to that power.
 """
@@ -23,9 +22,9 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.blocks import row_work
-from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
-    AUTO_WITH_CELLS,
+    USUAL_MOVE,
     CellsSampler,
     keep_draw,
     no_draws,
@@ -33,15 +32,13 @@ from doxa.structure.cases.incomplete.cells_sampler import (
     usual_steps,
 )
 from doxa.structure.cases.incomplete.families import families_of
+from doxa.structure.cases.incomplete.graph_moves import GraphMoves
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
-from doxa.structure.families.cache import ScoreCache
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import local_scores
-from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
+from doxa.structure.moves.sampler import StructureMove, StructureState
 
 __all__ = ["CollapsedChain", "IncompleteSampler"]
 
@@ -56,12 +53,8 @@ class CollapsedChain:
     move : StructureMove
     lists : FamilyLists or None
         For moves that draw from lists, and for joint proposals.
-    rows : ndarray of uint64, shape (n_nodes, n_words)
-        Adjacency rows of the graph.
-    cells : ndarray of int, shape (n_missing,)
-        The completion.
-    place : tuple
-        Position, block and memory of the move, as in `doxa.structure.moves.sampler.StructureState`.
+    state : StructureState
+        Where the chain stands.
     joint_proposals : JointProposals, optional
         None for none; at the same inverse temperature.
     beta : float, default=1.0
@@ -74,30 +67,19 @@ class CollapsedChain:
         limits: Limits,
         move: StructureMove,
         lists: FamilyLists | None,
-        rows: NDArray[np.uint64],
-        cells: NDArray[np.integer[Any]],
-        place: tuple[int, NDArray[np.uint64], NDArray[np.int64]],
+        state: StructureState,
         joint_proposals: JointProposals | None = None,
         beta: float = 1.0,
     ) -> None:
-        n, words = rows.shape
-        self.data, self.limits, self.move, self.lists, self.joint_proposals = data, limits, move, lists, joint_proposals
+        self.data, self.joint_proposals = data, joint_proposals
         self.beta, self.one_graph = beta, limits.one_graph
-        self.graph = working_graph(rows)
-        self.completion = completion_of(data.missing_cells, cells)
-        self.position, self.block, self.memory = place[0], place[1].copy(), place[2].copy()
-        self.local = np.zeros(n)
+        self.graph = working_graph(state.rows)
+        self.completion = completion_of(data.missing_cells, state.cells)
+        self.local = np.zeros(data.n_nodes)
         self.work = row_work(data.missing_cells.n_states, beta)
         self.scoring, _ = data.scoring(self.completion)
-        self.cache = ScoreCache(n, 512 * 2**20)
-        self.steps_done = np.zeros(2, dtype=np.int64)  # structure steps: proposed, accepted
+        self.moves = GraphMoves(limits, move, lists, state, beta)
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
-        self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
-        self._layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
-        self._weight = np.zeros(0 if lists is None else lists.n_sets)
-        if lists is not None:
-            while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
-                self.cache.grow()
 
     @property
     def cells(self) -> NDArray[np.int16]:
@@ -117,24 +99,11 @@ class CollapsedChain:
 
     def score_afresh(self) -> None:
         """Forget the scores of older completions; weigh the lists, and score the graph's families."""
-        self.cache.scores[:] = np.nan
-        self.cache.used[:] = 0
-        self.cache.statistics[:] = 0
-        if self.lists is not None:
-            weigh_lists(self.completion, self.scoring, self.lists, self._spare[1], self._weight)
-            arrange(self._layout, self.lists, self.beta * self._weight)
-            fill_cache(self.lists, self._weight, self._spare[1], self.cache.arrays)
-        local_scores(self.graph, self.cache.arrays, self.scoring, self.local)
+        self.moves.score_afresh(self.graph, self.completion, self.scoring, self.local)
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
         """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
-        nothing = (np.zeros((0, *self.graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
-        work = Work(
-            self.graph, self.local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays,
-            self.scoring, self._layout, nothing, steps + 1, self.steps_done, np.empty(2), self._spare,
-        )  # fmt: skip
-        run_steps(self.move, work, steps, self.cache, rng)
-        self.position = (self.position + steps) % self.move.cycle_length(len(self.local))
+        self.moves.run(self.graph, self.local, self.scoring, steps, rng)
 
     def sweep(self, passes: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
         """Redraw the cells, cells and graph together, then the graph."""
@@ -146,7 +115,7 @@ class CollapsedChain:
             self.move_graph(steps, rng)
 
 
-_JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 10, 50
+_JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 5, 50
 
 
 def usual_joint_proposals(n_nodes: int) -> int:
@@ -163,17 +132,15 @@ class IncompleteSampler(CellsSampler):
     data : IncompleteData
     limits : Limits
         The families that are possible.
-    move : StructureMove, default=AUTO_WITH_CELLS
+    move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a sweep; when left out, 10 for each ordered pair of columns, from 640 steps on 2.5.  Edges of
-        large graphs are held up
-        by what they and the cells have agreed on, not by the graph's own moves, so many short sweeps do more than a few
-        long ones.
+        Structure steps in a sweep; `usual_steps` when left out.  Edges are held up by what they and the cells have
+        agreed on, not by the graph's own moves, so many short sweeps do more than a few long ones.
     passes : int, default=1
         How often every missing cell is redrawn in a sweep.
     joint_proposals : int, optional
-        Steps in a sweep that may change graph and cells together; 10 for each column when left out, 0 for none, as for
+        Steps in a sweep that may change graph and cells together; 5 for each column when left out, 0 for none, as for
         moves that use no lists.
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.
@@ -181,7 +148,7 @@ class IncompleteSampler(CellsSampler):
         Sweeps between kept draws.
     n_references : int, default=4
         Completions whose score tables say which parent sets are listed.
-    keep_within : float, default=4.0
+    keep_within : float, default=6.0
         How many nats below a subset's weight a set is still listed.
     beta : float, default=1.0
         Inverse temperature: the target is the joint posterior of graph and cells to this power.
@@ -205,19 +172,19 @@ class IncompleteSampler(CellsSampler):
 
     data: IncompleteData
     limits: Limits
-    move: StructureMove = AUTO_WITH_CELLS
+    move: StructureMove = USUAL_MOVE
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     passes: int = 1
     joint_proposals: int = None  # type: ignore[assignment]  # likewise
     least_spread: float = 1.0
     sweeps: int = 1
     n_references: int = 4
-    keep_within: float = 4.0
+    keep_within: float = 6.0
     beta: float = 1.0
 
     def __post_init__(self) -> None:
         if self.steps is None:
-            object.__setattr__(self, "steps", usual_steps(self.data.n_nodes))
+            object.__setattr__(self, "steps", usual_steps(self.data.n_nodes, lists=self.move.uses_table))
         if self.joint_proposals is None:
             usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
             object.__setattr__(self, "joint_proposals", usual)
@@ -255,21 +222,17 @@ class IncompleteSampler(CellsSampler):
                 joint_proposals = JointProposals(
                     self.data, self.limits, lists, completions, self.least_spread, self.beta
                 )
-        place = (state.position, state.block, state.memory)
-        chain = CollapsedChain(
-            self.data, self.limits, self.move, lists, state.rows, state.cells, place, joint_proposals, self.beta
-        )
+        chain = CollapsedChain(self.data, self.limits, self.move, lists, state, joint_proposals, self.beta)
         for draw in range(kept):
             for _ in range(self.sweeps):
                 chain.sweep(self.passes, self.joint_proposals, self.steps, rng)
             keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
-        after = StructureState(chain.graph[1], chain.position, chain.block, chain.memory, chain.cells)
         info = {
-            "proposed": int(chain.steps_done[0]),
-            "accepted": int(chain.steps_done[1]),
+            "proposed": int(chain.moves.done[0]),
+            "accepted": int(chain.moves.done[1]),
             "rows_proposed": int(chain.rows_done[0]),
             "rows_accepted": int(chain.rows_done[1]),
         }
         if joint_proposals is not None:
             info |= {"joint_proposed": int(joint_proposals.done[1]), "joint_accepted": int(joint_proposals.done[2])}
-        return after, draws, info
+        return chain.moves.state(chain.graph[1], chain.cells), draws, info

@@ -4,7 +4,11 @@ The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of the kind on
 asked of the kind.  A sweep changes the graph, and offers every missing cell a new value
 (`doxa.structure.cases.incomplete.scored_sweeps`).
 
-**Graph.**  A family's score, where it is logistic, takes a tenth of a millisecond and more, and holds for one
+**Graph.**  Families that are scored quickly, Gaussian ones and those of tables with interventions, are listed, and the
+lists scored anew in every sweep; the move then runs on the very completion, as in
+`doxa.structure.cases.incomplete.graph_moves`.
+
+A family's score, where it is logistic, takes a tenth of a millisecond and more, and holds for one
 completion alone.  So the moves run on scores that are *stale*: those of one reference completion, made once, cached,
 with lists of parent sets.  A few steps of a move that is reversible for the stale posterior f are a reversible
 proposal; its end G' is accepted, on the completion at hand, with probability
@@ -30,12 +34,15 @@ from scipy.cluster.vq import kmeans2
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
-    AUTO_WITH_CELLS,
+    USUAL_MOVE,
     CellsSampler,
     keep_draw,
     no_draws,
     reference_completions,
+    shared_lists,
+    usual_steps,
 )
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.families.cache import FamilyScores
@@ -113,21 +120,26 @@ class ScoredCellsSampler(CellsSampler):
     data : IncompleteData
     limits : Limits
         The families that are possible.
-    move : StructureMove, default=AUTO_WITH_CELLS
+    move : StructureMove, default=Auto()
         `Auto`, `SingleEdge`, or one of your own that says ``is_reversible = True``.
     steps : int, optional
         Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
+        Families that are scored quickly have those of `IncompleteSampler`.
     sweeps : int, default=1
         Sweeps between kept draws.
     joint_proposal : int, default=3
-        Structure steps on stale scores after which the graph is accepted or not.
+        Structure steps on stale scores after which the graph is accepted or not; of families that are scored slowly.
     block : int, default=16
         Missing cells of a column that are offered new values together.
     fresh : int, optional
-        Single-edge moves on scores of today in a sweep; 4 for each column when left out.
+        Single-edge moves on scores of today in a sweep; 4 for each column when left out, 0 where families are scored
+        quickly.
     with_cells : int, optional
         Candidate edges in a sweep that are offered with new values of a column
         (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out.
+    n_references : int, default=4
+    keep_within : float, default=6.0
+        As of `IncompleteSampler`; where families are scored quickly.
     beta : float, default=1.0
         Inverse temperature: the target is the joint posterior of graph and cells to this power.
 
@@ -139,29 +151,54 @@ class ScoredCellsSampler(CellsSampler):
 
     data: IncompleteData
     limits: Limits
-    move: StructureMove = AUTO_WITH_CELLS
+    move: StructureMove = USUAL_MOVE
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
     sweeps: int = 1
     joint_proposal: int = 3
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # likewise
     with_cells: int = None  # type: ignore[assignment]  # likewise
+    n_references: int = 4
+    keep_within: float = 6.0
     beta: float = 1.0
 
     def __post_init__(self) -> None:
         if self.steps is None:
-            object.__setattr__(self, "steps", max(_LEAST_STEPS, self.data.n_nodes**2))
+            few = max(_LEAST_STEPS, self.data.n_nodes**2)
+            usual = usual_steps(self.data.n_nodes, lists=self.move.uses_table)
+            object.__setattr__(self, "steps", usual if self.is_quick else few)
         if self.fresh is None:
-            object.__setattr__(self, "fresh", _FRESH_A_NODE * self.data.n_nodes)
+            object.__setattr__(self, "fresh", 0 if self.is_quick else _FRESH_A_NODE * self.data.n_nodes)
         if self.with_cells is None:
             object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE))
-        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh", "with_cells"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), int(name != "with_cells")))
+        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
+            least = int(name not in ("with_cells", "fresh"))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         if not getattr(self.move, "is_reversible", False):
             raise ArgumentError(
                 f"sampler is {self.move!r}, which cannot be combined with missing cells and {self.data.score.name} "
                 "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
             )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the graph moves on scores of the completion at hand (`doxa.structure.cases.incomplete.graph_moves`);
+        else by stale scores, and what the scores of today say of it.
+        """
+        return self.data.score.is_quick
+
+    def lists(self) -> FamilyLists:
+        """Listed families, where they are scored quickly; the work space is the caller's own."""
+        from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
+
+        by_edges = ScoredCellsSampler(self.data, self.limits, SingleEdge())
+
+        def redraw(rows: NDArray[np.uint64], cells: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+            chain = ScoredChain(by_edges, by_edges.start_at(rows, cells))
+            chain.redraw_cells(rng)
+            return chain.cells
+
+        return shared_lists(self.data, self.limits, self.n_references, self.keep_within, redraw)[0]
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
         """Each from the values that its column has elsewhere; hidden columns by clusters of the rows."""
@@ -170,8 +207,10 @@ class ScoredCellsSampler(CellsSampler):
             cells[missing_cells.column == column] = _clusters(missing_cells, cells, column, rng)
         return cells
 
-    def ascended(self, cells: NDArray[Any]) -> FamilyScores:  # noqa: ARG002
-        """The stale scores, which are made in any case."""
+    def ascended(self, cells: NDArray[Any]) -> FamilyScores:
+        """Those of the completion, or the stale scores, which are made in any case where scoring is slow."""
+        if self.is_quick:
+            return super().ascended(cells)
         return reference_scores(self.data, self.limits)
 
     def run(
@@ -192,7 +231,8 @@ class ScoredCellsSampler(CellsSampler):
         draws = no_draws(kept, state, self.data.missing_cells.dtype)
         for draw in range(kept):
             for _ in range(self.sweeps):
-                chain.move_afresh(self.fresh, rng)
+                if self.fresh:
+                    chain.move_afresh(self.fresh, rng)
                 chain.move_edges(self.with_cells, rng)
                 chain.move_graph(self.steps, rng)
                 chain.redraw_cells(rng)  # last: cells that start well may find a graph before they change

@@ -46,6 +46,7 @@ from doxa.structure.cases.incomplete.category_regressions import (
     fit_category,
     log_probability,
 )
+from doxa.structure.cases.incomplete.graph_moves import GraphMoves, standing_still
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
@@ -528,7 +529,7 @@ class ScoredChain:
     state : StructureState
         Where the chain stands.
     stale : FamilyScores, optional
-        Scores that joint proposals are made by; `reference_scores` when left out.
+        Scores that joint proposals are made by, where families are scored slowly; `reference_scores` when left out.
     """
 
     def __init__(self, sampler: ScoredCellsSampler, state: StructureState, stale: FamilyScores | None = None) -> None:
@@ -544,7 +545,8 @@ class ScoredChain:
             rule = kind.gaussian_rule(int((~np.isnan(numbers.scale)).sum()), data.table.n_rows)
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
-        self.stale = reference_scores(data, sampler.limits) if stale is None else stale
+        self._sampler, self._state, self._stale = sampler, state, stale
+        self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
         self.parents = working_graph(state.rows)[0]
         self.advance = Address(advance_auto)
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
@@ -564,10 +566,14 @@ class ScoredChain:
             exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
-        """So many steps of the move, in joint proposals."""
+        """So many steps of the move, on scores of today or in joint proposals."""
+        if self._sampler.is_quick:
+            self._move_by_lists(steps, rng)
+            return
         n, words = self.rows.shape
-        table = parent_sets(self.stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
-        with self.stale.borrow() as (cache, scoring):
+        stale = reference_scores(self.data, self.limits) if self._stale is None else self._stale
+        table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
+        with stale.borrow() as (cache, scoring):
             graph, local = working_graph(self.rows), np.empty(n)
             local_scores(graph, cache.arrays, scoring, local)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
@@ -575,6 +581,18 @@ class ScoredChain:
             together, done = self.joint_proposal, self.graphs_done
             propose_jointly(self.move, work, together, steps, cache, today, done, self.advance, rng)
             self.rows, self.parents = graph[1], graph[0]
+
+    def _move_by_lists(self, steps: int, rng: np.random.Generator) -> None:
+        if self.moves is None:
+            lists = self._sampler.lists() if self.move.uses_table else None
+            self.moves = GraphMoves(self.limits, self.move, lists, self._state, self.beta)
+            self.graphs_done = self.moves.done
+        graph = working_graph(self.rows)
+        with standing_still(self.scorer):
+            self.moves.score_afresh(graph, self.completion, self.scoring, self.local)
+            if not self.limits.one_graph:
+                self.moves.run(graph, self.local, self.scoring, steps, rng)
+        self.rows, self.parents = graph[1], graph[0]
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""

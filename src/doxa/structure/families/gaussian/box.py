@@ -115,19 +115,28 @@ class GaussianBox:
         is_number = np.asarray(~np.isnan(values).all(axis=1))
         rule = kind.gaussian_rule(int(is_number.sum()), int(counts.sum()))
         n_cases = float(counts.sum())
-        sums, mean = sums_of_products(values, counts) if fixed else (np.zeros((n_nodes, n_nodes)), np.zeros(n_nodes))
-        if rule.kind == BGE_RULE:
-            shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
-            sums += rule.scale * np.eye(n_nodes) + shrunk * np.outer(mean, mean)
         constants = np.array([regression_constant(p, 0, n_cases, rule) for p in range(n_nodes)])
-        work = gaussian_work(values, is_number)._replace(moments=sums, constants=constants)
-        work.state[0] = fixed
-        self._state = work.state
+        work = gaussian_work(values, is_number)._replace(moments=np.zeros((n_nodes, n_nodes)), constants=constants)
+        self._work, self._rule, self._counts = work, rule, counts
+        self.stand_still(fixed)
         dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
         counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
         self._held = (*data, np.array(rule, dtype=np.float64), *work, *counting)
         addresses = (array.ctypes.data for array in self._held)
         self.addresses = np.array([_scorer.address, n_nodes, n_rows, dense, slots, *addresses], dtype=np.int64)
+
+    def stand_still(self, whether: bool) -> None:
+        """Until the other is said: nothing is written into the numbers, so that sums of products are made once."""
+        work, rule = self._work, self._rule
+        work.state[0] = whether
+        if not whether:
+            return
+        sums, mean = sums_of_products(work.values, self._counts)
+        work.moments[:] = sums
+        if rule.kind == BGE_RULE:
+            n_cases = float(self._counts.sum())
+            shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
+            work.moments[:] += rule.scale * np.eye(len(sums)) + shrunk * np.outer(mean, mean)
 
     def score(self, child: int, sets: NDArray[np.uint64], weights: NDArray[np.float64]) -> None:
         """Score the child with each of the parent sets, into ``weights``."""
@@ -136,17 +145,17 @@ class GaussianBox:
     @property
     def error(self) -> ArgumentError | None:
         """What went wrong in compiled loops."""
-        if not self._state[1]:
+        if not self._work.state[1]:
             return None
         return ArgumentError(
-            f"the Gaussian BIC of families of column {self._state[2]} (from 0) is infinite: numbers among the column "
-            "and its parents are linear combinations of each other; leave such columns out, or take score='bge', whose "
-            "prior weighs them"
+            f"the Gaussian BIC of families of column {self._work.state[2]} (from 0) is infinite: numbers among the "
+            "column and its parents are linear combinations of each other; leave such columns out, or take "
+            "score='bge', whose prior weighs them"
         )
 
     @error.setter
     def error(self, _none: None) -> None:
-        self._state[1] = 0
+        self._work.state[1] = 0
 
 
 def gaussian_work(values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> GaussianWork:

@@ -43,6 +43,7 @@ class GaussianKind(FamilyKind):
     takes_numbers: ClassVar[bool] = True
     takes_categories: ClassVar[bool] = False
     is_of_moments: ClassVar[bool] = True
+    is_quick: ClassVar[bool] = True
     is_score_equivalent: ClassVar[bool] = True
 
     def gaussian_rule(self, n_numbers: int, n_cases: int) -> GaussianRule:

@@ -1,0 +1,101 @@
+"""`GraphMoves`: the steps of a structure move in a sweep, on scores of the very completion that stands.
+
+Listed families are scored at the beginning (`doxa.structure.cases.incomplete.candidate_sets`), others when a move asks
+for them; both are forgotten when cells change.  Families of tables and of Gaussian regressions are scored quickly
+enough for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
+from doxa.structure.cases.incomplete.missing_cells import Completion
+from doxa.structure.families.cache import ScoreCache, Scoring
+from doxa.structure.graph import WorkingGraph
+from doxa.structure.limits import Limits
+from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.parent_sets import no_parent_sets
+from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
+
+__all__ = ["GraphMoves", "standing_still"]
+
+_CACHE = 512 * 2**20  # bytes
+
+
+class GraphMoves:
+    """One chain's work space; see the module's notes.
+
+    Parameters
+    ----------
+    limits : Limits
+    move : StructureMove
+    lists : FamilyLists or None
+        For moves that draw from lists.
+    state : StructureState
+        Where the chain stands: its position, block and memory of the move.
+    beta : float, default=1.0
+        Inverse temperature.
+    """
+
+    def __init__(
+        self, limits: Limits, move: StructureMove, lists: FamilyLists | None, state: StructureState, beta: float = 1.0
+    ) -> None:
+        n, words = state.rows.shape
+        self.limits, self.move, self.lists, self.beta = limits, move, lists, beta
+        self.position, self.block, self.memory = state.position, state.block.copy(), state.memory.copy()
+        self.cache = ScoreCache(n, _CACHE)
+        self.done = np.zeros(2, dtype=np.int64)  # steps: proposed, accepted
+        self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+        self.layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
+        self.weight = np.zeros(0 if lists is None else lists.n_sets)
+        if lists is not None:
+            while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
+                self.cache.grow()
+
+    def score_afresh(
+        self, graph: WorkingGraph, completion: Completion, scoring: Scoring, local: NDArray[np.float64]
+    ) -> None:
+        """Forget the scores of older completions; weigh the lists, and score the graph's families, into ``local``."""
+        self.cache.scores[:] = np.nan
+        self.cache.used[:] = 0
+        self.cache.statistics[:] = 0
+        if self.lists is not None:
+            weigh_lists(completion, scoring, self.lists, self._spare[1], self.weight)
+            arrange(self.layout, self.lists, self.beta * self.weight)
+            fill_cache(self.lists, self.weight, self._spare[1], self.cache.arrays)
+        local_scores(graph, self.cache.arrays, scoring, local)
+
+    def run(
+        self, graph: WorkingGraph, local: NDArray[np.float64], scoring: Scoring, steps: int, rng: np.random.Generator
+    ) -> None:
+        """So many steps, in place; `score_afresh` comes before."""
+        nothing = (np.zeros((0, *graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
+        work = Work(
+            graph, local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays, scoring,
+            self.layout, nothing, steps + 1, self.done, np.empty(2), self._spare,
+        )  # fmt: skip
+        run_steps(self.move, work, steps, self.cache, rng)
+        self.position = (self.position + steps) % self.move.cycle_length(len(local))
+
+    def state(self, rows: NDArray[np.uint64], cells: NDArray[Any]) -> StructureState:
+        """All that the next step needs."""
+        return StructureState(rows, self.position, self.block, self.memory, cells)
+
+
+@contextmanager
+def standing_still(scorer: Any) -> Iterator[None]:
+    """While the completion does not change: scorers that can are told, to keep what serves many families."""
+    stand = getattr(scorer, "stand_still", None)
+    if stand is not None:
+        stand(True)
+    try:
+        yield
+    finally:
+        if stand is not None:
+            stand(False)
