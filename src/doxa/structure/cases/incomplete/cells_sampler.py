@@ -117,6 +117,7 @@ def reference_lists(
     n_references: int = 4,
     keep_within: float = 8.0,
     redraw: Redraw | None = None,
+    most_sets: int | None = None,
 ) -> tuple[FamilyLists, list[NDArray[Any]]]:
     """The sets that the score table of some reference completion lists, and the completions.
 
@@ -130,25 +131,35 @@ def reference_lists(
         As in `build_score_table`.
     redraw : callable, optional
         As in `reference_completions`.
+    most_sets : int, optional
+        Of each node, the heaviest in each completion; all when left out.
     """
     found = reference_completions(data, limits, n_references, keep_within, redraw)
-    tables = [table for _, table in found]
-    node = np.concatenate([np.repeat(np.arange(data.n_nodes), np.diff(table.first)) for table in tables])
-    entries = np.unique(
-        np.column_stack([node.astype(np.uint64), np.concatenate([table.sets for table in tables])]), axis=0
-    )
+    listed = []
+    for _, table in found:
+        sizes = np.diff(table.first)
+        node = np.repeat(np.arange(data.n_nodes), sizes)
+        place = np.arange(len(node)) - table.first[node]  # weights fall within each node
+        kept = place < (len(node) if most_sets is None else most_sets)
+        listed.append(np.column_stack([node.astype(np.uint64), table.sets])[kept])
+    entries = np.unique(np.concatenate(listed), axis=0)
     lists = family_lists(data, entries[:, 0].astype(np.int64), np.ascontiguousarray(entries[:, 1:]))
     return lists, [cells for cells, _ in found]
 
 
 def shared_lists(
-    data: IncompleteData, limits: Limits, n_references: int, keep_within: float, redraw: Redraw | None = None
+    data: IncompleteData,
+    limits: Limits,
+    n_references: int,
+    keep_within: float,
+    redraw: Redraw | None = None,
+    most_sets: int | None = None,
 ) -> tuple[FamilyLists, list[NDArray[Any]]]:
     """`reference_lists`, made once a process; the work space is the caller's own."""
     lists, completions = data.remember(
         f"lists of {n_references} within {keep_within!r}",
         limits,
-        lambda: reference_lists(data, limits, n_references, keep_within, redraw),
+        lambda: reference_lists(data, limits, n_references, keep_within, redraw, most_sets),
     )
     return lists.with_own_work_space(), completions
 

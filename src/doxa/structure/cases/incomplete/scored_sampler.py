@@ -57,6 +57,7 @@ __all__ = ["ScoredCellsSampler", "reference_scores"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
 _LEAST_STEPS, _FRESH_A_NODE, _NODES_AN_EDGE = 100, 4, 4
+_MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
 
@@ -198,7 +199,7 @@ class ScoredCellsSampler(CellsSampler):
             chain.redraw_cells(rng)
             return chain.cells
 
-        return shared_lists(self.data, self.limits, self.n_references, self.keep_within, redraw)[0]
+        return shared_lists(self.data, self.limits, self.n_references, self.keep_within, redraw, _MOST_SETS)[0]
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
         """Each from the values that its column has elsewhere; hidden columns by clusters of the rows."""
