@@ -26,7 +26,7 @@ from doxa.estimates.gelman_rubin import array_stats
 from doxa.estimates.indicators import split_r_hat
 from doxa.estimates.intervals import student_quantile
 from doxa.estimates.stopping import FIRST_LOOK, Shortfall, Until, decision_points
-from doxa.sampling.runner import _LONGEST_EPOCH
+from doxa.sampling.runner import _MOST_DOUBLED
 
 NORMAL = float(student_quantile(np.inf, 0.95))
 FAR = 4.0  # standard deviations from the mean at which over-dispersed real chains start
@@ -318,7 +318,7 @@ def warm_up(chains, runs):
             r_hat = np.stack([split_r_hat(count(draws[..., k])) for k in range(draws.shape[-1])])
         else:
             r_hat = split_r_hat(count(draws))
-        settled = np.atleast_2d(is_settled(r_hat)).all(axis=0) | (epoch >= _LONGEST_EPOCH)
+        settled = np.atleast_2d(is_settled(r_hat)).all(axis=0) | (epoch >= _MOST_DOUBLED * FIRST_LOOK)
         n_warmup[active] += epoch
         active, epoch = active[~settled], 2 * epoch
     return n_warmup

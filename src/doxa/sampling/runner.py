@@ -49,7 +49,7 @@ Draws = dict[str, NDArray[Any]]
 STEPS_PER_BLOCK = 2**20  # tenths of a second for compiled loops: short enough to follow and to interrupt
 _BYTES_PER_BLOCK = 2**25  # of draws, of each chain: they stand beside what is kept for a while
 _FIRST_STEPS = 2**14  # scores are not cached yet: the first blocks are short and double
-_LONGEST_EPOCH = 2**5 * FIRST_LOOK  # of a warm-up; with the epochs before it, twice as many draws as this
+_MOST_DOUBLED = 2**5  # the longest epoch of a warm-up beside the first; with those before it, twice as many draws
 _SECONDS_PER_COMMIT = 2.0  # a commit takes some 30 to 50 thousandths of a second, most of it waiting for the disk
 HOT = "hot_ns"  # of what a sampler's `run` counts: nanoseconds at temperatures that are not the first
 _MOST_STARTS = 4  # of one run: chains that an audit sends elsewhere start over
@@ -61,7 +61,8 @@ class Sampler(Protocol[State]):
 
     One that has a ``start(chain, rng)`` chooses each chain's start by its number.  One that has a ``revise(states,
     trace, *, settled, epoch)`` is asked after each epoch of a warm-up that goes on until the chains agree; where it
-    returns other states, the chains go on from those, for another epoch at least unless they are `AsSettled`.
+    returns other states, the chains go on from those, for another epoch at least unless they are `AsSettled`.  One
+    that has a ``first_epoch`` says of how many draws the first of these epochs is, in place of 500.
     """
 
     @property
@@ -258,21 +259,24 @@ class Runner:
         return True
 
     def _warm_up_by_epochs(self, settled: Callable[[Trace], bool] | None) -> None:
-        """Epochs of 500, 1000, 2000, ... draws; each is judged as a whole, so only whole ones are committed.
+        """Epochs of doubling length; each is judged as a whole, so only whole ones are committed.
 
-        After a new start the first is longer than all that was drawn before.
+        The first has 500 draws where the sampler does not say otherwise.  After a new start it is longer than all that
+        was drawn before.
         """
         self.plan, self.end = "", None
-        epoch = self.n_warmup + FIRST_LOOK  # those before it have 500 (2^k - 1) draws together
+        first: int = getattr(self.sampler, "first_epoch", FIRST_LOOK)
+        epoch = self.n_warmup + first  # those before it have (2^k - 1) times as many draws as the first
         revise = getattr(self.sampler, "revise", None)
         while not self.warmed_up:
             self.in_epoch, self.epoch_chains = True, self.chains
             if not self._advance(epoch, "warm-up", keep=True):
                 return  # time is up
             agree = settled is None or settled(self.trace())
-            self.warmed_up = agree or epoch >= _LONGEST_EPOCH
-            if revise is not None and epoch < _LONGEST_EPOCH:
-                number = (epoch // FIRST_LOOK).bit_length() - 1
+            is_last = epoch >= _MOST_DOUBLED * first
+            self.warmed_up = agree or is_last
+            if revise is not None and not is_last:
+                number = (epoch // first).bit_length() - 1
                 self.warmed_up = not self._revised(revise, settled=agree, epoch=number) and self.warmed_up
             if not self.warmed_up and self.deadline < math.inf:
                 self.last_epoch = self.trace()

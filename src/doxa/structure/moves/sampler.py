@@ -27,7 +27,8 @@ from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 _CLIMBED = 128  # columns up to which single edges climb before orders are searched
-_STEPS_A_NODE = 25  # between draws, of moves with lists: more pairs of nodes than that are mostly far from each other
+_STEPS_A_NODE = 8  # between draws, of moves with lists
+_STEPS_TO_MIX = 25  # for each node: more pairs of nodes than that are mostly far from each other
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "planted_in_half",
     "run_steps",
     "steps_between_draws",
+    "steps_to_mix",
     "work_without_draws",
 ]
 
@@ -118,16 +120,31 @@ def run_steps(move: StructureMove, work: Work, n_steps: int, cache: ScoreCache, 
 
 
 def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
-    """Steps for each draw: one for every ordered pair of nodes; with lists for every pair, at most 25 for each node.
+    """Steps for each draw: one for every ordered pair of nodes; with lists 8 for each node, more in large graphs.
 
-    Moves with lists redraw whole families, and know the few nodes that matter to each node, so that the work between
-    two draws grows as the nodes do.
+    Moves with lists redraw whole families, and graphs 8 n steps apart have little in common any more: of twenty
+    columns to fifty, twice as many draws would make errors smaller by a tenth or less at the same steps, half as many
+    larger by a quarter.  The memory that draws take grows as the nodes do, so of more than 160 they are farther apart.
 
     >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200)]
+    [100, 296, 2000]
+    """
+    if not lists:
+        return max(200, n_nodes * (n_nodes - 1))
+    apart = max(_STEPS_A_NODE * n_nodes, n_nodes**2 // 20)
+    return max(100, min(apart, steps_to_mix(n_nodes)))
+
+
+def steps_to_mix(n_nodes: int) -> int:
+    """Steps after which moves with lists may have changed every family: one for each pair of nodes, at most 25 n.
+
+    They know the few nodes that matter to each node, so the work grows as the nodes do.  Five hundred
+    times as many are the first epoch of a warm-up.
+
+    >>> [steps_to_mix(n) for n in (8, 37, 200)]
     [100, 666, 5000]
     """
-    pairs = n_nodes * (n_nodes - 1)
-    return max(100, min(pairs // 2, _STEPS_A_NODE * n_nodes)) if lists else max(200, pairs)
+    return max(100, min(n_nodes * (n_nodes - 1) // 2, _STEPS_TO_MIX * n_nodes))
 
 
 class StructureState(NamedTuple):

@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.counts import IndicatorCounts
+from doxa.estimates.stopping import FIRST_LOOK
 from doxa.estimates.trace import Trace
 from doxa.sampling.runner import HOT, AsSettled
 from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
@@ -55,7 +56,7 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import move_from_settings
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
+from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half, steps_to_mix
 from doxa.text import shown
 
 __all__ = [
@@ -373,6 +374,11 @@ _SEED = 20261  # of the searches: they follow from the table and the epoch
 @dataclass(frozen=True)
 class EscalatingSampler(TemperedSampler):
     """See the module's notes; ``rungs`` is the sampler at temperature 1 alone."""
+
+    @property
+    def first_epoch(self) -> int:
+        """Draws of the first epoch of a warm-up: how long chains take to settle does not depend on ``thin``."""
+        return max(FIRST_LOOK, FIRST_LOOK * steps_to_mix(len(self.base.limits.max_parents)) // self.thin)
 
     def revise(
         self, states: Sequence[TemperedState], trace: Trace, *, settled: bool, epoch: int

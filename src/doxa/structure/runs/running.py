@@ -53,7 +53,7 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.order_search import search_orders, with_large_family
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_between_draws
+from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_to_mix
 from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.posterior.structure_posterior import StructurePosterior
 from doxa.structure.runs.files import go_on
@@ -167,8 +167,7 @@ def _missed(
 
 def _looking(scores: FamilyScores, limits: Limits) -> StructureSampler:
     """The sampler of an audit's own chains."""
-    n = scores.n_nodes
-    return StructureSampler(Auto(), scores, limits, min(max(100, n**2), steps_between_draws(n, lists=True)))
+    return StructureSampler(Auto(), scores, limits, steps_to_mix(scores.n_nodes))
 
 
 def _frequencies(rows: NDArray[np.uint64]) -> NDArray[np.float64]:
