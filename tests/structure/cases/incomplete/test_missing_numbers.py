@@ -177,6 +177,8 @@ MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
         *((case, move) for case in ("both", "numbers") for move in MOVES),
         ("additive", SingleEdge()),
         ("either", doxa.structure.Auto()),
+        ("both", doxa.structure.MarkovBlanket()),
+        ("numbers", doxa.structure.MarkovBlanket()),
         ("hidden", doxa.structure.Auto()),
         ("hidden, additive", SingleEdge()),
     ],
@@ -431,11 +433,12 @@ def test_completed_tables_keep_what_was_seen():
     assert drawn_x == pytest.approx(cells[data.missing_cells.column == 1] * scale[0] + centre[0])
 
 
-def test_one_seed_means_one_answer_whatever_the_workers_and_interruptions(tmp_path):
+@pytest.mark.parametrize("move", [doxa.structure.Auto(), doxa.structure.MarkovBlanket()], ids=repr)
+def test_one_seed_means_one_answer_whatever_the_workers_and_interruptions(move, tmp_path):
     frame = pd.DataFrame({"x": [0.1, 1.2, NAN, 2.2, 0.4, 1.9] * 4, "g": list("aabbab") * 4})
     frame["y"] = frame["x"].fillna(1.0) + np.arange(24) % 5 / 3
     frame.loc[5, "y"] = NAN
-    options = {"warmup": 10, "seed": 4}
+    options = {"warmup": 10, "seed": 4, "sampler": move}
     whole = doxa.learn(frame, draws=40, workers=1, **options)
     again = doxa.learn(frame, draws=40, workers=2, **options)
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -122,7 +122,8 @@ class ScoredCellsSampler(CellsSampler):
     limits : Limits
         The families that are possible.
     move : StructureMove, default=Auto()
-        `Auto`, `SingleEdge`, or one of your own that says ``is_reversible = True``.
+        Any, where families are scored quickly; else `Auto`, `SingleEdge`, or one of your own that says
+        ``is_reversible = True``.
     steps : int, optional
         Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
         Families that are scored quickly have those of `IncompleteSampler`.
@@ -137,7 +138,8 @@ class ScoredCellsSampler(CellsSampler):
         quickly.
     with_cells : int, optional
         Candidate edges in a sweep that are offered with new values of a column
-        (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out.
+        (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out, none where the move
+        is not reversible: what it has begun with a graph it ends with that graph.
     n_references : int, default=4
     keep_within : float, default=6.0
         As of `IncompleteSampler`; where families are scored quickly.
@@ -170,15 +172,17 @@ class ScoredCellsSampler(CellsSampler):
             object.__setattr__(self, "steps", usual if self.is_quick else few)
         if self.fresh is None:
             object.__setattr__(self, "fresh", 0 if self.is_quick else _FRESH_A_NODE * self.data.n_nodes)
+        is_reversible = getattr(self.move, "is_reversible", False)
         if self.with_cells is None:
-            object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE))
+            object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE) if is_reversible else 0)
         for name in ("steps", "sweeps", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
             least = int(name not in ("with_cells", "fresh"))
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
-        if not getattr(self.move, "is_reversible", False):
+        if not (self.is_quick or is_reversible):
+            others = "family='categorical'" if self.data.table.numbers is None else "family='conditional_gaussian'"
             raise ArgumentError(
                 f"sampler is {self.move!r}, which cannot be combined with missing cells and {self.data.score.name} "
-                "families, as its steps are not reversible; take Auto() or SingleEdge(), or family='categorical'"
+                f"families, as its steps are not reversible; take Auto() or SingleEdge(), or {others}"
             )
 
     @property
@@ -243,4 +247,4 @@ class ScoredCellsSampler(CellsSampler):
         info |= dict(zip(("edges_proposed", "edges_accepted"), chain.edges_done.tolist(), strict=True))
         info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
         raise_caught(chain.scorer)
-        return self.start_at(chain.rows, chain.cells), draws, info
+        return chain.state(), draws, info

@@ -559,6 +559,12 @@ class ScoredChain:
         """The completion, in the order of the missing cells."""
         return read_cells(self.completion, self.data.missing_cells)
 
+    def state(self) -> StructureState:
+        """All that the next sweep needs."""
+        if self.moves is None:
+            return self._sampler.start_at(self.rows, self.cells)
+        return self.moves.state(self.rows, self.cells)
+
     def redraw_cells(self, rng: np.random.Generator) -> None:
         """Offer every missing cell a new value, and exchange labels of hidden columns."""
         sweep_columns(self.parents, self.completion, self.scoring, self.work, rng)
