@@ -6,7 +6,7 @@ every order of a graph is listed, every shift, every redrawing.
 
 from __future__ import annotations
 
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 from math import exp, inf, log
 from typing import Any
 
@@ -118,20 +118,18 @@ def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) 
 
 
 def joint_parents_matrix(of: Any, most_sets: int = 512) -> Matrix:
-    """Transition matrix of one joint redrawing of four nodes, or of all; all fours of five are as likely."""
+    """Transition matrix of one joint redrawing of all nodes whose families are listed, up to six nodes."""
     graphs = parents_of(of.posterior.rows)
     sets = [set(list(own)[:most_sets]) for own in listed_sets(of.table)]
-    together = list(combinations(range(of.n_nodes), min(4, of.n_nodes)))
     matrix = np.zeros((len(graphs), len(graphs)))
-    for nodes in together:
-        alike: dict[Parents, list[int]] = {}
-        for x, graph in enumerate(graphs):
-            if all(graph[node] in sets[node] for node in nodes):
-                rest = tuple(own for node, own in enumerate(graph) if node not in nodes)
-                alike.setdefault(rest, []).append(x)
-        for members in alike.values():
-            weight = of.probability[members]
-            matrix[np.ix_(members, members)] += weight / weight.sum() / len(together)
+    alike: dict[Any, list[int]] = {}
+    for x, graph in enumerate(graphs):
+        rest = tuple((node, own) for node, own in enumerate(graph) if own not in sets[node])
+        if len(rest) < of.n_nodes - 1:
+            alike.setdefault(rest, []).append(x)
+    for members in alike.values():
+        weight = of.probability[members]
+        matrix[np.ix_(members, members)] += weight / weight.sum()
     return with_what_is_left(matrix)
 
 

@@ -165,7 +165,7 @@ def test_summary_is_a_page_of_text(reinis):
     )
     n_draws = reinis.trace.n_draws
     assert lines[1].startswith(
-        "Auto(single_edge=0.15, edge_reversal=0.62, order_shift=0.03, joint_parents=0.12): "
+        "Auto(single_edge=0.15, edge_reversal=0.69, order_shift=0.03, joint_parents=0.05): "
         f"4 chains x {n_draws} draws, one every 100 steps, after "
     )
     assert lines[1].endswith("seed 1")

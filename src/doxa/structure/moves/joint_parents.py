@@ -1,4 +1,4 @@
-r"""`joint_parents_step`: redraw the parents of four nodes together, by their exact conditional posterior.
+r"""`joint_parents_step`: redraw the parents of four or six nodes together, by their exact conditional posterior.
 
 Columns that measure nearly the same thing hang together in rings: to turn one arc, the others must turn too, and what
 lies between scores tens of nats less, too much for moves of one or two nodes and for all but hot chains.  A step that
@@ -6,21 +6,29 @@ redraws all of them at once goes through (Goudie & Mukherjee 2016).
 
 Take the parents of the nodes S away.  For s in S let :math:`R_s` be s and its descendants in what is left.  A parent
 set P of s that avoids :math:`R_s` has for *type* those other members t of S with P reaching into :math:`R_t`.  The
-whole is without cycles exactly if the types, read as parents within S, are a graph without cycles.  So the sum over the
-joint parent sets of S is a sum over the 543 graphs on four nodes,
+whole is without cycles exactly if the types, read as parents within S, are a graph H without cycles.  So the sum over
+the joint parent sets of S is :math:`\sum_H \prod_{s \in S} W_s(pa_H(s))`, with :math:`W_s(T)` the sum of the weights
+of the sets of type T.  There are 3.8 million graphs on six nodes; their sum is made layer by layer.  The first layer of
+H are its nodes without parents, and each other layer those whose parents have been placed, one of them at least in the
+layer before (Kuipers & Moffa 2017).  Let U be the nodes that have been placed, L the last layer of them; then
 
-.. math:: \sum_{H} \prod_{s \in S} W_s(pa_H(s)), \quad W_s(T) = \sum_{P\ \text{of type}\ T} w_s(P),
+.. math:: F(U \cup N, N) = \sum_L F(U, L) \prod_{s \in N} \Big(\sum_{T \subseteq U} W_s(T)
+    - \sum_{T \subseteq U \setminus L} W_s(T)\Big),
 
-from which a graph H is drawn, and then a set of its type for every node.  Which nodes are taken together depends on
-the lists and on chance, never on the graph: a node, and others that matter to it or to each other.
+4096 terms at most, none below 0, and :math:`\sum_L F(S, L)` is the whole.  Layers are drawn from the last to the
+first, and then for every node a set whose type lies in U and meets L.
+
+Which nodes are taken together depends on the lists and on chance, never on the graph: a node, and others that matter
+to it or to each other.  Of these, nodes whose families are not listed are left alone, and so before as after the step.
 
 The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.gibbs` a draw from a
-part of the sets is exact whatever the part, and a step from a family outside it stays.
+part of the sets is exact whatever the part.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,49 +41,91 @@ from doxa.structure.graph import WorkingGraph, replace_parents
 if TYPE_CHECKING:
     from doxa.structure.moves.parent_sets import ParentSets
 
-__all__ = ["joint_parents_step", "joint_work", "near_nodes", "small_graphs"]
+__all__ = ["JointWork", "joint_parents_step", "joint_work", "near_nodes", "with_own_work_space"]
 
-_NODES = 4
+_NODES, _USUAL = 6, 4  # together; a step of four takes a tenth of the time
+_SIX = 0.25  # share of the steps that take six: some modes lie five families apart
 _NEAR = 6  # nodes that may join a node
 _MOST_BLOCKS = 8  # of 64 sets each, of a node's list
-_DEEPEST = 10  # levels of 64 nats below the first set that fits: what is deeper is nothing beside it
-_LEAST = 1e-200  # a sum of products below this may lack some that were cut, each below 1e-237, and has lost digits
-
-
-def small_graphs(n_nodes: int) -> NDArray[np.int64]:
-    """Parents of each node, as bit sets, of all graphs without cycles on up to four nodes; shape (n_graphs, k).
-
-    Examples
-    --------
-    >>> [small_graphs(n).shape for n in (1, 2, 3, 9)]
-    [(1, 1), (3, 2), (25, 3), (543, 4)]
-    """
-    k = min(_NODES, n_nodes)
-    grid = np.stack(np.meshgrid(*[np.arange(2**k)] * k, indexing="ij"), axis=-1).reshape(-1, k)
-    own = 1 << np.arange(k)
-    graphs = grid[((grid & own) == 0).all(axis=1)]
-    left = np.full(len(graphs), 2**k - 1)  # nodes that have not been taken away, sources first
-    for _ in range(k):
-        source = ((graphs & left[:, None]) == 0) & ((left[:, None] & own) > 0)
-        left &= ~(source * own).sum(axis=1)
-    return np.ascontiguousarray(graphs[left == 0])
+_LEVEL = math.exp(64.0)  # what a number is worth beside the same number one level down
+_DOWN = math.exp(-64.0)
+_ROUNDING = 1e-12  # of a sum: a difference below this is one of roundings
 
 
 def near_nodes(value: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each node those that matter most to it or it to them, by a matrix of values, ``[i, j]`` of j for i."""
     n = len(value)
     both = np.fmax(value, value.T)
-    np.fill_diagonal(both, -np.inf)
+    np.fill_diagonal(both, np.nan)  # last, also where others are worth nothing
     return np.ascontiguousarray(np.argsort(-both, axis=1, kind="stable")[:, : min(_NEAR, n - 1)])
 
 
-def joint_work(near: NDArray[np.int64], n_words: int) -> tuple[NDArray[Any], ...]:
-    """What `joint_parents_step` needs beside the lists: near nodes, small graphs and work space of a chain's own."""
-    graphs = small_graphs(len(near))
-    k = graphs.shape[1]
-    alike = np.append(np.flatnonzero(np.diff(graphs[:, :2], axis=0, prepend=-1).any(axis=1)), len(graphs))
-    reach, meets = np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64)
-    return near, graphs, alike, np.zeros(len(alike) - 1), np.zeros((k, 2**k)), reach, meets
+class JointWork(NamedTuple):
+    """What `joint_parents_step` needs beside the lists; all but ``near`` is work space of a chain's own.
+
+    Weights are hundreds and thousands of nats apart.  So sums and products of them are held as two parts, a number m
+    from 1 to e^64 and a level l, which stand for m e^(-64 l); m = 0 is zero.
+    """
+
+    near: NDArray[np.int64]  # (n_nodes, n_near): which nodes may join a node
+    sums: NDArray[np.float64]  # (k, 2^k): of the weights of a node's sets whose types lie within a set of nodes
+    sum_levels: NDArray[np.int64]
+    ways: NDArray[np.float64]  # (2^k, 2^k): F(U, L)
+    way_levels: NDArray[np.int64]
+    product: NDArray[np.float64]  # (2^k,)
+    product_levels: NDArray[np.int64]
+    share: NDArray[np.float64]  # (k,): of the nodes that have not been placed
+    share_levels: NDArray[np.int64]
+    layers: NDArray[np.int64]  # (2, k): what is placed before a node, and the last layer of that
+    reach: NDArray[np.uint64]  # (k, n_words)
+    meets: NDArray[np.uint64]  # (k, n_blocks, k): which sets of a block meet a reach
+
+
+def joint_work(near: NDArray[np.int64], n_words: int, most: int = _NODES) -> JointWork:
+    """Work space for up to so many nodes together."""
+    k = min(most, len(near))
+    shapes = (k, 2**k), (2**k, 2**k), (2**k,), (k,)
+    parts: list[Any] = [np.zeros(shape, dtype=kind) for shape in shapes for kind in (np.float64, np.int64)]
+    parts += [np.zeros((2, k), dtype=np.int64), np.zeros((k, n_words), dtype=np.uint64)]
+    return JointWork(near, *parts, np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64))  # type: ignore[call-arg]
+
+
+def with_own_work_space(work: JointWork) -> JointWork:
+    """The same for another chain."""
+    copies: list[Any] = [part.copy() for part in work[1:]]
+    return JointWork(work.near, *copies)
+
+
+@inlined
+def _plus(m: float, level: int, other: float, other_level: int) -> tuple[float, int]:
+    """The sum of two numbers; what is two levels down is nothing beside one."""
+    apart = other_level - level
+    if m == 0.0 or (other > 0.0 and apart < -1):
+        return other, other_level
+    if other > 0.0:
+        if apart == 0:
+            m += other
+        elif apart == 1:
+            m += other * _DOWN
+        elif apart == -1:
+            m, level = other + m * _DOWN, other_level
+        if m > _LEVEL:
+            m, level = m * _DOWN, level - 1
+    return m, level
+
+
+@inlined
+def _times(m: float, level: int, other: float, other_level: int) -> tuple[float, int]:
+    """The product of two numbers."""
+    m *= other
+    level += other_level
+    return (m * _DOWN, level - 1) if m > _LEVEL else (m, level)
+
+
+@inlined
+def _beside(m: float, level: int, top: int) -> float:
+    """A number as a multiple of e^(-64 top), which is no more than a level below it; 0 where it is far above."""
+    return m if level == top else m * _DOWN if level == top + 1 else m * _LEVEL if level == top - 1 else 0.0
 
 
 @hot
@@ -159,104 +209,145 @@ def _type_of(bit: np.uint64, b: int, k: int, meets: Words) -> int:
 
 
 @hot
-def _sum_types(table: ParentSets, node: int, s: int, k: int, meets: Words, sums: Floats) -> None:
-    """Fill ``sums`` with the sums of weights by type.
-
-    Each is relative to the heaviest of the node's sets that may be taken: the heaviest of all can be hundreds of nats
-    above it, and products of four such numbers are less than a float can hold.
-    """
-    sums[:] = 0.0
-    top, unit = -1, 1.0
+def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) -> None:
+    """Fill ``work.sums[s]`` with the sums of the weights of the node's sets whose types lie within a set of nodes."""
+    sums, levels, meets = work.sums[s], work.sum_levels[s], work.meets[s]
+    sums[: 1 << k] = 0.0
     for b in range(_n_blocks(table, node)):
         fits = _fitting(table, node, s, b, meets)
         while fits != np.uint64(0):
             bit = fits & (~fits + np.uint64(1))
             number = table.first[node] + 64 * b + lowest_bit(fits)
-            top, unit = _unit(table, number, top, unit)
-            if unit == 0.0:
-                return
-            sums[_type_of(bit, b, k, meets)] += unit * table.scaled[number]
+            kind = _type_of(bit, b, k, meets)
+            m, level = table.scaled[number] * _LEVEL, table.level[number] + 1
+            sums[kind], levels[kind] = _plus(sums[kind], levels[kind], m, level)
             fits ^= bit
+    for t in range(k):
+        for nodes in range(1 << k):
+            if nodes >> t & 1:
+                less = nodes ^ (1 << t)
+                sums[nodes], levels[nodes] = _plus(sums[nodes], levels[nodes], sums[less], levels[less])
+
+
+@inlined
+def _of_layer(work: JointWork, s: int, placed: int, last: int) -> tuple[float, int]:
+    """Sum of the weights of a node's sets within what has been placed, a node of the last layer among them."""
+    total, level = work.sums[s, placed], work.sum_levels[s, placed]
+    if placed == 0 or total == 0.0:
+        return total, level
+    found = total - _beside(work.sums[s, placed ^ last], work.sum_levels[s, placed ^ last], level)
+    if found <= _ROUNDING * total:
+        return 0.0, level
+    return (found, level) if found >= 1.0 else (found * _LEVEL, level + 1)
 
 
 @hot
-def _unit(table: ParentSets, number: int, top: int, unit: float) -> tuple[int, float]:
-    """The first set that is met, and what a weight of this set's level is in units of that one's; lists fall."""
-    if top < 0:
-        return number, 1.0 / table.scaled[number]
-    below = table.level[number] - table.level[top]
-    if below == 0:
-        return top, unit
-    return top, np.exp(-64.0 * below) / table.scaled[top] if below < _DEEPEST else 0.0
-
-
-@hot
-def _draw_graph(graphs: Ints, alike: Ints, sums: Floats, until: Floats, rng: np.random.Generator) -> int:
-    """Number of a graph on the nodes, drawn by its weight; -1 if all weights are too small for a float.
-
-    That is so, or not, for all graphs that the step could come from or go to, so to stay then changes no answer.
-    Graphs whose first two nodes have parents of no weight, which are most, are passed over together.
-    """
-    total = 0.0
-    for group in range(until.size):
-        first = alike[group]
-        of_two = sums[0, graphs[first, 0]] * sums[1, graphs[first, 1]]
-        if of_two > 0.0:
-            for h in range(first, alike[group + 1]):
-                weight = of_two
-                for s in range(2, graphs.shape[1]):
-                    weight *= sums[s, graphs[h, s]]
-                total += weight
-        until[group] = total
-    if total < _LEAST:
-        return -1
-    target = min(rng.random() * total, total * (1.0 - 1e-15))
-    low, high = 0, until.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if until[middle] > target:
-            high = middle
-        else:
-            low = middle + 1
-    total, last = until[low - 1] if low > 0 else 0.0, -1
-    of_two = sums[0, graphs[alike[low], 0]] * sums[1, graphs[alike[low], 1]]
-    for h in range(alike[low], alike[low + 1]):
-        weight = of_two
-        for s in range(2, graphs.shape[1]):
-            weight *= sums[s, graphs[h, s]]
-        total += weight
-        if weight > 0.0:
-            last = h
-            if total > target:
+def _sum_layers(work: JointWork, k: int) -> None:
+    """Fill ``work.ways`` with the sums F(U, L) of the module's notes, sets of nodes as bits."""
+    whole = (1 << k) - 1
+    ways, levels, product, product_levels = work.ways, work.way_levels, work.product, work.product_levels
+    ways[: whole + 1, : whole + 1] = 0.0
+    ways[0, 0], levels[0, 0] = 1.0, 0
+    for placed in range(whole):
+        rest = whole ^ placed
+        last = placed
+        while True:
+            if ways[placed, last] > 0.0:
+                able = 0
+                for s in range(k):
+                    if rest >> s & 1:
+                        work.share[s], work.share_levels[s] = _of_layer(work, s, placed, last)
+                        able |= (work.share[s] > 0.0) << s
+                product[0], product_levels[0] = ways[placed, last], levels[placed, last]
+                new = 0
+                while new != able:
+                    new = (new - able) & able
+                    fewer, s = new & (new - 1), lowest_bit(np.uint64(new))
+                    m, level = _times(product[fewer], product_levels[fewer], work.share[s], work.share_levels[s])
+                    product[new], product_levels[new] = m, level
+                    now = placed | new
+                    ways[now, new], levels[now, new] = _plus(ways[now, new], levels[now, new], m, level)
+            last = (last - 1) & placed
+            if last <= 0:
                 break
-    return last
 
 
 @hot
-def _draw_of_type(
-    table: ParentSets, node: int, s: int, kind: int, k: int, meets: Words, total: float, rng: np.random.Generator
-) -> int:
-    """A set of the node of this type, drawn by its weight; ``total`` is their sum."""
+def _draw_layers(work: JointWork, k: int, rng: np.random.Generator) -> bool:
+    """Draw the layers by their weight; False where no graph has any."""
+    product, levels = work.product, work.product_levels
+    placed, following = (1 << k) - 1, 0
+    while placed != 0:
+        top, found, last = 0, False, placed
+        while last > 0:  # what may be the last layer of what is placed, before the one that has been drawn
+            m, level = work.ways[placed, last], work.way_levels[placed, last]
+            for s in range(k):
+                if following >> s & 1 and m > 0.0:
+                    share, share_level = _of_layer(work, s, placed, last)
+                    m, level = _times(m, level, share, share_level)
+            product[last], levels[last] = m, level
+            if m > 0.0 and (not found or level < top):
+                top, found = level, True
+            last = (last - 1) & placed
+        if not found:
+            return False
+        total, last = 0.0, placed
+        while last > 0:
+            total += _beside(product[last], levels[last], top)
+            last = (last - 1) & placed
+        target, drawn, last = rng.random() * total, 0, placed
+        while last > 0 and target >= 0.0:
+            weight = _beside(product[last], levels[last], top)
+            if weight > 0.0:
+                drawn = last
+                target -= weight
+            last = (last - 1) & placed
+        for s in range(k):
+            if following >> s & 1:
+                work.layers[0, s], work.layers[1, s] = placed, drawn
+        following = drawn
+        placed ^= drawn
+    for s in range(k):
+        if following >> s & 1:
+            work.layers[0, s], work.layers[1, s] = 0, 0
+    return True
+
+
+@hot
+def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork, rng: np.random.Generator) -> int:
+    """A set within what has been placed that meets the last layer, drawn by its weight.
+
+    -1 if there is none: a sum that was all rounding.
+    """
+    placed, last, meets = work.layers[0, s], work.layers[1, s], work.meets[s]
+    total, top = _of_layer(work, s, placed, last)
     target = rng.random() * total
-    found, top, unit = -1, -1, 1.0
+    found = -1
     for b in range(_n_blocks(table, node)):
-        fits = _fitting(table, node, s, b, meets)
-        if top >= 0:  # the first set that fits is met, the others are wanted only if they are of this type
-            for t in range(k):
-                fits &= meets[b, t] if kind >> t & 1 else ~meets[b, t]
+        fits = _fitting(table, node, s, b, meets) & _may_draw(b, placed, last, k, meets)
         while fits != np.uint64(0):
-            bit = fits & (~fits + np.uint64(1))
             number = table.first[node] + 64 * b + lowest_bit(fits)
-            top, unit = _unit(table, number, top, unit)
-            if unit == 0.0:
-                return found
-            if _type_of(bit, b, k, meets) == kind:
+            weight = _beside(table.scaled[number] * _LEVEL, table.level[number] + 1, top)
+            if weight > 0.0:
                 found = number
-                target -= unit * table.scaled[number]
+                target -= weight
                 if target < 0.0:
                     return found  # type: ignore[no-any-return]
-            fits ^= bit
+            fits &= fits - np.uint64(1)
     return found
+
+
+@hot
+def _may_draw(b: int, placed: int, last: int, k: int, meets: Words) -> np.uint64:
+    """The sets of a block, as bits, that meet the last layer and nothing that has not been placed."""
+    outside = np.uint64(0)
+    inside = ~outside if placed == 0 else np.uint64(0)
+    for t in range(k):
+        if placed >> t & 1 == 0:
+            outside |= meets[b, t]
+        elif last >> t & 1:
+            inside |= meets[b, t]
+    return inside & ~outside
 
 
 @hot
@@ -273,31 +364,36 @@ def joint_parents_step(
     Closures are not kept.
     """
     nothing = -(1 << 30)
-    near, graphs, alike, until, sums, reach, meets = table.joint
-    k = graphs.shape[1]
-    nodes, inside = table.order[0], table.reached[0]
-    if near.shape[0] < 2:
+    work = table.joint
+    nodes, drawn, inside = table.order[0], table.order[1], table.reached[0]
+    if work.near.shape[0] < 2:
         return nothing
-    _choose(near, nodes, k, rng)
+    most = work.sums.shape[0] if rng.random() < _SIX else min(_USUAL, work.sums.shape[0])
+    _choose(work.near, nodes, most, rng)
     inside[:] = np.uint64(0)
+    k = 0
+    for s in range(most):
+        node = nodes[s]
+        number = table.where[node] - table.first[node]
+        if 0 <= number < 64 * _MOST_BLOCKS:
+            nodes[k] = node
+            inside[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+            k += 1
     for s in range(k):
-        inside[nodes[s] >> 6] |= np.uint64(1) << np.uint64(nodes[s] & 63)
-        number = table.where[nodes[s]] - table.first[nodes[s]]
-        if number < 0 or number >= 64 * _MOST_BLOCKS:
-            return nothing
+        _reach_outside(graph[1], nodes[s], inside, work.reach[s])
     for s in range(k):
-        _reach_outside(graph[1], nodes[s], inside, reach[s])
-    for s in range(k):
-        _meet(table, nodes[s], reach, k, meets[s])
-        _sum_types(table, nodes[s], s, k, meets[s], sums[s])
-    drawn = _draw_graph(graphs, alike, sums, until, rng)
-    if drawn < 0:
+        _meet(table, nodes[s], work.reach, k, work.meets[s])
+        _sum_types(table, nodes[s], s, k, work)
+    _sum_layers(work, k)
+    if k < 2 or not _draw_layers(work, k, rng):
         return nothing
+    for s in range(k):
+        drawn[s] = _draw_in_layer(table, nodes[s], s, k, work, rng)
+        if drawn[s] < 0:
+            return nothing
     more, changed = 0, False
     for s in range(k):
-        node = nodes[s]
-        kind = graphs[drawn, s]
-        number = _draw_of_type(table, node, s, kind, k, meets[s], sums[s, kind], rng)
+        node, number = nodes[s], drawn[s]
         if number != table.where[node]:
             changed = True
             for w in range(inside.size):

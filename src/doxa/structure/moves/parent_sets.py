@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.score_table import ScoreTable, build_score_table
-from doxa.structure.moves.joint_parents import joint_work, near_nodes
+from doxa.structure.moves.joint_parents import JointWork, joint_work, near_nodes, with_own_work_space
 
 if TYPE_CHECKING:
     from doxa.structure.families.cache import FamilyScores
@@ -71,7 +71,7 @@ class ParentSets(NamedTuple):
     where: NDArray[np.int64]  # (n_nodes,): work space: number of each node's set, -1 if it is not listed
     reached: NDArray[np.uint64]  # (3, n_words): work space
     order: NDArray[np.int64]  # (4, n_nodes): work space
-    joint: tuple[NDArray[Any], ...]  # of `doxa.structure.moves.joint_parents`: near nodes, small graphs, work space
+    joint: JointWork
 
 
 @cache
@@ -92,8 +92,9 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 
     shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
     own = ("cumulative", "chosen", "where", "reached", "order")
-    joint = (*shared.joint[:2], *(work.copy() for work in shared.joint[2:]))
-    return shared._replace(**{name: getattr(shared, name).copy() for name in own}, joint=joint)
+    return shared._replace(
+        **{name: getattr(shared, name).copy() for name in own}, joint=with_own_work_space(shared.joint)
+    )
 
 
 def scaled(
