@@ -21,8 +21,10 @@ and
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;
 - where the chains have not settled, and sit nats apart at its end or have had two epochs, every chain becomes several,
   at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
-  in the log score and sit in different graphs have not settled either.  In tables of more than 64 columns chains that
-  are on their way up are given another epoch first, and the worst half goes on from the best one's graph;
+  in the log score and sit in different graphs have not settled either.  Chains that sit more than 15 nats below the
+  best after the first epoch go on from its graph instead, up to half of them: what holds them has nothing of the
+  posterior.  In tables of more than 64 columns they do so wherever they sit, and chains on their way up are given
+  another epoch first;
 - temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`); those that
   hardly do when the chains have settled are given up.
 
@@ -356,6 +358,7 @@ def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str,
 
 
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
+_FAR = 15.0  # nats: a mode so far below another has nothing of the posterior
 _AT_THE_END = 10  # one in so many draws of an epoch: what chains do at its end
 _CLIMBS = 1.0  # nats by which a chain on its way up gains from one such part to the next
 _EDGES_APART = 0.6  # between the shares of an edge in two chains' latter halves: more is another mode
@@ -409,11 +412,11 @@ class EscalatingSampler(TemperedSampler):
             rejected = _rejections(trace)
             betas = respaced(states[0].betas, rejected) if len(rejected) == len(states[0].betas) - 1 else None
             return planted if betas is None else [_with_betas(state, betas) for state in states]
-        if len(self.base.limits.max_parents) > _LARGE and apart:
-            if end[end.argmin()] > before[end.argmin()] + _CLIMBS and epoch < _PATIENT:
-                return planted
-            if epoch == 0:
-                return _with_the_best(states, end)
+        is_large = len(self.base.limits.max_parents) > _LARGE
+        if is_large and apart and end[end.argmin()] > before[end.argmin()] + _CLIMBS and epoch < _PATIENT:
+            return planted
+        if epoch == 0 and apart and (is_large or np.ptp(end) > _FAR):
+            return _with_the_best(states, end)
         if apart or epoch > 0:
             late = log_score[:, log_score.shape[1] // 2 :]
             return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
