@@ -57,7 +57,13 @@ def worst_edge(made):
     return worst_z(found.probability[free], exact[free], found.mcse[free])
 
 
-def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
+@pytest.fixture
+def patient(monkeypatch):
+    """Chains far below the best stay where they are, and so get temperatures."""
+    monkeypatch.setattr(tempered, "_FAR", np.inf)
+
+
+def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum(patient):
     made = doxa.learn(sum_table(), exact=False, seed=1, thin=80)
     assert "swaps_0" in made.trace.info
     assert (made.trace.info["swapped_0"] > 0.05 * made.trace.info["swaps_0"]).all()
@@ -77,7 +83,7 @@ def test_chains_that_disagree_get_temperatures_and_agree_with_the_exact_sum():
     assert worst_edge(made) < 5
 
 
-def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch):
+def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch, patient):
     def always(self, rungs, states, scores, first, rng, info):
         for k in range(first, len(states) - 1, 2):
             here, there = states[k], states[k + 1]
@@ -86,7 +92,15 @@ def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch):
             info[f"swapped_{k}"] += 1
 
     monkeypatch.setattr(EscalatingSampler, "_swap", always)
-    assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, thin=80, until=doxa.Until(max_draws=1500))) > 10
+    options = {"thin": 80, "until": doxa.Until(max_draws=1500)}
+    assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, **options)) > 10
+
+
+def test_chains_far_below_the_best_need_no_temperatures():
+    made = doxa.learn(sum_table(), exact=False, seed=1, thin=80)
+    assert "swaps_0" not in made.trace.info
+    assert made.converged
+    assert worst_edge(made) < 5
 
 
 def respaced_in_the_warm_up(monkeypatch):
@@ -137,8 +151,9 @@ def test_chains_that_agree_are_left_alone():
     assert "temperature" not in made.summary() + repr(made)
 
 
-def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, monkeypatch):
-    table, options = sum_table(), {"exact": False, "seed": 1, "thin": 80, "until": doxa.Until(max_draws=600)}
+def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, monkeypatch, patient):
+    table = sum_table()
+    options = {"exact": False, "seed": 1, "thin": 80, "until": doxa.Until(max_draws=600)}
     whole = doxa.learn(table, store=tmp_path / "whole.doxa", **options)
     assert "swaps_0" in whole.trace.info
     epochs = whole.trace.n_warmup // whole.trace.thin // 500
@@ -193,7 +208,7 @@ def test_revision_heats_chains_that_sit_apart_and_leaves_agreeing_ones():
     assert sampler.revise(states, trace, settled=False, epoch=0) is None  # one more epoch may do
     late = sampler.revise(states, trace, settled=False, epoch=1)
     apart = {name: trace[name].copy() for name in trace.names}
-    apart["log_score"][0] -= 20.0
+    apart["log_score"][0] -= 10.0
     moved = Trace(apart, thin=trace.thin, n_warmup=0, entropy=1, info=dict(trace.info))
     for heated in (late, sampler.revise(states, moved, settled=False, epoch=0)):
         assert heated is not None
@@ -203,6 +218,12 @@ def test_revision_heats_chains_that_sit_apart_and_leaves_agreeing_ones():
             assert np.array_equal(state.rows[1], states[(chain + 1) % 4].rows[0])
             assert len({tuple(words) for words in state.streams.tolist()}) == len(state.betas)
         assert sampler.revise(heated, moved, settled=False, epoch=2) is None  # once is enough
+    apart["log_score"][0] -= 10.0  # so far below that it goes on from the best one's graph
+    best = int(apart["log_score"].mean(axis=1).argmax())
+    at_the_best = sampler.revise(states, moved, settled=False, epoch=0)
+    assert [len(state.betas) for state in at_the_best] == [1] * 4
+    assert np.array_equal(at_the_best[0].rows, states[best].rows)
+    assert all(at_the_best[chain] is states[chain] for chain in range(1, 4))
 
 
 def test_revision_puts_half_of_the_chains_at_a_graph_that_beats_all_they_have_seen():
