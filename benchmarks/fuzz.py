@@ -22,6 +22,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse
+import gzip
 import json
 import logging
 import resource
@@ -32,11 +33,12 @@ import time
 import traceback
 import tracemalloc
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 
@@ -105,11 +107,21 @@ def make_formats(folder: Path, names: Sequence[str] = ()) -> dict[str, Format]:
 
 def drawn(name: str, form: Format, seed: int, number: int, folder: Path) -> tuple[Path, np.random.Generator]:
     """One input in a file, and the generator that draws what is done with it."""
-    rng = np.random.default_rng([seed, crc32(name.encode()), number])
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
     whole = form.whole[int(rng.integers(len(form.whole)))]
     path = folder / f"{whole.name.removesuffix(form.end)}-{name.replace(' ', '_')}{form.end}"
     form.change(rng, whole, path)
     return path, rng
+
+
+def bytes_of(path: Path) -> int:
+    """Bytes of a file as it is read: unpacked, as far as that goes."""
+    size, unpacked = path.stat().st_size, 0
+    if path.suffix == ".gz":
+        with suppress(OSError, EOFError, zlib.error), gzip.open(path) as stream:
+            while part := stream.read(2**16):
+                unpacked += len(part)
+    return max(size, unpacked)
 
 
 def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, traced: bool = False) -> Tally:
@@ -131,7 +143,7 @@ def try_one(name: str, form: Format, seed: int, number: int, folder: Path, *, tr
     if traced:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        if tally.refused and peak > 20 * path.stat().st_size + _SMALL:
+        if tally.refused and peak > 20 * bytes_of(path) + _SMALL:
             tally.memory = 1
             tally.found("memory beyond 20 times the file", number)
     elif tally.longest > _LONGEST:
