@@ -117,6 +117,15 @@ def reference_cuts(rng: np.random.Generator, small: bool) -> Question:
 
 
 @kind("learn", share=2)
+def wide_cuts(rng: np.random.Generator, small: bool) -> Question:
+    """As many columns as can be summed over in seconds: rare modes lie several families apart."""
+    name = _REFERENCE[int(rng.integers(len(_REFERENCE)))]
+    n = 6 if small else int(rng.integers(16, 19))
+    table = network_cut(name, int(rng.integers(100, 301 if small else 3001)), n, run_seed(rng))
+    return learned(f"many columns of {name}", table, {"max_parents": 4}, run_seed(rng))
+
+
+@kind("learn", share=2)
 def sample_sizes(rng: np.random.Generator, small: bool) -> Question:
     """Equivalent sample sizes from .01 to 100."""
     n = int(rng.integers(4, 6 if small else 10))

@@ -15,7 +15,7 @@ from doxa.estimates.indicators import diagnose_indicators
 from doxa.estimates.trace import Trace
 from doxa.sampling import runner
 from doxa.sampling.driver import Schedule, sample
-from doxa.structure import Auto, SingleEdge, StructurePosterior
+from doxa.structure import Auto, SingleEdge, StructurePosterior, Tempered
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
@@ -178,6 +178,20 @@ def test_a_run_interrupted_in_its_warm_up_goes_on_to_the_same_draws(tmp_path, mo
 def one_rung(n=8, thin=50):
     scores, limits = FamilyScores(skewed_table(n, 80, seed=2)), capped([n - 1] * n)
     return sampler_of(Auto(), scores, limits, thin), StructureSampler(Auto(), scores, limits, thin)
+
+
+@pytest.mark.parametrize("thin", [20, 100, 300])
+def test_warm_ups_begin_with_as_many_steps_however_far_apart_draws_are(thin):
+    steps = 500 * max(100, thin)  # of eight columns; at least 500 draws
+    for move in (Auto(), Tempered(Auto(), (1.0, 0.5)), Auto(joint_parents=0.0)):
+        assert _bound(move, thin).first_epoch * thin == steps
+    assert _bound(SingleEdge(), thin).first_epoch == 500  # whose draws are spaced as ever
+    made = doxa.learn(skewed_table(6, 200, seed=3), exact=False, seed=1, thin=thin, until=doxa.Until(max_draws=500))
+    assert made.trace.n_warmup >= steps
+
+
+def _bound(move, thin):
+    return sampler_of(move, FamilyScores(skewed_table(8, 80, seed=2)), capped([7] * 8), thin)
 
 
 def test_one_rung_is_the_move_alone_whatever_the_blocks():

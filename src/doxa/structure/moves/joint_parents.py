@@ -47,8 +47,7 @@ _NODES, _USUAL = 6, 4  # together; a step of four takes a tenth of the time
 _SIX = 0.25  # share of the steps that take six: some modes lie five families apart
 _NEAR = 6  # nodes that may join a node
 _MOST_BLOCKS = 8  # of 64 sets each, of a node's list
-_LEVEL = math.exp(64.0)  # what a number is worth beside the same number one level down
-_DOWN = math.exp(-64.0)
+_UP, _DOWN = math.exp(64.0), math.exp(-64.0)  # a level: that of the lists of parent sets
 _ROUNDING = 1e-12  # of a sum: a difference below this is one of roundings
 
 
@@ -109,7 +108,7 @@ def _plus(m: float, level: int, other: float, other_level: int) -> tuple[float, 
             m += other * _DOWN
         elif apart == -1:
             m, level = other + m * _DOWN, other_level
-        if m > _LEVEL:
+        if m > _UP:
             m, level = m * _DOWN, level - 1
     return m, level
 
@@ -119,13 +118,13 @@ def _times(m: float, level: int, other: float, other_level: int) -> tuple[float,
     """The product of two numbers."""
     m *= other
     level += other_level
-    return (m * _DOWN, level - 1) if m > _LEVEL else (m, level)
+    return (m * _DOWN, level - 1) if m > _UP else (m, level)
 
 
 @inlined
 def _beside(m: float, level: int, top: int) -> float:
     """A number as a multiple of e^(-64 top), which is no more than a level below it; 0 where it is far above."""
-    return m if level == top else m * _DOWN if level == top + 1 else m * _LEVEL if level == top - 1 else 0.0
+    return m if level == top else m * _DOWN if level == top + 1 else m * _UP if level == top - 1 else 0.0
 
 
 @hot
@@ -219,7 +218,7 @@ def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) ->
             bit = fits & (~fits + np.uint64(1))
             number = table.first[node] + 64 * b + lowest_bit(fits)
             kind = _type_of(bit, b, k, meets)
-            m, level = table.scaled[number] * _LEVEL, table.level[number] + 1
+            m, level = table.scaled[number] * _UP, table.level[number] + 1
             sums[kind], levels[kind] = _plus(sums[kind], levels[kind], m, level)
             fits ^= bit
     for t in range(k):
@@ -238,7 +237,7 @@ def _of_layer(work: JointWork, s: int, placed: int, last: int) -> tuple[float, i
     found = total - _beside(work.sums[s, placed ^ last], work.sum_levels[s, placed ^ last], level)
     if found <= _ROUNDING * total:
         return 0.0, level
-    return (found, level) if found >= 1.0 else (found * _LEVEL, level + 1)
+    return (found, level) if found >= 1.0 else (found * _UP, level + 1)
 
 
 @hot
@@ -327,7 +326,7 @@ def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork
         fits = _fitting(table, node, s, b, meets) & _may_draw(b, placed, last, k, meets)
         while fits != np.uint64(0):
             number = table.first[node] + 64 * b + lowest_bit(fits)
-            weight = _beside(table.scaled[number] * _LEVEL, table.level[number] + 1, top)
+            weight = _beside(table.scaled[number] * _UP, table.level[number] + 1, top)
             if weight > 0.0:
                 found = number
                 target -= weight
@@ -379,13 +378,15 @@ def joint_parents_step(
             nodes[k] = node
             inside[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
             k += 1
+    if k < 2:
+        return nothing
     for s in range(k):
         _reach_outside(graph[1], nodes[s], inside, work.reach[s])
     for s in range(k):
         _meet(table, nodes[s], work.reach, k, work.meets[s])
         _sum_types(table, nodes[s], s, k, work)
     _sum_layers(work, k)
-    if k < 2 or not _draw_layers(work, k, rng):
+    if not _draw_layers(work, k, rng):
         return nothing
     for s in range(k):
         drawn[s] = _draw_in_layer(table, nodes[s], s, k, work, rng)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from doxa.arrays import Floats, Words
 from doxa.errors import ArgumentError
+from doxa.estimates.stopping import FIRST_LOOK
 from doxa.models.bits import n_words, pack_rows
 from doxa.schema import Within
 from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
@@ -256,6 +257,12 @@ class StructureSampler(GraphStarts):
     limits: Limits
     thin: int
     beta: float = 1.0
+
+    @property
+    def first_epoch(self) -> int:
+        """Draws of the first epoch of a warm-up: of moves with lists as many steps whatever ``thin``."""
+        steps = steps_to_mix(len(self.limits.max_parents)) if self.move.uses_table else 0
+        return max(FIRST_LOOK, FIRST_LOOK * steps // self.thin)
 
     def searched(self, cells: NDArray[np.int16]) -> NDArray[np.uint64]:  # noqa: ARG002
         """By a search over orders for moves that have lists of parent sets, by single edges for others."""

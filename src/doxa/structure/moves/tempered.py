@@ -58,7 +58,7 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import move_from_settings
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import parent_sets
-from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half, steps_to_mix
+from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
 from doxa.text import shown
 
 __all__ = [
@@ -225,6 +225,11 @@ class TemperedSampler:
 
     swapped: ClassVar[tuple[str, ...]] = ("rows", "cells")  # of a rung's state, what swaps exchange
 
+    @property
+    def first_epoch(self) -> int:
+        """Draws of the first epoch of a warm-up: as many as the rungs' sampler takes."""
+        return int(getattr(self.rungs[0], "first_epoch", FIRST_LOOK))
+
     def start(self, chain: int, rng: np.random.Generator) -> TemperedState:
         """The first rung starts where a chain of its number does, the others at random graphs."""
         return self._beginning(self.rungs[0].start(chain, rng), rng)
@@ -377,11 +382,6 @@ _SEED = 20261  # of the searches: they follow from the table and the epoch
 @dataclass(frozen=True)
 class EscalatingSampler(TemperedSampler):
     """See the module's notes; ``rungs`` is the sampler at temperature 1 alone."""
-
-    @property
-    def first_epoch(self) -> int:
-        """Draws of the first epoch of a warm-up: how long chains take to settle does not depend on ``thin``."""
-        return max(FIRST_LOOK, FIRST_LOOK * steps_to_mix(len(self.base.limits.max_parents)) // self.thin)
 
     def revise(
         self, states: Sequence[TemperedState], trace: Trace, *, settled: bool, epoch: int
