@@ -94,8 +94,8 @@ class FamilyKind:
         Whether scores and parameters depend on numbers only through their means and sums of products in each
         configuration of the columns of categories.
     is_quick : bool, default=False
-        Whether a family is scored in some millionths of a second, in closed form: where cells are missing, lists of
-        families are then scored anew in every sweep.
+        Whether lists of families are worth being scored anew in every sweep, where cells are missing.  Those that take
+        some millionths of a second are; additive ones are too, for all that they take.
     score_error : float, default=0.0
         Standard error of the score of a category below numbers, nats; 0 where it is a closed form.
     has_densities : bool, default=True

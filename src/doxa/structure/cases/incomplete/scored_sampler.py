@@ -4,7 +4,7 @@ The target is :math:`p(G) \prod_i e^{s_i(G, X)}`, with the scores of the kind on
 asked of the kind.  A sweep changes the graph, and offers every missing cell a new value
 (`doxa.structure.cases.incomplete.scored_sweeps`).
 
-**Graph.**  Families that are scored quickly, Gaussian ones and those of tables with interventions, are listed, and the
+**Graph.**  Families that are scored quickly, those of tables with numbers and with interventions, are listed, and the
 lists scored anew in every sweep; the move then runs on the very completion, as in
 `doxa.structure.cases.incomplete.graph_moves`.
 
