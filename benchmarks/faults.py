@@ -1,6 +1,6 @@
 """Runs that are killed and writes that fail: how many were tried, and how many lost anything.
 
-    python benchmarks/faults.py --kills 200 --failures 100 --copies 300 --seed 1
+    python benchmarks/faults.py --kills 200 --failures 100 --copies 300 --workers 20 --seed 1
 
 Kills      A run writes a commit every few thousandths of a second; it is killed (SIGKILL, SIGTERM, SIGINT) at a random
            moment, its file is checked, and it is gone on with, again and again, until it is done: the file must then
@@ -13,7 +13,8 @@ Copies     The run is stopped at a random moment and its file copied, with its j
 Others     A second writer, file systems that refuse to lock or to be written, folders that vanish, and clocks that jump
            forwards and backwards at every look; a fiftieth as often as runs are killed.
 
-A worker that is lost from a cluster is not tried here.
+Workers    Workers of joblib's pool of processes and of a local Dask cluster are killed at random moments of runs of
+           `doxa.learn`; the draws must be those of threads of this process, that nobody killed.
 
 A failure is printed with what was tried; the last line has the sums.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import logging
 import os
 import resource
 import shutil
@@ -29,14 +31,19 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+import joblib
 import numpy as np
+
+import doxa
 
 _TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(_TESTS), str(_TESTS / "estimates")]
@@ -52,6 +59,7 @@ from doxa.estimates.store import (  # noqa: E402
     open_writer,
 )
 from support.run_files import Failing, Server, serving  # noqa: E402
+from support.tables import skewed_table  # noqa: E402
 
 _CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_READ,
           sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY)  # fmt: skip
@@ -239,6 +247,68 @@ def others(count: Count, folder: Path, n_trials: int, rng: np.random.Generator) 
         count.check("clock that jumps", toy.contents(late) == expected, "other bytes")
 
 
+def lose_workers(count: Count, n_kills: int, rng: np.random.Generator) -> None:
+    """Kill workers of a pool and of a cluster while they draw."""
+    table, options = skewed_table(12, 400, seed=7), {"draws": 30_000, "chains": 4, "exact": False, "progress": False}
+    for crew in (_a_pool, _a_cluster):
+        what = crew.__name__[3:]
+        while count.tried[f"killed worker of a {what}"] < n_kills:
+            seed = int(rng.integers(1000))
+            expected = doxa.learn(table, seed=seed, workers=2, **options)
+            killed: list[int] = []
+            with crew() as workers, _killing(workers, killed, rng):
+                found = doxa.learn(table, seed=seed, **options)
+            same = np.array_equal(found.trace["rows"], expected.trace["rows"])
+            for process in killed:
+                count.check(f"killed worker of a {what}", same, f"other draws, seed {seed}, process {process}")
+            print(f"{len(killed)} workers of a {what} killed in one run", flush=True)
+
+
+@contextmanager
+def _a_pool() -> Iterator[Callable[[], list[int]]]:
+    import psutil
+
+    def workers() -> list[int]:
+        return [one.pid for one in psutil.Process().children() if "popen_loky" in " ".join(one.cmdline())]
+
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        yield workers
+
+
+@contextmanager
+def _a_cluster() -> Iterator[Callable[[], list[int]]]:
+    from distributed import Client, LocalCluster
+
+    ports = {"dashboard_address": ":0", "worker_dashboard_address": ":0"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=logging.CRITICAL, **ports) as cluster,
+        Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        yield lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+
+
+@contextmanager
+def _killing(workers: Callable[[], list[int]], killed: list[int], rng: np.random.Generator) -> Iterator[None]:
+    """Kill one of the workers every few seconds, for as long as this lasts."""
+    done = threading.Event()
+
+    def kill_some() -> None:
+        while not done.wait(4.0 + 5.0 * rng.random()):
+            found = workers()
+            if found:
+                killed.append(found[int(rng.integers(len(found)))])
+                os.kill(killed[-1], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill_some)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def refused(count: Count, what: str, call: Callable[[], object], error: type[Exception]) -> None:
     """One trial of something that must be refused."""
     try:
@@ -266,7 +336,7 @@ def _bytes(path: Path) -> bytes | None:
 def main() -> int:
     """Read the words of the command line, and try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    for name, usual in (("kills", 100), ("failures", 60), ("copies", 200), ("seed", 1)):
+    for name, usual in (("kills", 100), ("failures", 60), ("copies", 200), ("workers", 4), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     asked = parser.parse_args()
     count, rng = Count(), np.random.default_rng(asked.seed)
@@ -277,9 +347,10 @@ def main() -> int:
         cut(server, count, folder, asked.copies, rng)
         outgrow(count, folder, asked.failures // 10, rng)
         others(count, folder, max(4, asked.kills // 50), rng)
+    lose_workers(count, asked.workers, rng)
     for what, tried in count.tried.items():
-        print(f"{what:<26}{tried:>7} tried{count.failed[what]:>5} failed")
-    print(f"{'all':<26}{count.tried.total():>7} tried{count.failed.total():>5} failed")
+        print(f"{what:<28}{tried:>7} tried{count.failed[what]:>5} failed")
+    print(f"{'all':<28}{count.tried.total():>7} tried{count.failed.total():>5} failed")
     return int(count.failed.total() > 0)
 
 
