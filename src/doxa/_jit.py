@@ -28,6 +28,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import ir
+from llvmlite.binding import Linkage
 from numba import types
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
@@ -122,6 +123,9 @@ class _Once(JITCodeLibrary):  # type: ignore[misc]
     """The code of a function without reference counts: all passes of the optimiser, once."""
 
     def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = "internal"
         made = self._codegen._module_pass_manager()
         passes, *builder = made if isinstance(made, tuple) else (made,)  # before Numba 0.62 it comes alone
         passes.run(self._final_module, *builder)

@@ -15,7 +15,7 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
 from doxa.structure.moves.changes import local_scores
-from doxa.structure.moves.joint_parents import _sum_layers, joint_parents_step, joint_work, near_nodes
+from doxa.structure.moves.joint_parents import _sum_layers, _sum_orders, joint_parents_step, joint_work, near_nodes
 from doxa.structure.moves.parent_sets import find_set, parent_sets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from support.checks import SEED, compare_transitions, z_limit
@@ -221,8 +221,8 @@ def test_sums_over_layers_are_sums_over_graphs(n, spread):
     work = joint_work(np.zeros((n, 1), dtype=np.int64), 1)
     summed = np.logaddexp.reduce(np.where(within, logs[:, None], -np.inf), axis=2)
     work.sums[:], work.sum_levels[:] = numbers_of(summed)
+    _sum_orders(work, n)
     _sum_layers(work, n)
-    m, level = work.ways[-1, 1:], work.way_levels[-1, 1:]
-    found = np.logaddexp.reduce(np.log(m[m > 0]) - 64.0 * level[m > 0])
+    found = np.log(work.ways[-1].sum()) + np.log(work.orders[0]) - 64.0 * work.order_levels[0]
     right = np.logaddexp.reduce([sum(logs[s, own] for s, own in enumerate(graph)) for graph in parents_of(all_dags(n))])
     assert found == pytest.approx(right, abs=1e-9)

@@ -12,11 +12,18 @@ of the sets of type T.  There are 3.8 million graphs on six nodes; their sum is 
 H are its nodes without parents, and each other layer those whose parents have been placed, one of them at least in the
 layer before (Kuipers & Moffa 2017).  Let U be the nodes that have been placed, L the last layer of them; then
 
-.. math:: F(U \cup N, N) = \sum_L F(U, L) \prod_{s \in N} \Big(\sum_{T \subseteq U} W_s(T)
-    - \sum_{T \subseteq U \setminus L} W_s(T)\Big),
+.. math:: F(U \cup N, N) = \sum_L F(U, L) \prod_{s \in N} W_s(\subseteq U) \, r_s(U, L), \qquad
+    r_s(U, L) = 1 - W_s(\subseteq U \setminus L) / W_s(\subseteq U),
 
-4096 terms at most, none below 0, and :math:`\sum_L F(S, L)` is the whole.  Layers are drawn from the last to the
-first, and then for every node a set whose type lies in U and meets L.
+with :math:`W_s(\subseteq U)` the sum over the types within U, and :math:`\sum_L F(S, L)` is the whole: 4096 terms at
+most, none below 0.  Layers are drawn from the last to the first, and then for every node a set whose type lies in U and
+meets L.
+
+Weights are hundreds and thousands of nats apart.  What tells how much a term matters is the sum over orders,
+:math:`B(U) = \sum_{s \notin U} W_s(\subseteq U) B(U \cup \{s\})` with :math:`B(S) = 1`: it counts every graph on the
+nodes that have not been placed, once for each of its orders.  So :math:`F(U, L) B(U) / B(\emptyset)` is between what
+graphs that begin so have of the whole and 720 times that, floats hold all of these that matter, and one below 1e-25 is
+left away with all that follows.
 
 Which nodes are taken together depends on the lists and on chance, never on the graph: a node, and others that matter
 to it or to each other.  Of these, nodes whose families are not listed are left alone, and so before as after the step.
@@ -49,6 +56,7 @@ _NEAR = 6  # nodes that may join a node
 _MOST_BLOCKS = 8  # of 64 sets each, of a node's list
 _UP, _DOWN = math.exp(64.0), math.exp(-64.0)  # a level: that of the lists of parent sets
 _ROUNDING = 1e-12  # of a sum: a difference below this is one of roundings
+_NOTHING = 1e-25  # of the whole
 
 
 def near_nodes(value: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -62,19 +70,19 @@ def near_nodes(value: NDArray[np.float64]) -> NDArray[np.int64]:
 class JointWork(NamedTuple):
     """What `joint_parents_step` needs beside the lists; all but ``near`` is work space of a chain's own.
 
-    Weights are hundreds and thousands of nats apart.  So sums and products of them are held as two parts, a number m
-    from 1 to e^64 and a level l, which stand for m e^(-64 l); m = 0 is zero.
+    Sums of weights are held as two parts, a number m from 1 to e^64 and a level l, which stand for m e^(-64 l); m = 0
+    is zero.  Sets of nodes are bits.
     """
 
     near: NDArray[np.int64]  # (n_nodes, n_near): which nodes may join a node
     sums: NDArray[np.float64]  # (k, 2^k): of the weights of a node's sets whose types lie within a set of nodes
     sum_levels: NDArray[np.int64]
-    ways: NDArray[np.float64]  # (2^k, 2^k): F(U, L)
-    way_levels: NDArray[np.int64]
+    orders: NDArray[np.float64]  # (2^k,): B(U)
+    order_levels: NDArray[np.int64]
+    ways: NDArray[np.float64]  # (2^k, 2^k): F(U, L) B(U) / B(nothing)
+    following: NDArray[np.float64]  # (2^k,): product of the sums of some nodes after U, times B of the two over B(U)
     product: NDArray[np.float64]  # (2^k,)
-    product_levels: NDArray[np.int64]
-    share: NDArray[np.float64]  # (k,): of the nodes that have not been placed
-    share_levels: NDArray[np.int64]
+    share: NDArray[np.float64]  # (k,): r of the nodes that have not been placed
     layers: NDArray[np.int64]  # (2, k): what is placed before a node, and the last layer of that
     reach: NDArray[np.uint64]  # (k, n_words)
     meets: NDArray[np.uint64]  # (k, n_blocks, k): which sets of a block meet a reach
@@ -83,10 +91,11 @@ class JointWork(NamedTuple):
 def joint_work(near: NDArray[np.int64], n_words: int, most: int = _NODES) -> JointWork:
     """Work space for up to so many nodes together."""
     k = min(most, len(near))
-    shapes = (k, 2**k), (2**k, 2**k), (2**k,), (k,)
-    parts: list[Any] = [np.zeros(shape, dtype=kind) for shape in shapes for kind in (np.float64, np.int64)]
-    parts += [np.zeros((2, k), dtype=np.int64), np.zeros((k, n_words), dtype=np.uint64)]
-    return JointWork(near, *parts, np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64))  # type: ignore[call-arg]
+    return JointWork(
+        near, np.zeros((k, 2**k)), np.zeros((k, 2**k), dtype=np.int64), np.zeros(2**k), np.zeros(2**k, dtype=np.int64),
+        np.zeros((2**k, 2**k)), np.zeros(2**k), np.zeros(2**k), np.zeros(k), np.zeros((2, k), dtype=np.int64),
+        np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64),
+    )  # fmt: skip
 
 
 def with_own_work_space(work: JointWork) -> JointWork:
@@ -122,9 +131,16 @@ def _times(m: float, level: int, other: float, other_level: int) -> tuple[float,
 
 
 @inlined
-def _beside(m: float, level: int, top: int) -> float:
-    """A number as a multiple of e^(-64 top), which is no more than a level below it; 0 where it is far above."""
-    return m if level == top else m * _DOWN if level == top + 1 else m * _UP if level == top - 1 else 0.0
+def _over(m: float, level: int, other: float, other_level: int) -> float:
+    """A number as a multiple of another; 0 where it is three levels below."""
+    found, apart = m / other, level - other_level
+    if apart > 3:
+        return 0.0
+    while apart > 0:
+        found, apart = found * _DOWN, apart - 1
+    while apart < 0:
+        found, apart = found * _UP, apart + 1
+    return found
 
 
 @hot
@@ -229,43 +245,72 @@ def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) ->
 
 
 @inlined
-def _of_layer(work: JointWork, s: int, placed: int, last: int) -> tuple[float, int]:
-    """Sum of the weights of a node's sets within what has been placed, a node of the last layer among them."""
-    total, level = work.sums[s, placed], work.sum_levels[s, placed]
-    if placed == 0 or total == 0.0:
-        return total, level
-    found = total - _beside(work.sums[s, placed ^ last], work.sum_levels[s, placed ^ last], level)
-    if found <= _ROUNDING * total:
-        return 0.0, level
-    return (found, level) if found >= 1.0 else (found * _UP, level + 1)
+def _share(work: JointWork, s: int, placed: int, last: int) -> float:
+    """r: of a node's weights within what has been placed, the share with a node of the last layer."""
+    whole, level = work.sums[s, placed], work.sum_levels[s, placed]
+    if placed == 0 or whole == 0.0:
+        return 1.0 if whole > 0.0 else 0.0
+    found = 1.0 - _over(work.sums[s, placed ^ last], work.sum_levels[s, placed ^ last], whole, level)
+    return found if found > _ROUNDING else 0.0
+
+
+@hot
+def _sum_orders(work: JointWork, k: int) -> None:
+    """Fill ``work.orders`` with the sums B(U) of the module's notes."""
+    whole = (1 << k) - 1
+    orders, levels = work.orders, work.order_levels
+    orders[whole], levels[whole] = 1.0, 0
+    for left in range(1, whole + 1):
+        placed = whole ^ left
+        orders[placed], levels[placed] = 0.0, 0
+        for s in range(k):
+            if left >> s & 1:
+                then = placed | 1 << s
+                m, level = _times(work.sums[s, placed], work.sum_levels[s, placed], orders[then], levels[then])
+                orders[placed], levels[placed] = _plus(orders[placed], levels[placed], m, level)
+
+
+@hot
+def _weigh_next(work: JointWork, placed: int, rest: int) -> None:
+    """Fill ``work.following`` for all that may be the layer after what has been placed."""
+    orders, levels, following = work.orders, work.order_levels, work.following
+    following[0] = 1.0
+    new = 0
+    while new != rest:
+        new = (new - rest) & rest
+        fewer, s = new & (new - 1), lowest_bit(np.uint64(new))
+        following[new] = 0.0
+        if following[fewer] > 0.0:
+            now, before = placed | new, placed | fewer
+            m, level = _times(work.sums[s, placed], work.sum_levels[s, placed], orders[now], levels[now])
+            following[new] = following[fewer] * _over(m, level, orders[before], levels[before])
 
 
 @hot
 def _sum_layers(work: JointWork, k: int) -> None:
-    """Fill ``work.ways`` with the sums F(U, L) of the module's notes, sets of nodes as bits."""
+    """Fill ``work.ways`` with what F(U, L) has of the whole, as in the module's notes."""
     whole = (1 << k) - 1
-    ways, levels, product, product_levels = work.ways, work.way_levels, work.product, work.product_levels
+    ways, product = work.ways, work.product
     ways[: whole + 1, : whole + 1] = 0.0
-    ways[0, 0], levels[0, 0] = 1.0, 0
+    ways[0, 0] = 1.0 if work.orders[0] > 0.0 else 0.0
     for placed in range(whole):
-        rest = whole ^ placed
-        last = placed
+        rest, weighed, last = whole ^ placed, False, placed
         while True:
-            if ways[placed, last] > 0.0:
+            if ways[placed, last] > _NOTHING:
+                if not weighed:
+                    _weigh_next(work, placed, rest)
+                    weighed = True
                 able = 0
                 for s in range(k):
                     if rest >> s & 1:
-                        work.share[s], work.share_levels[s] = _of_layer(work, s, placed, last)
+                        work.share[s] = _share(work, s, placed, last)
                         able |= (work.share[s] > 0.0) << s
-                product[0], product_levels[0] = ways[placed, last], levels[placed, last]
+                product[0] = ways[placed, last]
                 new = 0
                 while new != able:
                     new = (new - able) & able
-                    fewer, s = new & (new - 1), lowest_bit(np.uint64(new))
-                    m, level = _times(product[fewer], product_levels[fewer], work.share[s], work.share_levels[s])
-                    product[new], product_levels[new] = m, level
-                    now = placed | new
-                    ways[now, new], levels[now, new] = _plus(ways[now, new], levels[now, new], m, level)
+                    product[new] = product[new & (new - 1)] * work.share[lowest_bit(np.uint64(new))]
+                    ways[placed | new, new] += product[new] * work.following[new]
             last = (last - 1) & placed
             if last <= 0:
                 break
@@ -274,32 +319,25 @@ def _sum_layers(work: JointWork, k: int) -> None:
 @hot
 def _draw_layers(work: JointWork, k: int, rng: np.random.Generator) -> bool:
     """Draw the layers by their weight; False where no graph has any."""
-    product, levels = work.product, work.product_levels
-    placed, following = (1 << k) - 1, 0
+    product, placed, following = work.product, (1 << k) - 1, 0
     while placed != 0:
-        top, found, last = 0, False, placed
-        while last > 0:  # what may be the last layer of what is placed, before the one that has been drawn
-            m, level = work.ways[placed, last], work.way_levels[placed, last]
-            for s in range(k):
-                if following >> s & 1 and m > 0.0:
-                    share, share_level = _of_layer(work, s, placed, last)
-                    m, level = _times(m, level, share, share_level)
-            product[last], levels[last] = m, level
-            if m > 0.0 and (not found or level < top):
-                top, found = level, True
-            last = (last - 1) & placed
-        if not found:
-            return False
         total, last = 0.0, placed
-        while last > 0:
-            total += _beside(product[last], levels[last], top)
+        while last > 0:  # what may be the last layer of what is placed, before the one that has been drawn
+            product[last] = 0.0
+            if work.ways[placed, last] > _NOTHING:
+                product[last] = work.ways[placed, last]
+                for s in range(k):
+                    if following >> s & 1:
+                        product[last] *= _share(work, s, placed, last)
+                total += product[last]
             last = (last - 1) & placed
+        if total == 0.0:
+            return False
         target, drawn, last = rng.random() * total, 0, placed
         while last > 0 and target >= 0.0:
-            weight = _beside(product[last], levels[last], top)
-            if weight > 0.0:
+            if product[last] > 0.0:
                 drawn = last
-                target -= weight
+                target -= product[last]
             last = (last - 1) & placed
         for s in range(k):
             if following >> s & 1:
@@ -319,14 +357,14 @@ def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork
     -1 if there is none: a sum that was all rounding.
     """
     placed, last, meets = work.layers[0, s], work.layers[1, s], work.meets[s]
-    total, top = _of_layer(work, s, placed, last)
-    target = rng.random() * total
+    whole, level = work.sums[s, placed], work.sum_levels[s, placed]
+    target = rng.random() * _share(work, s, placed, last)
     found = -1
     for b in range(_n_blocks(table, node)):
         fits = _fitting(table, node, s, b, meets) & _may_draw(b, placed, last, k, meets)
         while fits != np.uint64(0):
             number = table.first[node] + 64 * b + lowest_bit(fits)
-            weight = _beside(table.scaled[number] * _UP, table.level[number] + 1, top)
+            weight = _over(table.scaled[number] * _UP, table.level[number] + 1, whole, level)
             if weight > 0.0:
                 found = number
                 target -= weight
@@ -385,6 +423,7 @@ def joint_parents_step(
     for s in range(k):
         _meet(table, nodes[s], work.reach, k, work.meets[s])
         _sum_types(table, nodes[s], s, k, work)
+    _sum_orders(work, k)
     _sum_layers(work, k)
     if not _draw_layers(work, k, rng):
         return nothing
