@@ -5,7 +5,8 @@ writable (containers, zipped installs); there the kernel is compiled afresh in e
 Only modules that hold kernels import this file, so `import doxa` does not import Numba.
 
 `hot` is for functions inside a sampler's loop: compiled without reference counting, which on arrays in tuples costs
-more than the work itself.  Such a function must not create an array; work space is an argument.
+more than the work itself.  Such a function must not create an array; work space is an argument.  `cold` is for what
+such a loop calls rarely.
 
 Compiling is most of what a first answer costs, so not everything is done that Numba does by itself.
 
@@ -14,6 +15,11 @@ Compiling is most of what a first answer costs, so not everything is done that N
   once more at each level of calls: `_Part` holds its code until then.
 - A function is not compiled once for a variable that begins with a constant, as in ``n = 0``, and again for the number
   that the variable becomes: Numba takes these for two types, and a caller's loop asks for both.
+- Such parts belong to the function alone in which they are.  If others might ask for them, the optimiser could neither
+  put a large one in the place of its only call, nor leave out arguments: the arrays of a whole work space, some hundred
+  numbers, would go over the stack in every step.
+- Options are said for each function.  Numba lets it inherit those that are not from whichever function calls it first,
+  and what a call of one `inlined` brought along would be copied wherever it is called.
 - A function without reference counts is optimised once, not before and after these are taken out.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
@@ -37,7 +43,7 @@ from numba.extending import intrinsic
 
 from doxa.progress import compiling
 
-__all__ = ["Address", "cache_folder", "call_at", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
+__all__ = ["Address", "cache_folder", "call_at", "cold", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,6 +63,11 @@ def inlined(function: F) -> F:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
+def cold(function: F) -> F:
+    """Like `hot`, for what loops call rarely: they keep a call, where `hot` would give each place a copy."""
+    return _compiled(function, _ToKeptPart, _nrt=False)
+
+
 def cache_folder() -> str | None:
     """Where machine code is kept for the next process; None where no folder can be written to."""
     kernel: Any = _nothing
@@ -64,15 +75,14 @@ def cache_folder() -> str | None:
     return (numba.config.CACHE_DIR or found) if found else None
 
 
-def _compiled(function: F, **options: bool) -> F:
-    whole = Compiler if options.get("_nrt", True) else _OnceCompiler
+def _compiled(function: F, part_compiler: type[Compiler] | None = None, **options: bool) -> F:
+    said: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False} | options
+    whole = {"pipeline_class": _ToWhole if said["_nrt"] else _ToOnce} | said
     try:
-        made = numba.njit(nogil=True, cache=True, no_cfunc_wrapper=True, pipeline_class=whole, **options)(function)
+        made = numba.njit(cache=True, **whole)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        made = numba.njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=whole, **options)(function)
-    part = numba.njit(  # the function as compiled functions call it
-        nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler, **options
-    )(function)
+        made = numba.njit(**whole)(function)
+    part = numba.njit(no_cpython_wrapper=True, pipeline_class=part_compiler or _ToPart, **said)(function)
 
     def template_of_part(args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         plain = {name: types.unliteral(kind) for name, kind in kws.items()}
@@ -113,29 +123,67 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
         """Nothing to set: there is no machine code."""
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
-    def define_pipelines(self) -> Any:
-        self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return super().define_pipelines()
+class _KeptPart(_Part):
+    """The same, of which callers get no copy."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        for function in _defined(ll_module):
+            function.add_function_attribute("noinline")
+        super().add_llvm_module(ll_module)
 
 
-class _Once(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a function without reference counts: all passes of the optimiser, once."""
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that Python calls, in which its parts are its own."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.enable_object_caching()
 
     def _optimize_final_module(self) -> None:
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+        for function in _defined(self._final_module):
+            if function.linkage == Linkage.linkonce_odr:
                 function.linkage = "internal"
+        self._optimize()
+
+    def _optimize(self) -> None:
+        super()._optimize_final_module()
+
+
+class _Once(_Whole):
+    """The same, without reference counts: all passes of the optimiser, once."""
+
+    def _optimize(self) -> None:
         made = self._codegen._module_pass_manager()
         passes, *builder = made if isinstance(made, tuple) else (made,)  # before Numba 0.62 it comes alone
         passes.run(self._final_module, *builder)
 
 
-class _OnceCompiler(Compiler):  # type: ignore[misc]
+def _defined(module: Any) -> list[Any]:
+    return [function for function in module.functions if not function.is_declaration]
+
+
+class _CompilerTo(Compiler):  # type: ignore[misc]
+    library: type[JITCodeLibrary]
+
     def define_pipelines(self) -> Any:
-        self.state.library = _Once(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        self.state.library.enable_object_caching()
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+class _ToPart(_CompilerTo):
+    library = _Part
+
+
+class _ToKeptPart(_CompilerTo):
+    library = _KeptPart
+
+
+class _ToWhole(_CompilerTo):
+    library = _Whole
+
+
+class _ToOnce(_CompilerTo):
+    library = _Once
 
 
 class Address:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined
+from doxa._jit import cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
@@ -354,7 +354,7 @@ def _look_up(child: int, words: Words, cache: CacheArrays) -> float:
     return np.nan
 
 
-@hot
+@cold
 def _count(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Count the family, and keep its score."""
     data, rule, prior, scratch = scoring
