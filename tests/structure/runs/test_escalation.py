@@ -325,6 +325,12 @@ def test_large_tables_send_their_worst_chains_to_the_best_before_they_heat(monke
     same = [int(np.array_equal(state.rows, states[1].rows)) for state in moved]
     assert same == [0, 1, 1, 1]  # chain 0 stays where it is: half of them at most
     assert all(len(state.betas) == 1 for state in moved)
+    later = sampler.revise(states, apart, settled=False, epoch=3)  # still far below, and there again
+    assert [int(np.array_equal(state.rows, states[1].rows)) for state in later] == [0, 1, 1, 1]
+    draws["log_score"][[0, 2, 3]] += np.array([12.0, 22.0, 32.0])[:, None]  # 8 nats below: heat may help
     assert len(sampler.revise(states, apart, settled=False, epoch=1)[0].betas) > 1
-    draws["log_score"][3] -= np.linspace(40.0, 0.0, 200)  # the worst is on its way up
+    draws["log_score"][[0, 2, 3]] += 8.0  # they score alike, and are given time
+    assert sampler.revise(states, apart, settled=False, epoch=1) is None
+    assert len(sampler.revise(states, apart, settled=False, epoch=2)[0].betas) > 1
+    draws["log_score"][3] -= np.linspace(80.0, 40.0, 200)  # the worst is on its way up
     assert sampler.revise(states, Trace(draws, thin=trace.thin), settled=False, epoch=1) is None

@@ -220,8 +220,8 @@ class Auto:
         Share of shifts in an order, which take some ten times as long as the others; 0.03 when left out, or less where
         the first two leave less.
     joint_parents : float, optional
-        Share of joint redrawings of four nodes or, one in four, of six, which take as long as ten others or a hundred,
-        and cross what nothing else does; 0.05 when left out, likewise.  The rest are parent-set Gibbs moves.
+        Share of joint redrawings of four nodes or, one in four, of six, which take as long as fifteen others or
+        seventy, and cross what nothing else does; 0.05 when left out, likewise.  The rest are parent-set Gibbs moves.
 
     Raises
     ------

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JointWork", "joint_parents_step", "joint_work", "near_nodes", "with_own_work_space"]
 
-_NODES, _USUAL = 6, 4  # together; a step of four takes a tenth of the time
+_NODES, _USUAL = 6, 4  # together; a step of four takes a quarter of the time
 _SIX = 0.25  # share of the steps that take six: some modes lie five families apart
 _NEAR = 6  # nodes that may join a node
 _MOST_BLOCKS = 8  # of 64 sets each, of a node's list

@@ -23,8 +23,8 @@ and
   at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
   in the log score and sit in different graphs have not settled either.  Chains that sit more than 15 nats below the
   best after the first epoch go on from its graph instead, up to half of them: what holds them has nothing of the
-  posterior.  In tables of more than 64 columns they do so wherever they sit, and chains on their way up are given
-  another epoch first;
+  posterior.  In tables of more than 64 columns they do so wherever they sit, and after any later epoch if they sit more
+  than 10 nats below, and chains that are on their way up or score alike are given another epoch first;
 - temperatures that trade places too seldom, or more often than they need, are spaced anew (`respaced`); those that
   hardly do when the chains have settled are given up.
 
@@ -364,6 +364,8 @@ def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str,
 
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
 _FAR = 15.0  # nats: a mode so far below another has nothing of the posterior
+_LOW = 10.0  # nats: in large tables, where temperatures cross nothing so deep, after later epochs
+_NOISE = 0.6  # standard deviations of the log score by which the means of an epoch's end may differ by chance
 _AT_THE_END = 10  # one in so many draws of an epoch: what chains do at its end
 _CLIMBS = 1.0  # nats by which a chain on its way up gains from one such part to the next
 _EDGES_APART = 0.6  # between the shares of an edge in two chains' latter halves: more is another mode
@@ -403,7 +405,8 @@ class EscalatingSampler(TemperedSampler):
         log_score = trace["log_score"]
         size = max(2, log_score.shape[1] // _AT_THE_END)
         end, before = (part.mean(axis=1) for part in (log_score[:, -size:], log_score[:, -2 * size : -size]))
-        apart = np.ptp(end) > _APART
+        spread = float(np.median(log_score[:, -size:].std(axis=1)))  # of hundreds of columns some 20 nats
+        apart, low, far = np.ptp(end) > np.maximum((_APART, _LOW, _FAR), _NOISE * spread)
         other_graphs = not apart and _edges_apart(trace)
         if settled and not other_graphs:
             return self._without_idle(states, trace) if planted is None else planted
@@ -415,8 +418,12 @@ class EscalatingSampler(TemperedSampler):
         is_large = len(self.base.limits.max_parents) > _LARGE
         if is_large and apart and end[end.argmin()] > before[end.argmin()] + _CLIMBS and epoch < _PATIENT:
             return planted
-        if epoch == 0 and apart and (is_large or np.ptp(end) > _FAR):
-            return _with_the_best(states, end)
+        if epoch == 0 and (far or (apart and is_large)):
+            return _with_the_best(states, end, _APART)
+        if low and is_large:
+            return _with_the_best(states, end, _LOW)
+        if is_large and not apart and epoch < _PATIENT:
+            return states if other_graphs else planted
         if apart or epoch > 0:
             late = log_score[:, log_score.shape[1] // 2 :]
             return _all_heated(states, betas_for(float(np.median(late.std(axis=1)))))
@@ -536,11 +543,11 @@ def _edges_apart(trace: Trace) -> bool:
     return bool(np.ptp(shares, axis=0).max(initial=0.0) > _EDGES_APART)
 
 
-def _with_the_best(states: Sequence[TemperedState], end: NDArray[np.float64]) -> list[TemperedState]:
-    """The worst half of the chains, so far as they sit nats below, go on from where the best one stands."""
+def _with_the_best(states: Sequence[TemperedState], end: NDArray[np.float64], below: float) -> list[TemperedState]:
+    """The worst half of the chains, so far as they sit nats ``below``, go on from where the best one stands."""
     found = list(states)
     for chain in np.argsort(end)[: len(end) // 2].tolist():
-        if end[chain] < end.max() - _APART:
+        if end[chain] < end.max() - below:
             found[chain] = found[chain]._replace(rows=states[int(end.argmax())].rows)
     return found
 
