@@ -142,7 +142,7 @@ class _Whole(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_final_module(self) -> None:
         for function in _defined(self._final_module):
             if function.linkage == Linkage.linkonce_odr:
-                function.linkage = "internal"
+                function.linkage = "private"  # not "internal", whose name the linker finds for callers elsewhere
         self._optimize()
 
     def _optimize(self) -> None:
