@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from llvmlite.binding import Linkage
+from numba import njit
+from numba.core.caching import NullCache
 
-from doxa._jit import Address, call_at, compiled, hot
+from doxa._jit import Address, call_at, cold, compiled, hot, inlined
 
 
 @hot
@@ -83,3 +86,71 @@ def test_a_function_is_called_where_its_code_is():
     assert rng.random() == after.random()  # the same generator
     with pytest.raises(IndexError, match="beyond"):
         _begin_at(where, pair, 101, rng)
+
+
+@cold
+def _rare(values, k):
+    return values[k] * 3.0
+
+
+@hot
+def _halved(values, k):
+    return values[k] / 2.0
+
+
+@inlined
+def _either(values, k):
+    return _rare(values, k) if values[k] < 0.0 else _halved(values, k)
+
+
+@hot
+def _sum_of_either(values):
+    total = 0.0
+    for k in range(values.size):
+        total += _either(values, k)
+    return total
+
+
+@hot
+def _halves(values):
+    return _halved(values, 0)
+
+
+@njit
+def _of_a_user(values, k):
+    """What others compile may call parts of ours that were optimised elsewhere, where arguments were left out."""
+    return _rare(values, k) + _halved(values, k)
+
+
+for _function in (_sum, _add, _sum_of_either, _halves):
+    _function._cache = NullCache()  # compiled in each run: what is loaded from the disk has no parts to look at
+
+
+def test_parts_have_no_name_by_which_code_elsewhere_would_find_them():
+    values = np.array([4.0, -1.0, 2.0])
+    assert _sum_of_either(values) == 0.0
+    (made,) = _sum_of_either.overloads.values()
+    named = [one.name for one in made.library.get_defined_functions() if one.linkage != Linkage.private]
+    assert len(named) == 2, named  # the function, and how Python calls it
+    assert all("_sum_of_either" in name for name in named)
+    assert _of_a_user(values, 0) == 14.0
+    assert _of_a_user(values, 1) == -3.5
+
+
+def test_what_is_called_rarely_is_kept_in_one_place():
+    assert _sum_of_either(np.array([1.0, -1.0])) == -2.5
+    (made,) = _sum_of_either.overloads.values()
+    kept = {name for name in ("_rare", "_halved", "_either") for one in made.library.get_defined_functions()
+            if name in one.name and "_sum_of_either" not in one.name}  # fmt: skip
+    assert kept == {"_rare"}
+
+
+def test_options_are_not_those_of_whoever_calls_first():
+    """Numba would have what an inlined function calls inlined wherever it is called from then on."""
+    assert _sum_of_either(np.array([1.0])) == 0.5
+    (part,) = _halved.get_overload.__self__.overloads.values()
+    code = str(part.library._final_module)
+    assert "alwaysinline" not in code
+    (part,) = _either.get_overload.__self__.overloads.values()
+    assert "alwaysinline" in str(part.library._final_module)
+    assert _halves(np.array([4.0])) == 2.0
