@@ -163,27 +163,27 @@ def _defined(module: Any) -> list[Any]:
 
 
 class _CompilerTo(Compiler):  # type: ignore[misc]
-    library: type[JITCodeLibrary]
+    code: type[JITCodeLibrary]
 
     def define_pipelines(self) -> Any:
-        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library = self.code(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
 
 
 class _ToPart(_CompilerTo):
-    library = _Part
+    code = _Part
 
 
 class _ToKeptPart(_CompilerTo):
-    library = _KeptPart
+    code = _KeptPart
 
 
 class _ToWhole(_CompilerTo):
-    library = _Whole
+    code = _Whole
 
 
 class _ToOnce(_CompilerTo):
-    library = _Once
+    code = _Once
 
 
 class Address:

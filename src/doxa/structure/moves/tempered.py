@@ -365,7 +365,6 @@ def _follow(farthest: NDArray[np.int64], swapped: Sequence[int], info: dict[str,
 _APART = 5.0  # nats between the mean log scores of chains: more is another mode
 _FAR = 15.0  # nats: a mode so far below another has nothing of the posterior
 _LOW = 10.0  # nats: in large tables, where temperatures cross nothing so deep, after later epochs
-_NOISE = 0.6  # standard deviations of the log score by which the means of an epoch's end may differ by chance
 _AT_THE_END = 10  # one in so many draws of an epoch: what chains do at its end
 _CLIMBS = 1.0  # nats by which a chain on its way up gains from one such part to the next
 _EDGES_APART = 0.6  # between the shares of an edge in two chains' latter halves: more is another mode
@@ -405,8 +404,7 @@ class EscalatingSampler(TemperedSampler):
         log_score = trace["log_score"]
         size = max(2, log_score.shape[1] // _AT_THE_END)
         end, before = (part.mean(axis=1) for part in (log_score[:, -size:], log_score[:, -2 * size : -size]))
-        spread = float(np.median(log_score[:, -size:].std(axis=1)))  # of hundreds of columns some 20 nats
-        apart, low, far = np.ptp(end) > np.maximum((_APART, _LOW, _FAR), _NOISE * spread)
+        apart, low, far = (np.ptp(end) > nats for nats in (_APART, _LOW, _FAR))
         other_graphs = not apart and _edges_apart(trace)
         if settled and not other_graphs:
             return self._without_idle(states, trace) if planted is None else planted
