@@ -12,8 +12,7 @@ PIP_INSTALL := -m pip install --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-# A compiled caller cached by Numba does not see edits in another file's callee, so the cache is keyed by the sources.
-WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba/$$($(PYTHON) scripts/source_key.py)" && export NUMBA_CACHE_DIR &&
+WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACHE_DIR &&
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

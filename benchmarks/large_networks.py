@@ -77,7 +77,7 @@ def named_table(name: str) -> Table:
     folder = Path(pgmpy.__file__).parent / "utils" / "example_models"
     if name == "arth150":
         return doxa.read_network(folder / f"{name}.json").simulate(500, seed=1)
-    return doxa.read_network(folder / f"{name}.bif.gz").sample(ROWS, seed=1)
+    return doxa.read_network(folder / f"{name}.bif.gz").simulate(ROWS, seed=1)
 
 
 def clocked(spent: dict[str, float], what: str, module: Any, name: str) -> None:

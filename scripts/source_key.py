@@ -1,8 +1,6 @@
 """Print a key of the sources: the first 12 hexadecimal digits of the SHA-256 of every ``src/**/*.py``.
 
-The Makefile names Numba's cache folder by it.  Numba recompiles a function when its own file changes,
-but a cached caller keeps the machine code of the callees it inlined from other files.  Standard
-library only, and no syntax newer than the oldest Python that might be asked to run it.
+Long benchmarks keep it with what they have done.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +15,7 @@ from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.caching import NullCache
 
+import doxa
 from doxa._jit import Address, call_at, cold, compiled, hot, inlined
 
 
@@ -154,3 +160,47 @@ def test_options_are_not_those_of_whoever_calls_first():
     (part,) = _either.get_overload.__self__.overloads.values()
     assert "alwaysinline" in str(part.library._final_module)
     assert _halves(np.array([4.0])) == 2.0
+
+
+_CALLEE = """
+from doxa._jit import compiled
+
+@compiled
+def one_more(x):
+    return x + 1
+"""
+_CALLER = """
+import sys
+from doxa._jit import compiled
+from doxa.callee import one_more
+
+@compiled
+def twice(x):
+    return 2 * one_more(x)
+
+if __name__ == "__main__":
+    print(twice(int(sys.argv[1])), "from", "disk" if twice.stats.cache_hits else "source")
+"""
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, tmp_path):
+    """Without the watch, after a change in another file, Numba takes the caller's old code from the disk."""
+    package = tmp_path / "doxa"
+    shutil.copytree(Path(doxa.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "caller.py").write_text(_CALLER)
+    if not is_watched:
+        with (package / "_jit.py").open("a") as file:
+            file.write("\n\ndef _state_of_our_files():\n    return 0, 0\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def ask():
+        command = [sys.executable, "-m", "doxa.caller", "10"]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=tmp_path)
+        return done.stdout.split()
+
+    (package / "callee.py").write_text(_CALLEE)
+    assert ask() == ["22", "from", "source"]
+    assert ask() == ["22", "from", "disk"]
+    (package / "callee.py").write_text(_CALLEE.replace("x + 1", "x + 5"))
+    assert ask() == (["30", "from", "source"] if is_watched else ["22", "from", "disk"])

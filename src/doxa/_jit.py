@@ -21,6 +21,8 @@ Compiling is most of what a first answer costs, so not everything is done that N
 - Options are said for each function.  Numba lets it inherit those that are not from whichever function calls it first,
   and what a call of one `inlined` brought along would be copied wherever it is called.
 - A function without reference counts is optimised once, not before and after these are taken out.
+- Machine code from the disk holds what was compiled into it from other files, and Numba looks at a function's own file
+  alone: after an update in place it would run code of two versions.  So what is kept is of one state of all our files.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
 
@@ -29,7 +31,9 @@ Compiling is most of what a first answer costs, so not everything is done that N
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -80,6 +84,8 @@ def _compiled(function: F, part_compiler: type[Compiler] | None = None, **option
     whole = {"pipeline_class": _ToWhole if said["_nrt"] else _ToOnce} | said
     try:
         made = numba.njit(cache=True, **whole)(function)
+        index = made._cache._cache_file
+        index._source_stamp = (index._source_stamp, *_state_of_our_files())
     except RuntimeError:  # "cannot cache function ...: no locator available"
         made = numba.njit(**whole)(function)
     part = numba.njit(no_cpython_wrapper=True, pipeline_class=part_compiler or _ToPart, **said)(function)
@@ -90,6 +96,13 @@ def _compiled(function: F, part_compiler: type[Compiler] | None = None, **option
 
     made.get_call_template, made.get_overload = template_of_part, part.get_overload
     return cast(F, made)
+
+
+@functools.cache
+def _state_of_our_files() -> tuple[int, int]:
+    """Sums of their times and sizes, which any update changes."""
+    found = [path.stat() for path in Path(__file__).parent.rglob("*.py")]
+    return sum(one.st_mtime_ns for one in found), sum(one.st_size for one in found)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

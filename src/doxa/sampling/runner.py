@@ -125,9 +125,22 @@ class _Kept:
     def draws(self) -> Draws:
         """All of them, shape (n_chains, n_draws, ...), contiguous."""
         for name, array in self.arrays.items():
-            if array.shape[1] > self.n_draws:
-                self.arrays[name] = array[:, : self.n_draws].copy()
+            if array.shape[1] > self.n_draws:  # such an array was never handed out
+                self.arrays[name] = _without_room(array, self.n_draws)
         return dict(self.arrays)
+
+
+def _without_room(array: NDArray[Any], n_draws: int) -> NDArray[Any]:
+    """The first draws of each chain, contiguous, in the memory in which they are: a copy might be gigabytes.
+
+    >>> _without_room(np.arange(8).reshape(2, 4), 3)
+    array([[0, 1, 2],
+           [4, 5, 6]])
+    """
+    flat, each = array.reshape(-1), array[0, :n_draws].size
+    for chain, own in enumerate(array[:, :n_draws]):
+        flat[chain * each : (chain + 1) * each] = own.reshape(-1)
+    return flat[: len(array) * each].reshape(len(array), n_draws, *array.shape[2:])
 
 
 class _Chain(NamedTuple):

@@ -321,6 +321,36 @@ def test_larger_sets_are_made_from_candidates_where_there_are_many_nodes(max_fam
     assert max(listed[69], key=listed[69].get) >= (3, 66)
 
 
+def hidden_parent_table():
+    """The last column depends on x0, of which forty others are noisy copies, and on x69, which tells nothing alone."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 2, size=(1500, 71))
+    codes[:, 1:41] = codes[:, :1] ^ (rng.random((1500, 40)) < 0.15)
+    codes[:, 70] = rng.random(1500) < np.array([[0.1, 0.4], [0.9, 0.6]])[codes[:, 0], codes[:, 69]]
+    return Table.from_codes([f"x{i}" for i in range(71)], [["n", "y"]] * 71, codes)
+
+
+@pytest.mark.parametrize("score", [BDeu(), K2()])
+def test_a_parent_that_tells_nothing_by_itself_is_found_beside_another(score, monkeypatch):
+    scores = FamilyScores(hidden_parent_table(), score)
+
+    def found():
+        table = build_score_table(scores, all_to_all(71), max_families=60_000)
+        assert table.info.complete_size == 1
+        chosen = np.flatnonzero(unpack_rows(table.info.candidates, 71)[70])
+        listed = families(table, 71)[70]
+        return set(chosen.tolist()), max(listed, key=listed.get)
+
+    chosen, best = found()
+    assert 69 in chosen
+    assert {0, 69} <= set(best)
+    assert len(chosen & set(range(1, 41))) >= len(chosen) // 2 - 1  # those that may stand for x0 have a place too
+    monkeypatch.setattr(score_table, "_GROWN", 0)
+    chosen, best = found()  # by what each tells alone, the copies of x0 are before it
+    assert 69 not in chosen
+    assert 69 not in best
+
+
 def test_a_network_of_few_possible_edges_is_not_restricted():
     scores = FamilyScores(candidate_table())
     banned = [(a, b) for i, a in enumerate(scores.names) for b in scores.names[: i + 60] if a != b]

@@ -35,6 +35,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.candidates import choose_candidates
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
 from doxa.structure.families.pruned_sets import (
     PrunedSets,
@@ -45,7 +46,6 @@ from doxa.structure.families.pruned_sets import (
     may_grow,
     more_sets,
 )
-from doxa.structure.families.set_numbers import subsets
 from doxa.structure.limits import Limits
 
 __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
@@ -53,6 +53,7 @@ __all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
 _WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
 _FAMILIES_A_SET = 4  # families of three parents that one counted set serves
+_GROWN = 8  # sets of a node that get one more parent of all nodes, for the choice of candidates
 _MOST_EXTENDED = 512  # sets of a node that get one more parent, in each round
 _A_ROUND = 0.6  # of what is left of the work: the first round has most to extend
 _EXTENDED_SHARE = 32  # of max_families: how many sets that gives in all rounds
@@ -114,9 +115,10 @@ def build_score_table(
         counted have as many as take a second or two.
     max_families : int, optional
         Where there are more families than this, sets with more parents than ``info.complete_size`` are made from
-        candidates alone, as many a node as the bound allows: those whose best small set weighs most.  Counting is then
-        shared less, so a quarter of the bound is used.  By default 17 million for up to 2000 distinct rows (some ten
-        seconds on one core; 100 nodes are then complete up to three parents), fewer in proportion for more rows.
+        candidates alone, as many a node as the bound allows (`doxa.structure.families.candidates`).  Counting is then
+        shared less, so a quarter of the bound is used, and all of it for the choice.  By default 17 million for up to
+        2000 distinct rows (some ten seconds on one core; 100 nodes are then complete up to three parents), fewer in
+        proportion for more rows.
         Kinds that are not counted are scored one by one, each at its `FamilyKind.cost`: by default their bound is one
         of work, again some ten seconds; 38 nodes of logistic families and 1000 rows are then complete up to three
         parents, and all of it is used for candidates.
@@ -275,16 +277,24 @@ class _Builder:
         """Of all sets of one size over so many free parents."""
         if size > node.n_listed:
             return 0.0
-        return math.comb(n_free, size) * self.budget.cost(size + len(node.required))
+        return math.comb(n_free, size) * self._cost(node, size)
+
+    def _cost(self, node: NodeFamilies, size: int) -> float:
+        """Of a family with so many free parents."""
+        return self.budget.cost(size + len(node.required))
 
     def _choose_candidates(self, complete: int) -> None:
-        """The most candidates a node that are affordable; those whose best set so far weighs most."""
+        """As many candidates a node as are affordable."""
+        sizes = range(complete + 1, self.max_size + 1)
+        each = math.fsum(len(node.free) * self._cost(node, size) for node in self.nodes for size in sizes)
         if self.budget.shared > 1:
             left = float(self.budget.most // self.budget.shared - self.weights.counts.n_counted)
+            grown = min(_GROWN, int(self.budget.most / each))
         else:
             done = (self._work(node, len(node.free), size) for node in self.nodes for size in range(complete + 1))
             left = self.budget.most - 2.0 * math.fsum(done)  # those are weighed once more, for the choice
-        sizes = range(complete + 1, self.max_size + 1)
+            grown = min(_GROWN, max(0, int(left / (_SHARE * each))))
+            left -= grown * each
         number = 0
         while number < len(self.nodes):
             cost = sum(
@@ -296,20 +306,7 @@ class _Builder:
             if cost > left:
                 break
             number += 1
-
-        def choose(node: NodeFamilies) -> None:
-            if node.n_listed <= complete:
-                return
-            value = np.full(len(self.nodes), -np.inf)
-            for size in range(1, complete + 1):
-                free = node.free[subsets(len(node.free), size)]
-                weight = self.weights.weigh(node, free)
-                for column in free.T:
-                    np.maximum.at(value, column, weight)
-            order = np.argsort(-value[node.free], kind="stable")
-            node.candidates = np.sort(node.free[order[:number]])
-
-        list(self.pool.map(choose, self.nodes))
+        choose_candidates(self.weights, self.nodes, complete, sizes, number=number, grown=grown, pool=self.pool)
 
     # -- the lists ---------------------------------------------------------------------------------------------------
 
@@ -338,7 +335,7 @@ class _Builder:
 
     def _next_cost(self, i: int, lists: list[PrunedSets]) -> float:
         """Of a family of the node with one parent more than the largest computed."""
-        return self.budget.cost(lists[i].largest + 1 + len(self.nodes[i].required))
+        return self._cost(self.nodes[i], lists[i].largest + 1)
 
     def _table(self, lists: Sequence[PrunedSets], complete: int) -> ScoreTable:
         n = len(lists)

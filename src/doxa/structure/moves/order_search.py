@@ -51,7 +51,7 @@ __all__ = [
 
 
 _GAIN = 1e-9  # nats: smaller differences are rounding
-_LOOKS = 24_000_000  # half a second to a second on one core
+_LOOKS = 24_000_000  # half a second to a second on one core; as many again for every hundred columns more
 _KICKS_A_NODE = 30  # without a gain, after which there is hardly more to be had
 _RANDOM_ORDERS = 24
 _LARGEST_KICK = 8
@@ -84,7 +84,7 @@ def search_orders(
     graphs: Iterable[NDArray[np.uint64]] = (),
     *,
     random_orders: int = _RANDOM_ORDERS,
-    looks: int = _LOOKS,
+    looks: int | None = None,
 ) -> FoundGraph | None:
     """The best graph that insertions in orders reach.
 
@@ -97,8 +97,9 @@ def search_orders(
         Adjacency rows of graphs whose orders to start from.
     random_orders : int
         Further starts.
-    looks : int
-        Looks at blocks of 64 listed sets.  Every start is brought to where no insertion gains, however many that takes.
+    looks : int, optional
+        Looks at blocks of 64 listed sets, by default 24 million for every hundred nodes.  Every start is brought to
+        where no insertion gains, however many that takes.
 
     Returns
     -------
@@ -107,6 +108,7 @@ def search_orders(
         long chains of edges and no graph was given.
     """
     n = len(table.first) - 1
+    looks = _LOOKS * max(1, n // 100) if looks is None else looks
     links = _links(table)
     starts = [random_order(rng, unpack_rows(rows, n)) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
