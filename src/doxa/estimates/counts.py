@@ -112,18 +112,6 @@ def _take(draw: NDArray[np.uint64], folded: bool, rows: NDArray[np.uint64]) -> N
                     rows[low, high >> 6] |= one << np.uint64(high & 63)
 
 
-@compiled
-def _ever_set(words: NDArray[np.uint64], folded: bool, rows: NDArray[np.uint64], ever: NDArray[np.uint64]) -> None:
-    """Write into ``ever`` which bits are set in some draw."""
-    n_chains, n_draws, n_rows, n_words = words.shape
-    for chain in range(n_chains):
-        for draw in range(n_draws):
-            _take(words[chain, draw], folded, rows)
-            for row in range(n_rows):
-                for word in range(n_words):
-                    ever[row, word] |= rows[row, word]
-
-
 MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
 
 
@@ -215,9 +203,12 @@ class IndicatorCounts:
         ([[False, True], [False, False]], array([3]), array([[1]]))
         """
         _check_words(words, n_bits)
-        work, ever = np.zeros((2, *words.shape[2:]), dtype=np.uint64)
-        _ever_set(np.ascontiguousarray(words), folded, work, ever)
-        present = unpack_bits(ever, n_bits)
+        present = unpack_bits(np.bitwise_or.reduce(words, axis=(0, 1)), n_bits)
+        if folded:
+            n = max(present.shape)
+            both = np.zeros((n, n), dtype=np.bool_)
+            both[: len(present), :n_bits] = present
+            present = np.triu(both | both.T)[: len(present), :n_bits]
         return present, cls._of_slots(words, present, folded=folded)
 
     @classmethod
@@ -230,7 +221,9 @@ class IndicatorCounts:
         switches = np.zeros((2, n_chains, total), dtype=np.int64)
         middle = np.zeros((n_chains, total), dtype=np.bool_)
         rows = np.zeros((2, n_rows, n_words), dtype=np.uint64)
-        count_words(np.ascontiguousarray(words), folded, slots, edges, ones, switches, middle, rows)
+        words = np.ascontiguousarray(words).view()
+        words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
+        count_words(words, folded, slots, edges, ones, switches, middle, rows)
         return cls(ones, switches[0], switches[1], middle, edges)
 
 

@@ -37,7 +37,7 @@ from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import n_words, unpack_rows
 from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring, family_log_score
-from doxa.structure.graph import count_bits, has_bit, reach, replace_parents, toggle_bit, working_graph
+from doxa.structure.graph import WorkingGraph, count_bits, has_bit, reach, replace_parents, toggle_bit, working_graph
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import cache_is_full
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set
@@ -378,8 +378,9 @@ def with_large_family(
     """
     if not scores.score.is_counted:
         return None
-    graph = working_graph(rows)
     n = len(rows)
+    members, order = np.zeros((n, n_words(n)), dtype=np.uint64), np.empty(n, dtype=np.int64)
+    above = _Above(working_graph(rows), table, limits, order, members, np.empty(1), np.zeros(1, dtype=np.int64))
     left = _MOST_CELLS // max(1, len(scores.data[1]))
     best = np.zeros((1, n_words(n)), dtype=np.uint64)
     gain, where = 0.0, -1
@@ -388,32 +389,61 @@ def with_large_family(
             for node in rng.permutation(n).tolist():
                 if left <= 0:
                     break
-                reach(graph[1], node, node, node, table.reached[0])
-                listed = int(draw_set(table, node, table.reached[0], -1, 0.0, np.inf)[0])
-                below = unpack_rows(table.reached[0][None], n)[0]
-                others = [other for other in rng.permutation(n).tolist() if other != node and not below[other]]
-                found = np.array(limits.required[node])[None]
-                if listed < 0 or (found & table.reached[0]).any():
-                    continue
-                if start == 0:  # what the node has, and more
-                    found |= graph[0][node]
-                members = np.zeros((n, n_words(n)), dtype=np.uint64)
-                members[node] = found[0]
-                for other in others:
-                    room = count_bits(members, node) < _MOST_PARENTS and not has_bit(members, node, other)
-                    if room and may_add(limits, members, node, other):
-                        toggle_bit(members, node, other)
-                left -= count_bits(members, node) ** 2 // 2
-                weight = np.empty(1)
-                while not _leave_out(node, members, limits, cache.arrays, scoring, weight):
+                order[:] = rng.permutation(n)
+                while not _from_above(above, node, start == 0, cache.arrays, scoring):
                     cache.grow()
-                more = float(weight[0] - table.weight[listed])
+                left -= int(above.counted[0])
+                more = float(above.gain[0])
                 if more > gain + 1e-9 and find_set(table, node, members[node]) < 0:
                     gain, where, best[0] = more, node, members[node]
     if where < 0:
         return None
-    replace_parents(graph, where, best[0])
-    return graph[1]
+    replace_parents(above.graph, where, best[0])
+    return above.graph[1]
+
+
+class _Above(NamedTuple):
+    """What `_from_above` needs to know, and what it finds."""
+
+    graph: WorkingGraph
+    table: ParentSets
+    limits: Limits
+    order: NDArray[np.int64]  # (n_nodes,): in which nodes are offered as parents
+    members: NDArray[np.uint64]  # (n_nodes, n_words): the parents that are left, in the node's own row
+    gain: NDArray[np.float64]  # (1,): what they weigh more than the best listed set that closes no cycle
+    counted: NDArray[np.int64]  # (1,): families, about
+
+
+@hot
+def _from_above(above: _Above, node: int, and_more: bool, cache: CacheArrays, scoring: Scoring) -> bool:
+    """Give a node many parents, beside those that it has or the required ones alone, and leave out those that weigh
+    nothing; False when the cache should grow first.
+    """
+    graph, table, limits, members, avoid = above.graph, above.table, above.limits, above.members, above.table.reached[0]
+    above.gain[0], above.counted[0] = -np.inf, 0
+    reach(graph[1], node, node, node, avoid)
+    listed = _best(table, node, avoid)
+    meets = np.uint64(0)
+    for w in range(avoid.size):
+        members[node, w] = limits.required[node, w]
+        meets |= members[node, w] & avoid[w]
+    if listed < 0 or meets != np.uint64(0):
+        return True
+    if and_more:
+        for w in range(avoid.size):
+            members[node, w] |= graph[0][node, w]
+    for place in range(above.order.size):
+        other = above.order[place]
+        if other == node or (avoid[other >> 6] >> np.uint64(other & 63)) & np.uint64(1):
+            continue
+        room = count_bits(members, node) < _MOST_PARENTS and not has_bit(members, node, other)
+        if room and may_add(limits, members, node, other):
+            toggle_bit(members, node, other)
+    above.counted[0] = count_bits(members, node) ** 2 // 2
+    if not _leave_out(node, members, limits, cache, scoring, above.gain):
+        return False
+    above.gain[0] -= table.weight[listed]
+    return True
 
 
 @hot
