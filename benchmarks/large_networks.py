@@ -38,11 +38,11 @@ from doxa.sampling import runner
 from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import make_limits
-from doxa.structure.moves import parent_sets as lists_module
+from doxa.structure.moves import listing as lists_module
 from doxa.structure.moves import sampler as sampler_module
 from doxa.structure.moves import tempered as tempered_module
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.order_search import search_orders
-from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.priors import make_prior

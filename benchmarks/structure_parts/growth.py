@@ -17,7 +17,7 @@ import numpy as np
 from doxa.models.bits import pack_rows
 from doxa.structure import Auto
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.starts import random_dag, smallest_graph
 from score_table import random_table

@@ -30,7 +30,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits, make_limits
 from doxa.structure.moves.covered_arcs import covered_arc_proposals
-from doxa.structure.moves.parent_sets import ParentSets, parent_sets, scaled
+from doxa.structure.moves.listing import parent_sets
+from doxa.structure.moves.parent_sets import ParentSets, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.priors import make_prior
 from doxa.testing import metropolis_hastings_matrix, mixture_matrix, proposal_matrices

@@ -14,7 +14,7 @@ from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.exact.order_sums import OrderMixture, log_sum_by_bridge, parents_of
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped
-from doxa.structure.moves.parent_sets import parent_sets
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.runs.evidence import log_sum_by_size
 from support.checks import z_limit
 from support.tables import skewed_table

@@ -351,6 +351,24 @@ def test_a_parent_that_tells_nothing_by_itself_is_found_beside_another(score, mo
     assert 69 not in best
 
 
+def test_parents_are_found_beside_children_that_tell_more():
+    """Without an order the sets that grow are of the twelve copies of x2, which a good graph has below it."""
+    rng = np.random.default_rng(2)
+    codes = rng.integers(0, 2, size=(1500, 71))
+    codes[:, 2] = rng.random(1500) < np.array([[0.1, 0.4], [0.9, 0.6]])[codes[:, 0], codes[:, 1]]
+    codes[:, 3:15] = codes[:, 2:3] ^ (rng.random((1500, 12)) < 0.05)
+    scores = FamilyScores(Table.from_codes([f"x{i}" for i in range(71)], [["n", "y"]] * 71, codes))
+
+    def found(order):
+        table = build_score_table(scores, all_to_all(71), max_families=60_000, order=order)
+        assert table.info.complete_size == 1
+        return set(np.flatnonzero(unpack_rows(table.info.candidates, 71)[2]).tolist())
+
+    assert 1 not in found(None)
+    assert {0, 1} <= found(np.arange(71))
+    assert 1 not in found(np.arange(71)[::-1].copy())  # nor in a wrong order
+
+
 def test_a_network_of_few_possible_edges_is_not_restricted():
     scores = FamilyScores(candidate_table())
     banned = [(a, b) for i, a in enumerate(scores.names) for b in scores.names[: i + 60] if a != b]

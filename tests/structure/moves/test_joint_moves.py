@@ -22,7 +22,7 @@ JOINT = Auto(single_edge=1e-12, edge_reversal=0.0, order_shift=0.0, joint_parent
 @pytest.fixture(params=NAMES)
 def of(request, monkeypatch):
     """A target whose lists hold every family."""
-    monkeypatch.setattr("doxa.structure.moves.parent_sets._KEEP", np.inf)
+    monkeypatch.setattr("doxa.structure.moves.listing._KEEP", np.inf)
     made = target.__wrapped__(request.param)
     assert len(made.table.sets) == sum(len(masks) for masks, _ in family_score_lists(made.scores, made.limits))
     return made  # its scores remember these lists

@@ -16,7 +16,8 @@ from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.joint_parents import _sum_layers, _sum_orders, joint_parents_step, joint_work, near_nodes
-from doxa.structure.moves.parent_sets import find_set, parent_sets, scaled
+from doxa.structure.moves.listing import parent_sets
+from doxa.structure.moves.parent_sets import find_set, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from support.checks import SEED, compare_transitions, z_limit
 from support.joint_moves import listed_sets, parents_of

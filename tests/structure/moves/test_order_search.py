@@ -14,8 +14,9 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped, make_limits
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.order_search import search_orders, with_large_family
-from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets, scaled
+from doxa.structure.moves.parent_sets import no_parent_sets, scaled
 from doxa.structure.moves.starts import smallest_graph
 from support.tables import skewed_table
 

@@ -10,6 +10,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact.enumeration import family_score_lists
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import capped
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import (
     bound_log_sum,
     draw_set,
@@ -17,7 +18,6 @@ from doxa.structure.moves.parent_sets import (
     log_bounds,
     log_sum_of_sets,
     no_parent_sets,
-    parent_sets,
     scaled,
 )
 from support.tables import skewed_table
@@ -151,7 +151,7 @@ def test_sets_are_found_by_their_members():
 
 @pytest.mark.parametrize("beta", [1.0, 0.5, 0.0])
 def test_lists_of_a_small_table_hold_every_family_by_its_score(beta, monkeypatch):
-    monkeypatch.setattr("doxa.structure.moves.parent_sets._KEEP", np.inf)
+    monkeypatch.setattr("doxa.structure.moves.listing._KEEP", np.inf)
     scores, limits = FamilyScores(skewed_table(4, 60, seed=3, n_states=3)), capped([3, 1, 2, 3])
     table = parent_sets(scores, limits, beta)
     for node, (masks, log_scores) in enumerate(family_score_lists(scores, limits)):

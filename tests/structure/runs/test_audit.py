@@ -37,7 +37,7 @@ def parity_table():
 def short_lists(monkeypatch):
     """Lists without large sets, and no chain that starts at a dense graph."""
     short = partial(build_score_table, max_size=2)
-    monkeypatch.setattr("doxa.structure.moves.parent_sets.build_score_table", short)
+    monkeypatch.setattr("doxa.structure.moves.listing.build_score_table", short)
     monkeypatch.setattr(StructureSampler, "start", lambda self, _chain, rng: self.init(rng))
 
 

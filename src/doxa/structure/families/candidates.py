@@ -4,7 +4,8 @@ Half of them are those whose best set weighs most, of all sets that are small en
 matter for what another one brings, and a parent that tells little by itself is not among them, for every node that is
 near the good ones is before it.  So the best sets are grown, parent by parent among all nodes, and the other half are
 the nodes that added most to any set on the way (as the candidates of Friedman, Nachman & Pe'er 1999 are chosen anew
-given the parents that were found).
+given the parents that were found).  The best sets may hold nodes that come after the node in every good graph: where an
+order is known, the best sets among the nodes before it are grown as well, and a quarter are what added most there.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def choose_candidates(
     *,
     number: int,
     grown: int,
+    order: NDArray[np.int64] | None,
     pool: ThreadPoolExecutor,
 ) -> None:
     """Write the candidates of every node that may have more than ``complete`` free parents.
@@ -46,10 +48,13 @@ def choose_candidates(
         Candidates a node; half of them, rounded up, are those of the best complete sets.
     grown : int
         Sets a node that get one more parent at each size, the heaviest; 0: all candidates are of complete sets.
+    order : ndarray of int64, shape (n_nodes,), or None
+        Of the nodes in a good graph: as many sets again are grown among the nodes before a node.
     pool : ThreadPoolExecutor
     """
+    place = None if order is None else np.argsort(order)
     larger = [node for node in nodes if node.n_listed > complete]
-    growing = list(pool.map(lambda node: _Growing(weights, node, complete, grown), larger))
+    growing = list(pool.map(lambda node: _Growing(weights, node, complete, grown, place), larger))
     for size in sizes if grown else ():
         active = [own for own in growing if own.node.n_listed >= size]
         weights.count((own.node, own.extend()) for own in active)
@@ -61,17 +66,25 @@ def choose_candidates(
 class _Growing:
     """The heaviest sets of a node, which grow by a parent at a time, and what each node was worth to it."""
 
-    def __init__(self, weights: FamilyWeights, node: NodeFamilies, complete: int, most: int) -> None:
+    def __init__(
+        self,
+        weights: FamilyWeights,
+        node: NodeFamilies,
+        complete: int,
+        most: int,
+        place: NDArray[np.int64] | None,
+    ) -> None:
         self.weights, self.node, self.most = weights, node, most
+        self.before = None if place is None else place < place[node.child]
         n = weights.scores.n_nodes
-        self.best, self.gain = np.full((2, n), -np.inf)  # weight of the best complete set with a node; what it added
+        # weight of the best complete set with a node; what it added to a set; the same among the nodes before
+        self.best, self.gain, self.gain_before = np.full((3, n), -np.inf)
         for size in range(1, complete + 1):
             free = node.free[subsets(len(node.free), size)]
             weight = weights.weigh(node, free)
             for column in free.T:
                 np.maximum.at(self.best, column, weight)
-        heaviest = np.argsort(-weight, kind="stable")[:most]
-        self.sets, self.weight = free[heaviest], weight[heaviest]
+        self.sets, self.weight = self._kept(free, weight)
 
     def extend(self) -> NDArray[np.int64]:
         """The sets with one more parent, any of the node's; as free parents, (n_new, size + 1)."""
@@ -88,16 +101,33 @@ class _Growing:
     def take(self) -> None:
         """Weigh the extended sets, which have been counted, and go on from the heaviest."""
         weight = self.weights.weigh(self.node, self.sets)
-        np.maximum.at(self.gain, self.added, weight - self.weight[self.base])
+        gain = weight - self.weight[self.base]
+        np.maximum.at(self.gain, self.added, gain)
+        if self.before is not None:
+            inside = self.before[self.sets].all(axis=1)
+            np.maximum.at(self.gain_before, self.added[inside], gain[inside])
+        self.sets, self.weight = self._kept(self.sets, weight)
+
+    def _kept(
+        self, sets: NDArray[np.int64], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The heaviest of these sets, and of those among the nodes before."""
         order = np.argsort(-weight, kind="stable")
-        _, first = np.unique(self.sets[order], axis=0, return_index=True)  # a set may have grown from several
-        heaviest = order[np.sort(first)[: self.most]]
-        self.sets, self.weight = self.sets[heaviest], weight[heaviest]
+        _, first = np.unique(sets[order], axis=0, return_index=True)  # a set may have grown from several
+        heaviest = order[np.sort(first)]
+        kept = heaviest[: self.most]
+        if self.before is not None:
+            inside = heaviest[self.before[sets[heaviest]].all(axis=1)]
+            kept = np.union1d(kept, inside[: self.most])
+        return sets[kept], weight[kept]
 
     def chosen(self, number: int) -> NDArray[np.int64]:
-        free = self.node.free
-        most = number if np.isneginf(self.gain).all() else (number + 1) // 2
-        by_itself = free[np.argsort(-self.best[free], kind="stable")[:most]]
-        others = np.setdiff1d(free, by_itself)
-        by_gain = others[np.argsort(-self.gain[others], kind="stable")[: number - most]]
-        return np.union1d(by_itself, by_gain)
+        """The candidates, rising; where an order is known, a quarter for what they added to nodes before."""
+        by_gain = 0 if np.isneginf(self.gain).all() else number // 2
+        before = by_gain // 2 if self.before is not None else 0
+        chosen = np.empty(0, dtype=np.int64)
+        for value, most in ((self.best, number - by_gain), (self.gain_before, before), (self.gain, number)):
+            others = np.setdiff1d(self.node.free, chosen)
+            others = others[np.argsort(-value[others], kind="stable")]
+            chosen = np.append(chosen, others[: min(most, number - len(chosen))])
+        return np.sort(chosen)

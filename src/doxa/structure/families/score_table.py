@@ -99,6 +99,7 @@ def build_score_table(
     keep_within: float = 16.0,
     extend_within: float = 10.0,
     most_large: int | None = None,
+    order: NDArray[np.int64] | None = None,
     workers: int = 1,
 ) -> ScoreTable:
     """List the parent sets of every node, without those that a subset beats by far.
@@ -130,6 +131,8 @@ def build_score_table(
         round, and no more than a share of ``max_families`` together.
     most_large : int, optional
         Of the sets of more than three parents besides the required ones, each node keeps at most so many, the heaviest.
+    order : ndarray of int64, shape (n_nodes,), optional
+        Of the nodes in a good graph, for the choice of candidates, which then takes two thirds of ``max_families``.
     workers : int, default=1
         Threads.  The table does not depend on them.
 
@@ -155,7 +158,7 @@ def build_score_table(
     keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
     budget = _budget(scores, None if max_families is None else check_whole("max_families", max_families, 1))
     with ThreadPoolExecutor(check_whole("workers", workers, 1)) as pool:
-        return _Builder(scores, limits, max_size, budget, keep_within, extend_within, most_large, pool).build()
+        return _Builder(scores, limits, max_size, budget, keep_within, extend_within, most_large, order, pool).build()
 
 
 def _usual_size(scores: FamilyScores, limits: Limits) -> int:
@@ -234,9 +237,11 @@ class _Builder:
         keep_within: float,
         extend_within: float,
         most_large: int | None,
+        order: NDArray[np.int64] | None,
         pool: ThreadPoolExecutor,
     ) -> None:
         self.max_size, self.budget, self.pool, self.most_large = max_size, budget, pool, most_large
+        self.order = order
         self.keep_within, self.extend_within = keep_within, extend_within
         self.weights = FamilyWeights(scores, max_size, pool)
         self.nodes = list_nodes(limits, max_size)
@@ -289,7 +294,8 @@ class _Builder:
         each = math.fsum(len(node.free) * self._cost(node, size) for node in self.nodes for size in sizes)
         if self.budget.shared > 1:
             left = float(self.budget.most // self.budget.shared - self.weights.counts.n_counted)
-            grown = min(_GROWN, int(self.budget.most / each))
+            thorough = 0 if self.order is None else min(_MOST_EXTENDED, int(self.budget.most / (3.0 * each)))
+            grown = min(int(self.budget.most / each), max(_GROWN, thorough))
         else:
             done = (self._work(node, len(node.free), size) for node in self.nodes for size in range(complete + 1))
             left = self.budget.most - 2.0 * math.fsum(done)  # those are weighed once more, for the choice
@@ -306,7 +312,16 @@ class _Builder:
             if cost > left:
                 break
             number += 1
-        choose_candidates(self.weights, self.nodes, complete, sizes, number=number, grown=grown, pool=self.pool)
+        choose_candidates(
+            self.weights,
+            self.nodes,
+            complete,
+            sizes,
+            number=number,
+            grown=grown,
+            order=self.order,
+            pool=self.pool,
+        )
 
     # -- the lists ---------------------------------------------------------------------------------------------------
 

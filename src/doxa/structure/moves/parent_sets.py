@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,9 @@ from numpy.typing import NDArray
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.families.score_table import ScoreTable, build_score_table
-from doxa.structure.moves.joint_parents import JointWork, joint_work, near_nodes, with_own_work_space
-
-if TYPE_CHECKING:
-    from doxa.structure.families.cache import FamilyScores
-    from doxa.structure.limits import Limits
+from doxa.structure.moves.joint_parents import JointWork, joint_work, near_nodes
 
 __all__ = [
-    "MOST_LARGE",
     "ParentSets",
     "bound_log_sum",
     "draw_set",
@@ -41,14 +35,11 @@ __all__ = [
     "log_bounds",
     "log_sum_of_sets",
     "no_parent_sets",
-    "parent_sets",
     "scaled",
 ]
 
 _LEVEL = 64.0  # nats
 _NEXT = math.exp(-_LEVEL)
-_KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
-MOST_LARGE = 10_000  # sets of more than three parents that a node's list holds: a walk along more takes too long
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
 
@@ -79,22 +70,6 @@ def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
     """Empty lists, for moves that use none, and leave them alone."""
     sets = np.zeros((0, n_words), dtype=np.uint64)
     return scaled(np.zeros(n_nodes + 1, dtype=np.int64), sets, np.zeros(0), 1.0)
-
-
-def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets:
-    """The lists of a table, with work space of the caller's own."""
-
-    def scale() -> ParentSets:
-        table: ScoreTable = scores.remember(
-            "score table", limits, lambda: build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE)
-        )
-        return scaled(table.first, table.sets, table.log_weight, beta)
-
-    shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
-    own = ("cumulative", "chosen", "where", "reached", "order")
-    return shared._replace(
-        **{name: getattr(shared, name).copy() for name in own}, joint=with_own_work_space(shared.joint)
-    )
 
 
 def scaled(

@@ -23,8 +23,9 @@ from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache,
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits, check_graphs, words_within
 from doxa.structure.moves.changes import local_scores
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.order_search import search_orders
-from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets, parent_sets
+from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 _CLIMBED = 128  # columns up to which single edges climb before orders are searched

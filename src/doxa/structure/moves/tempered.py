@@ -56,8 +56,8 @@ from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import move_from_settings
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.order_search import search_orders
-from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
 from doxa.text import shown
 

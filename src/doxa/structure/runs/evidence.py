@@ -43,7 +43,8 @@ from doxa.structure.exact.order_sums import LogSummed, OrderMixture, log_sum_by_
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.scores import BDeu
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.parent_sets import ParentSets, parent_sets
+from doxa.structure.moves.listing import parent_sets
+from doxa.structure.moves.parent_sets import ParentSets
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.runs.options import RunOptions
 

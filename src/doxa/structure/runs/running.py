@@ -51,8 +51,8 @@ from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.by_name import sampler_of
+from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.order_search import search_orders, with_large_family
-from doxa.structure.moves.parent_sets import parent_sets
 from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_to_mix
 from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.posterior.structure_posterior import StructurePosterior

@@ -69,7 +69,8 @@ from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
 from doxa.structure.moves.auto import advance_auto
 from doxa.structure.moves.changes import accepts, local_scores
-from doxa.structure.moves.parent_sets import no_parent_sets, parent_sets
+from doxa.structure.moves.listing import parent_sets
+from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 from doxa.structure.priors import family_log_prior

@@ -1,0 +1,51 @@
+"""The lists of parent sets that the moves of a table draw from, made once.
+
+Where larger sets are made from candidates, they are made twice: what a node's parents may be is seen best in a good
+graph, in which nodes that hang together with it more than any parent, its children, come after it.  So the best graph
+of the first lists (`doxa.structure.moves.order_search`) gives the second ones an order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doxa.models.bits import unpack_rows
+from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.score_table import ScoreTable, build_score_table
+from doxa.structure.limits import Limits
+from doxa.structure.moves.joint_parents import with_own_work_space
+from doxa.structure.moves.order_search import search_orders
+from doxa.structure.moves.parent_sets import ParentSets, scaled
+from doxa.structure.moves.starts import random_order
+
+__all__ = ["MOST_LARGE", "parent_sets"]
+
+_KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
+MOST_LARGE = 10_000  # sets of more than three parents that a node's list holds: a walk along more takes too long
+_SEED = 20262  # of the search between: the lists follow from the table
+
+
+def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets:
+    """The lists of a table, with work space of the caller's own."""
+
+    def scale() -> ParentSets:
+        table: ScoreTable = scores.remember("score table", limits, lambda: _score_table(scores, limits))
+        return scaled(table.first, table.sets, table.log_weight, beta)
+
+    shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
+    own = ("cumulative", "chosen", "where", "reached", "order")
+    return shared._replace(
+        **{name: getattr(shared, name).copy() for name in own}, joint=with_own_work_space(shared.joint)
+    )
+
+
+def _score_table(scores: FamilyScores, limits: Limits) -> ScoreTable:
+    table = build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE)
+    if table.info.complete_size == table.info.max_size:
+        return table
+    rng = np.random.default_rng(_SEED)
+    found = search_orders(scaled(table.first, table.sets, table.log_weight, 1.0), rng)
+    if found is None:
+        return table
+    order = random_order(rng, unpack_rows(found.rows, scores.n_nodes))
+    return build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE, order=order)
