@@ -57,7 +57,7 @@ def choose_candidates(
     growing = list(pool.map(lambda node: _Growing(weights, node, complete, grown, place), larger))
     for size in sizes if grown else ():
         active = [own for own in growing if own.node.n_listed >= size]
-        weights.count((own.node, own.extend()) for own in active)
+        weights.count([(own.node, own.extend()) for own in active])
         list(pool.map(_Growing.take, active))
     for own in growing:
         own.node.candidates = own.chosen(number)
