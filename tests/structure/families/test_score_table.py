@@ -351,6 +351,15 @@ def test_a_parent_that_tells_nothing_by_itself_is_found_beside_another(score, mo
     assert 69 not in best
 
 
+def test_nodes_without_possible_parents_have_no_candidates():
+    scores = FamilyScores(skewed_table(6, 60, seed=4))
+    forbidden = [(a, b) for a in scores.names for b in scores.names if a != b]
+    limits = make_limits(scores.names, forbidden=forbidden)
+    table = build_score_table(scores, limits, max_size=3, max_families=1, order=np.arange(6))
+    assert np.diff(table.first).tolist() == [1] * 6
+    assert not table.info.candidates.any()
+
+
 def test_parents_are_found_beside_children_that_tell_more():
     """Without an order the sets that grow are of the twelve copies of x2, which a good graph has below it."""
     rng = np.random.default_rng(2)

@@ -291,7 +291,7 @@ class _Builder:
     def _choose_candidates(self, complete: int) -> None:
         """As many candidates a node as are affordable."""
         sizes = range(complete + 1, self.max_size + 1)
-        each = math.fsum(len(node.free) * self._cost(node, size) for node in self.nodes for size in sizes)
+        each = max(1.0, math.fsum(len(node.free) * self._cost(node, size) for node in self.nodes for size in sizes))
         if self.budget.shared > 1:
             left = float(self.budget.most // self.budget.shared - self.weights.counts.n_counted)
             thorough = 0 if self.order is None else min(_MOST_EXTENDED, int(self.budget.most / (3.0 * each)))
