@@ -33,7 +33,7 @@ def choose_candidates(
     order: NDArray[np.int64] | None,
     pool: ThreadPoolExecutor,
 ) -> None:
-    """Write the candidates of every node that may have more than ``complete`` free parents.
+    """Write the candidates of every node that may have more than ``complete`` free parents, and its grown sets.
 
     Parameters
     ----------
@@ -61,6 +61,7 @@ def choose_candidates(
         list(pool.map(_Growing.take, active))
     for own in growing:
         own.node.candidates = own.chosen(number)
+        own.node.grown = own.grown
 
 
 class _Growing:
@@ -85,6 +86,7 @@ class _Growing:
             for column in free.T:
                 np.maximum.at(self.best, column, weight)
         self.sets, self.weight = self._kept(free, weight)
+        self.grown: list[NDArray[np.int64]] = []  # sets of each larger size that were kept
 
     def extend(self) -> NDArray[np.int64]:
         """The sets with one more parent, any of the node's; as free parents, (n_new, size + 1)."""
@@ -107,19 +109,26 @@ class _Growing:
             inside = self.before[self.sets].all(axis=1)
             np.maximum.at(self.gain_before, self.added[inside], gain[inside])
         self.sets, self.weight = self._kept(self.sets, weight)
+        self.grown.append(self.sets)
 
     def _kept(
         self, sets: NDArray[np.int64], weight: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The heaviest of these sets, and of those among the nodes before."""
-        order = np.argsort(-weight, kind="stable")
-        _, first = np.unique(sets[order], axis=0, return_index=True)  # a set may have grown from several
-        heaviest = order[np.sort(first)]
-        kept = heaviest[: self.most]
+        kept = self._heaviest(sets, weight, np.arange(len(sets)))
         if self.before is not None:
-            inside = heaviest[self.before[sets[heaviest]].all(axis=1)]
-            kept = np.union1d(kept, inside[: self.most])
+            inside = np.flatnonzero(self.before[sets].all(axis=1))
+            kept = np.union1d(kept, self._heaviest(sets, weight, inside))
         return sets[kept], weight[kept]
+
+    def _heaviest(
+        self, sets: NDArray[np.int64], weight: NDArray[np.float64], of: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Numbers of the heaviest of some sets, each once: a set may have grown from as many as it has parents."""
+        order = of[np.argsort(-weight[of], kind="stable")][: self.most * sets.shape[1]]
+        _, first = np.unique(sets[order], axis=0, return_index=True)
+        heaviest: NDArray[np.int64] = order[np.sort(first)][: self.most]
+        return heaviest
 
     def chosen(self, number: int) -> NDArray[np.int64]:
         """The candidates, rising; where an order is known, a quarter for what they added to nodes before."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class NodeFamilies:
     n_listed: int  # sizes 0 to this, in free parents, are listed in full
     candidates: NDArray[np.int64]  # of the free: what larger sets are made from
     log_room: float  # log of the configurations that free parents may have; infinite: any number
+    grown: list[NDArray[np.int64]] = field(default_factory=list)  # good sets of free parents, by size
 
     def legal(self, free: NDArray[np.int64], log_states: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which sets of free parents, one a row, have no more configurations than the limits allow."""

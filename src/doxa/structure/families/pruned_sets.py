@@ -1,8 +1,8 @@
 """A node's parent sets while a score table is made: heaviest first, without those that a subset beats by far.
 
 `list_sets` goes through the sizes and needs of each set only the heaviest of its subsets with one parent less;
-`more_sets` and `add_sets` let a list grow where its largest sets are among its best.  Why sets may be left out is in
-`doxa.structure.families.score_table`.
+`add_grown` adds good sets of other nodes than the candidates, and `more_sets` and `add_sets` let a list grow where its
+largest sets are among its best.  Why sets may be left out is in `doxa.structure.families.score_table`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
 from doxa.structure.families.set_numbers import set_number, subsets
 
-__all__ = ["PrunedSets", "add_sets", "growing_sets", "heaviest", "list_sets", "may_grow", "more_sets"]
+__all__ = ["PrunedSets", "add_grown", "add_sets", "growing_sets", "heaviest", "list_sets", "may_grow", "more_sets"]
 
 
 class PrunedSets(NamedTuple):
@@ -140,9 +140,18 @@ def add_sets(
             np.concatenate([found.gains, weight[keep] > above[keep]]),
             np.concatenate([replaced, np.zeros(n_kept)]),
             found.n_computed + len(free),
-            free.shape[1],
+            max(found.largest, free.shape[1]),
         )
     )
+
+
+def add_grown(weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, keep_within: float) -> PrunedSets:
+    """The list of `list_sets` with the node's grown sets, smaller ones first, that are not of candidates alone."""
+    for free in node.grown:
+        new = free[~np.isin(free, node.candidates).all(axis=1)]
+        if len(new):
+            found = add_sets(weights, node, found, new, keep_within)
+    return found
 
 
 def heaviest(found: PrunedSets, most: int, size: int) -> PrunedSets:

@@ -39,6 +39,7 @@ from doxa.structure.families.candidates import choose_candidates
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies, list_nodes
 from doxa.structure.families.pruned_sets import (
     PrunedSets,
+    add_grown,
     add_sets,
     growing_sets,
     heaviest,
@@ -99,7 +100,7 @@ def build_score_table(
     keep_within: float = 16.0,
     extend_within: float = 10.0,
     most_large: int | None = None,
-    order: NDArray[np.int64] | None = None,
+    order: Callable[[ScoreTable], NDArray[np.int64] | None] | None = None,
     workers: int = 1,
 ) -> ScoreTable:
     """List the parent sets of every node, without those that a subset beats by far.
@@ -131,8 +132,10 @@ def build_score_table(
         round, and no more than a share of ``max_families`` together.
     most_large : int, optional
         Of the sets of more than three parents besides the required ones, each node keeps at most so many, the heaviest.
-    order : ndarray of int64, shape (n_nodes,), optional
-        Of the nodes in a good graph, for the choice of candidates, which then takes two thirds of ``max_families``.
+    order : callable, optional
+        What gives, from the table, an order of the nodes in a good graph, int64 of shape (n_nodes,), or None.  Where
+        sets are made from candidates, the table is then made a second time with candidates that are chosen by this
+        order too, for which two thirds of ``max_families`` are used.
     workers : int, default=1
         Threads.  The table does not depend on them.
 
@@ -237,11 +240,11 @@ class _Builder:
         keep_within: float,
         extend_within: float,
         most_large: int | None,
-        order: NDArray[np.int64] | None,
+        order: Callable[[ScoreTable], NDArray[np.int64] | None] | None,
         pool: ThreadPoolExecutor,
     ) -> None:
         self.max_size, self.budget, self.pool, self.most_large = max_size, budget, pool, most_large
-        self.order = order
+        self.order_of = order
         self.keep_within, self.extend_within = keep_within, extend_within
         self.weights = FamilyWeights(scores, max_size, pool)
         self.nodes = list_nodes(limits, max_size)
@@ -250,13 +253,23 @@ class _Builder:
         complete = self._complete_size()
         for size in range(complete + 1):
             self.weights.count_level(size, [(node, node.free) for node in self.nodes])
+        self.n_counted = self.weights.counts.n_counted
+        table = self._made(complete, None)
+        if complete == self.max_size or self.order_of is None:
+            return table
+        order = self.order_of(table)
+        return table if order is None else self._made(complete, order)
+
+    def _made(self, complete: int, order: NDArray[np.int64] | None) -> ScoreTable:
+        """All sets of up to ``complete`` free parents have been counted; an order helps to choose larger ones."""
         if complete < self.max_size:
-            self._choose_candidates(complete)
+            self._choose_candidates(complete, order)
             for size in range(complete + 1, self.max_size + 1):
                 self.weights.count_level(size, [(node, node.candidates) for node in self.nodes])
 
         def task(node: NodeFamilies) -> PrunedSets:
-            return list_sets(self.weights, node, complete, self.keep_within)
+            found = list_sets(self.weights, node, complete, self.keep_within)
+            return add_grown(self.weights, node, found, self.keep_within)
 
         lists = list(self.pool.map(task, self.nodes))
         self._extend(lists)
@@ -288,13 +301,13 @@ class _Builder:
         """Of a family with so many free parents."""
         return self.budget.cost(size + len(node.required))
 
-    def _choose_candidates(self, complete: int) -> None:
+    def _choose_candidates(self, complete: int, order: NDArray[np.int64] | None) -> None:
         """As many candidates a node as are affordable."""
         sizes = range(complete + 1, self.max_size + 1)
         each = max(1.0, math.fsum(len(node.free) * self._cost(node, size) for node in self.nodes for size in sizes))
         if self.budget.shared > 1:
-            left = float(self.budget.most // self.budget.shared - self.weights.counts.n_counted)
-            thorough = 0 if self.order is None else min(_MOST_EXTENDED, int(self.budget.most / (3.0 * each)))
+            left = float(self.budget.most // self.budget.shared - self.n_counted)
+            thorough = 0 if order is None else min(_MOST_EXTENDED, int(self.budget.most / (3.0 * each)))
             grown = min(int(self.budget.most / each), max(_GROWN, thorough))
         else:
             done = (self._work(node, len(node.free), size) for node in self.nodes for size in range(complete + 1))
@@ -319,7 +332,7 @@ class _Builder:
             sizes,
             number=number,
             grown=grown,
-            order=self.order,
+            order=order,
             pool=self.pool,
         )
 

@@ -8,6 +8,7 @@ of the first lists (`doxa.structure.moves.order_search`) gives the second ones a
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa.models.bits import unpack_rows
 from doxa.structure.families.cache import FamilyScores
@@ -40,12 +41,9 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 
 
 def _score_table(scores: FamilyScores, limits: Limits) -> ScoreTable:
-    table = build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE)
-    if table.info.complete_size == table.info.max_size:
-        return table
-    rng = np.random.default_rng(_SEED)
-    found = search_orders(scaled(table.first, table.sets, table.log_weight, 1.0), rng)
-    if found is None:
-        return table
-    order = random_order(rng, unpack_rows(found.rows, scores.n_nodes))
+    def order(table: ScoreTable) -> NDArray[np.int64] | None:
+        rng = np.random.default_rng(_SEED)
+        found = search_orders(scaled(table.first, table.sets, table.log_weight, 1.0), rng)
+        return None if found is None else random_order(rng, unpack_rows(found.rows, scores.n_nodes))
+
     return build_score_table(scores, limits, keep_within=_KEEP, most_large=MOST_LARGE, order=order)

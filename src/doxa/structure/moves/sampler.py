@@ -29,7 +29,7 @@ from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
 _CLIMBED = 128  # columns up to which single edges climb before orders are searched
-_STEPS_A_NODE = 8  # between draws, of moves with lists
+_STEPS_A_NODE, _MOST_STEPS_A_NODE = 8, 50  # between draws, of moves with lists
 _STEPS_TO_MIX = 25  # for each node: more pairs of nodes than that are mostly far from each other
 _SEED = 20260  # of the search for the second chain's start, which follows from the table alone
 
@@ -126,15 +126,17 @@ def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
 
     Moves with lists redraw whole families, and graphs 8 n steps apart have little in common any more: of twenty
     columns to fifty, twice as many draws would make errors smaller by a tenth or less at the same steps, half as many
-    larger by a quarter.  The memory that draws take grows as the nodes do, so of more than 160 they are farther apart.
+    larger by a quarter.  The memory of a draw grows as the square of the nodes, and of hundreds an edge that turns
+    seldom keeps its state for dozens of draws, so these are farther apart: from 8 n steps at 160 to 50 n at 500.
 
-    >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200)]
-    [100, 296, 2000]
+    >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200, 500)]
+    [100, 296, 2000, 25000]
     """
     if not lists:
         return max(200, n_nodes * (n_nodes - 1))
     apart = max(_STEPS_A_NODE * n_nodes, n_nodes**2 // 20)
-    return max(100, min(apart, steps_to_mix(n_nodes)))
+    of_hundreds = min(n_nodes**3 // 5000, _MOST_STEPS_A_NODE * n_nodes)
+    return max(100, min(apart, steps_to_mix(n_nodes)), of_hundreds)
 
 
 def steps_to_mix(n_nodes: int) -> int:
