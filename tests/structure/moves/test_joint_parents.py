@@ -43,11 +43,12 @@ def test_near_nodes_are_those_with_most_value_either_way():
         assert all(node not in near for node, near in enumerate(near_nodes(np.full((9, 9), nothing)).tolist()))
 
 
-def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4):
+def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=None):
     """Parents of all nodes after one step from the same graph, again and again."""
     rng = np.random.default_rng(seed)
     table = parent_sets(scores, limits, 1.0) if table is None else table
-    table = table._replace(joint=joint_work(table.joint.near, table.sets.shape[1], most))
+    near = table.joint.near if near is None else near
+    table = table._replace(joint=joint_work(near, table.sets.shape[1], 1 + len(table.sets) // 64, most))
     graph, local = working_graph(rows), np.empty(scores.n_nodes)
     before = [part.copy() for part in (graph[0], graph[1])]
     where = np.array([find_set(table, node, graph[0][node]) for node in range(scores.n_nodes)])
@@ -86,7 +87,7 @@ def conditional(sets, parents, *, whole=True, fours=None):
             after = list(parents)
             for node, (members, _) in zip(nodes, own, strict=True):
                 after[node] = members
-            if is_acyclic(after, range(5) if whole else nodes):
+            if is_acyclic(after, range(len(after)) if whole else nodes):
                 weights[tuple(after)] = sum(weight for _, weight in own)
         top = max(weights.values())
         total = sum(np.exp(weight - top) for weight in weights.values())
@@ -205,6 +206,46 @@ def test_five_nodes_are_redrawn_together():
     assert z_of(found, of_four)[0] > 1.5
 
 
+def long_lists():
+    """Of x0 540 sets with x1, its child in half of the graphs, 60 without, and 300 that weigh nothing beside these."""
+    members = np.arange(2**11) << 1
+    with_1, without = members[members & 2 > 0], members[members & 2 == 0]
+    own = [
+        *zip(with_1[:540], -0.02 * np.arange(540), strict=True),
+        *zip(without[:60], -11.0 - 0.02 * np.arange(60), strict=True),
+        *zip(without[60:360], -40.0 - 0.01 * np.arange(300), strict=True),
+    ]
+    return [{int(sets): float(weight) for sets, weight in own}, {1: 0.0, 0: -11.4}, *({0: 0.0} for _ in range(10))]
+
+
+def test_long_lists_are_looked_at_as_far_as_what_a_node_may_have():
+    scores, limits = FamilyScores(skewed_table(12, 20, seed=1)), capped([11] * 12)
+    lists = long_lists()
+    first = np.cumsum([0, *map(len, lists)])
+    sets = np.array([[members] for own in lists for members in own], dtype=np.uint64)
+    table = scaled(first, sets, np.array([weight for own in lists for weight in own.values()]), 1.0)
+    near = np.array([[1], *([0] for _ in range(11))])  # x0 and another one are taken
+
+    def steps(start, n_steps):
+        rows = pack_rows(unpack_rows(np.array(start, dtype=np.uint64)[:, None], 12).T)
+        return steps_from(scores, limits, rows, n_steps, SEED, table, most=2, near=near)
+
+    pairs = [(0, 1), (0, 1), *((0, other) for other in range(2, 12))]
+    own = list(lists[0])
+    start = (own[545], 1, *[0] * 10)
+    found, law = steps(start, 60_000), conditional(lists, start, fours=pairs)
+    z, compared = z_of(found, {after: share for after, share in law.items() if share > 1e-9})
+    assert compared > 100
+    assert z < 1
+    assert any(after[0] & 2 for after in found)
+    assert any(after[0] & 2 == 0 for after in found)
+    of_512 = [dict(list(lists[0].items())[:512]), *lists[1:]]  # none of which x0 may have
+    assert z_of(found, conditional(of_512, (own[0], *[0] * 11), fours=pairs))[0] > 1.5
+    assert not {after[0] for after in found} & set(own[600:])  # too light to be looked at
+    behind = (own[700], *start[1:])
+    assert set(steps(behind, 200)) == {behind}  # and so left as they are
+
+
 def numbers_of(logs):
     """Numbers and levels of `JointWork` for logarithms."""
     level = np.where(np.isfinite(logs), 1 - np.ceil(logs / 64), 0.0)
@@ -219,7 +260,7 @@ def test_sums_over_layers_are_sums_over_graphs(n, spread):
     logs = np.where(rng.random((n, 2**n)) < 0.3, -np.inf, rng.normal(0, spread, (n, 2**n)))
     logs[:, 0] = rng.normal(0, spread, n)
     within = np.array([[[t & u == t for t in range(2**n)] for u in range(2**n)]] * n)
-    work = joint_work(np.zeros((n, 1), dtype=np.int64), 1)
+    work = joint_work(np.zeros((n, 1), dtype=np.int64), 1, 1)
     summed = np.logaddexp.reduce(np.where(within, logs[:, None], -np.inf), axis=2)
     work.sums[:], work.sum_levels[:] = numbers_of(summed)
     _sum_orders(work, n)

@@ -28,8 +28,12 @@ left away with all that follows.
 Which nodes are taken together depends on the lists and on chance, never on the graph: a node, and others that matter
 to it or to each other.  Of these, nodes whose families are not listed are left alone, and so before as after the step.
 
-The sets are those of the node's list, the first 512 of it; as in `doxa.structure.moves.gibbs` a draw from a
-part of the sets is exact whatever the part.
+The sets of a node are those of its list, the first 512 of it at least.  Lists of numbers have thousands, and where a
+node's descendants are its best parents what it may have stands far behind.  So a longer list is looked at until what
+follows is less than a thousandth of :math:`W_s(\emptyset)`, and for sets whose types have t until it is that of
+:math:`W_s(\subseteq \{t\})`.  What is looked at is the same before as after the step, and as in
+`doxa.structure.moves.gibbs` a draw from a part of the sets is exact whatever the part; from a family that is not in it
+a step changes nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ __all__ = ["JointWork", "joint_parents_step", "joint_work", "near_nodes", "with_
 _NODES, _USUAL = 6, 4  # together; a step of four takes a quarter of the time
 _SIX = 0.25  # share of the steps that take six: some modes lie five families apart
 _NEAR = 6  # nodes that may join a node
-_MOST_BLOCKS = 8  # of 64 sets each, of a node's list
+_BLOCKS = 8  # of 64 sets each: so much of a node's list is looked at in any case
+_REST = 1e-3  # of the sets of no type: what is left of a longer list
 _UP, _DOWN = math.exp(64.0), math.exp(-64.0)  # a level: that of the lists of parent sets
 _ROUNDING = 1e-12  # of a sum: a difference below this is one of roundings
 _NOTHING = 1e-25  # of the whole
@@ -85,16 +90,20 @@ class JointWork(NamedTuple):
     share: NDArray[np.float64]  # (k,): r of the nodes that have not been placed
     layers: NDArray[np.int64]  # (2, k): what is placed before a node, and the last layer of that
     reach: NDArray[np.uint64]  # (k, n_words)
-    meets: NDArray[np.uint64]  # (k, n_blocks, k): which sets of a block meet a reach
+    fits: NDArray[np.uint64]  # (k, n_blocks): which sets of a block of a node's list are looked at
+    meets: NDArray[np.uint64]  # (k, n_blocks, k): which of them meet a reach
+    looked_at: NDArray[np.int64]  # (k,): blocks of a node's list
 
 
-def joint_work(near: NDArray[np.int64], n_words: int, most: int = _NODES) -> JointWork:
-    """Work space for up to so many nodes together."""
+def joint_work(near: NDArray[np.int64], n_words: int, n_blocks: int, most: int = _NODES) -> JointWork:
+    """Work space for up to so many nodes together, whose lists have up to so many blocks."""
     k = min(most, len(near))
     return JointWork(
         near, np.zeros((k, 2**k)), np.zeros((k, 2**k), dtype=np.int64), np.zeros(2**k), np.zeros(2**k, dtype=np.int64),
         np.zeros((2**k, 2**k)), np.zeros(2**k), np.zeros(2**k), np.zeros(k), np.zeros((2, k), dtype=np.int64),
-        np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, _MOST_BLOCKS, k), dtype=np.uint64),
+        np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, n_blocks), dtype=np.uint64),
+        np.zeros((k, n_blocks, k), dtype=np.uint64),
+        np.zeros(k, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -184,33 +193,16 @@ def _reach_outside(children: Words, node: int, inside: Words, reached: Words) ->
     reached[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
 
 
-@hot
-def _meet(table: ParentSets, node: int, reach: Words, k: int, meets: Words) -> None:
-    """Which of the sets that are looked at meet each of the k reaches: a word for each block of 64 and each reach."""
-    for b in range(_n_blocks(table, node)):
-        block = table.first_block[node] + b
-        for s in range(k):
-            found = np.uint64(0)
-            for w in range(reach.shape[1]):
-                word = reach[s, w] & table.union[block, w]
-                while word != np.uint64(0):
-                    found |= table.holds[block, 64 * w + lowest_bit(word)]
-                    word &= word - np.uint64(1)
-            meets[b, s] = found
-
-
-@hot
-def _n_blocks(table: ParentSets, node: int) -> int:
-    """Blocks of 64 sets that are looked at."""
-    return min(table.first_block[node + 1] - table.first_block[node], _MOST_BLOCKS)  # type: ignore[no-any-return]
-
-
-@hot
-def _fitting(table: ParentSets, node: int, s: int, b: int, meets: Words) -> np.uint64:
-    """The sets of a block, as bits, that do not meet the node's own reach."""
-    behind = table.first[node + 1] - table.first[node] - 64 * b
-    listed = ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
-    return listed & ~meets[b, s]  # type: ignore[no-any-return]
+@inlined
+def _meeting(table: ParentSets, block: int, reach: Words, among: np.uint64) -> np.uint64:
+    """Which sets of a block meet a reach, of those that are asked about."""
+    left = among
+    for w in range(reach.size):
+        word = reach[w] & table.union[block, w]
+        while word != np.uint64(0) and left != np.uint64(0):
+            left &= ~table.holds[block, 64 * w + lowest_bit(word)]
+            word &= word - np.uint64(1)
+    return among & ~left
 
 
 @inlined
@@ -225,11 +217,25 @@ def _type_of(bit: np.uint64, b: int, k: int, meets: Words) -> int:
 
 @hot
 def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) -> None:
-    """Fill ``work.sums[s]`` with the sums of the weights of the node's sets whose types lie within a set of nodes."""
+    """Fill ``work.sums[s]`` with the sums of the weights of the node's sets whose types lie within a set of nodes.
+
+    Fills ``work.fits[s]`` with the sets that are looked at, ``work.meets[s]`` with the reaches that they meet, and
+    ``work.looked_at[s]`` with the number of their blocks.
+    """
     sums, levels, meets = work.sums[s], work.sum_levels[s], work.meets[s]
     sums[: 1 << k] = 0.0
-    for b in range(_n_blocks(table, node)):
-        fits = _fitting(table, node, s, b, meets)
+    first, n_blocks = table.first_block[node], table.first_block[node + 1] - table.first_block[node]
+    work.looked_at[s] = n_blocks
+    avoided, avoid = 1 << s, table.reached[1]  # nodes of S that no set that is looked at may reach into
+    for w in range(avoid.size):
+        avoid[w] = work.reach[s, w]
+    for b in range(n_blocks):
+        behind = table.first[node + 1] - table.first[node] - 64 * b
+        fits = ~np.uint64(0) if behind >= 64 else (np.uint64(1) << np.uint64(behind)) - np.uint64(1)
+        fits &= ~_meeting(table, first + b, avoid, fits)
+        for t in range(k):
+            meets[b, t] = np.uint64(0) if avoided >> t & 1 else _meeting(table, first + b, work.reach[t], fits)
+        work.fits[s, b] = fits
         while fits != np.uint64(0):
             bit = fits & (~fits + np.uint64(1))
             number = table.first[node] + 64 * b + lowest_bit(fits)
@@ -237,6 +243,19 @@ def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) ->
             m, level = table.scaled[number] * _UP, table.level[number] + 1
             sums[kind], levels[kind] = _plus(sums[kind], levels[kind], m, level)
             fits ^= bit
+        if b + 1 >= _BLOCKS and b + 1 < n_blocks:
+            last = table.first[node] + 64 * b + 63
+            left, below = table.left[last] * _UP, table.level[last] + 1
+            for t in range(k):
+                if avoided >> t & 1 == 0:
+                    m, level = _plus(sums[0], levels[0], sums[1 << t], levels[1 << t])
+                    if m > 0.0 and _over(left, below, m, level) < _REST:
+                        avoided |= 1 << t
+                        for w in range(avoid.size):
+                            avoid[w] |= work.reach[t, w]
+            if sums[0] > 0.0 and _over(left, below, sums[0], levels[0]) < _REST:
+                work.looked_at[s] = b + 1
+                break
     for t in range(k):
         for nodes in range(1 << k):
             if nodes >> t & 1:
@@ -360,8 +379,8 @@ def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork
     whole, level = work.sums[s, placed], work.sum_levels[s, placed]
     target = rng.random() * _share(work, s, placed, last)
     found = -1
-    for b in range(_n_blocks(table, node)):
-        fits = _fitting(table, node, s, b, meets) & _may_draw(b, placed, last, k, meets)
+    for b in range(work.looked_at[s]):
+        fits = work.fits[s, b] & _may_draw(b, placed, last, k, meets)
         while fits != np.uint64(0):
             number = table.first[node] + 64 * b + lowest_bit(fits)
             weight = _over(table.scaled[number] * _UP, table.level[number] + 1, whole, level)
@@ -411,8 +430,7 @@ def joint_parents_step(
     k = 0
     for s in range(most):
         node = nodes[s]
-        number = table.where[node] - table.first[node]
-        if 0 <= number < 64 * _MOST_BLOCKS:
+        if table.where[node] >= 0:
             nodes[k] = node
             inside[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
             k += 1
@@ -421,8 +439,10 @@ def joint_parents_step(
     for s in range(k):
         _reach_outside(graph[1], nodes[s], inside, work.reach[s])
     for s in range(k):
-        _meet(table, nodes[s], work.reach, k, work.meets[s])
         _sum_types(table, nodes[s], s, k, work)
+        number = table.where[nodes[s]] - table.first[nodes[s]]
+        if number >= 64 * work.looked_at[s] or work.fits[s, number >> 6] >> np.uint64(number & 63) & np.uint64(1) == 0:
+            return nothing
     _sum_orders(work, k)
     _sum_layers(work, k)
     if not _draw_layers(work, k, rng):

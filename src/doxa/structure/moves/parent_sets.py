@@ -97,7 +97,7 @@ def scaled(
         np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
         np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
         np.zeros((3, sets.shape[1]), dtype=np.uint64), np.zeros((4, n), dtype=np.int64),
-        joint_work(near_nodes(_values(members, weight, first)), sets.shape[1]),
+        joint_work(near_nodes(_values(members, weight, first)), sets.shape[1], -(-longest // 64)),
     )  # fmt: skip
 
 

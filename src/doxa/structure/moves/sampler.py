@@ -127,15 +127,15 @@ def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
     Moves with lists redraw whole families, and graphs 8 n steps apart have little in common any more: of twenty
     columns to fifty, twice as many draws would make errors smaller by a tenth or less at the same steps, half as many
     larger by a quarter.  The memory of a draw grows as the square of the nodes, and of hundreds an edge that turns
-    seldom keeps its state for dozens of draws, so these are farther apart: from 8 n steps at 160 to 50 n at 500.
+    seldom keeps its state for dozens of draws, so these are farther apart: from 8 n steps at 160 to 50 n at 600.
 
     >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200, 500)]
-    [100, 296, 2000, 25000]
+    [100, 296, 2000, 17857]
     """
     if not lists:
         return max(200, n_nodes * (n_nodes - 1))
     apart = max(_STEPS_A_NODE * n_nodes, n_nodes**2 // 20)
-    of_hundreds = min(n_nodes**3 // 5000, _MOST_STEPS_A_NODE * n_nodes)
+    of_hundreds = min(n_nodes**3 // 7000, _MOST_STEPS_A_NODE * n_nodes)
     return max(100, min(apart, steps_to_mix(n_nodes)), of_hundreds)
 
 

@@ -303,7 +303,7 @@ def list_layout(lists: FamilyLists) -> ParentSets:
         np.zeros((n_blocks, n), dtype=np.uint64), np.zeros((n_blocks, words), dtype=np.uint64), np.empty(longest),
         np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64), np.zeros((3, words), dtype=np.uint64),
         np.zeros((4, n), dtype=np.int64),
-        joint_work(near_nodes(held / np.maximum(sizes, 1)[:, None]), words),
+        joint_work(near_nodes(held / np.maximum(sizes, 1)[:, None]), words, -(-longest // 64)),
     )  # fmt: skip
 
 
