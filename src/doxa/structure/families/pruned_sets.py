@@ -19,7 +19,16 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
 from doxa.structure.families.set_numbers import set_number, subsets
 
-__all__ = ["PrunedSets", "add_grown", "add_sets", "growing_sets", "heaviest", "list_sets", "may_grow", "more_sets"]
+__all__ = [
+    "PrunedSets",
+    "add_grown",
+    "add_sets",
+    "growing_sets",
+    "list_sets",
+    "may_grow",
+    "more_sets",
+    "with_most_gain",
+]
 
 
 class PrunedSets(NamedTuple):
@@ -28,7 +37,7 @@ class PrunedSets(NamedTuple):
     sets: NDArray[np.uint64]
     log_weight: NDArray[np.float64]
     n_free: NDArray[np.int64]  # parents besides the required
-    gains: NDArray[np.bool_]  # whether a set weighs more than each of its proper subsets
+    gain: NDArray[np.float64]  # nats above the heaviest proper subset
     replaced: NDArray[np.float64]  # what the sets left out for this one have as probability, relative to it at most
     n_computed: int
     largest: int  # free parents of the largest set computed
@@ -65,7 +74,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
         sets.append(weights.words(node, free[keep]))
         logs.append(weight[keep])
         sizes.append(np.full(int(keep.sum()), size, dtype=np.int64))
-        gains.append(weight[keep] > above[keep])
+        gains.append(weight[keep] - above[keep])
         kept.append(own[keep])
         pruned = legal & ~keep
         left_out.append(which[pruned])
@@ -92,7 +101,7 @@ def growing_sets(found: PrunedSets, extend_within: float) -> NDArray[np.int64]:
     Those within ``extend_within`` nats of the best, and those that beat all their subsets: where a node may not have
     its best parents, for a cycle that they would close, such a set is what it has, however far below the best.
     """
-    worth_it = found.gains | (found.log_weight >= found.log_weight[0] - extend_within)
+    worth_it = (found.gain > 0.0) | (found.log_weight >= found.log_weight[0] - extend_within)
     return np.flatnonzero(worth_it & (found.n_free == found.largest))
 
 
@@ -137,7 +146,7 @@ def add_sets(
             np.concatenate([found.sets, words[keep]]),
             np.concatenate([found.log_weight, weight[keep]]),
             np.concatenate([found.n_free, np.full(n_kept, free.shape[1], dtype=np.int64)]),
-            np.concatenate([found.gains, weight[keep] > above[keep]]),
+            np.concatenate([found.gain, weight[keep] - above[keep]]),
             np.concatenate([replaced, np.zeros(n_kept)]),
             found.n_computed + len(free),
             max(found.largest, free.shape[1]),
@@ -154,15 +163,20 @@ def add_grown(weights: FamilyWeights, node: NodeFamilies, found: PrunedSets, kee
     return found
 
 
-def heaviest(found: PrunedSets, most: int, size: int) -> PrunedSets:
-    """The list with all its sets of up to ``size`` free parents, and at most ``most`` larger ones, the heaviest."""
-    large = found.n_free > size
-    keep = ~large | (np.cumsum(large) <= most)
+def with_most_gain(found: PrunedSets, most: int, size: int) -> PrunedSets:
+    """The list with all its sets of up to ``size`` free parents, and of the larger ones the most that gain most.
+
+    What a node may have where its descendants are its best parents weighs hundreds of nats less than these, so weights
+    do not tell which sets are worth their place.
+    """
+    large = np.flatnonzero(found.n_free > size)
+    keep = np.ones(len(found.sets), dtype=np.bool_)
+    keep[large[np.argsort(-found.gain[large], kind="stable")[most:]]] = False
     return found._replace(
         sets=found.sets[keep],
         log_weight=found.log_weight[keep],
         n_free=found.n_free[keep],
-        gains=found.gains[keep],
+        gain=found.gain[keep],
         replaced=found.replaced[keep],
     )
 
@@ -188,7 +202,7 @@ def _heaviest_first(found: PrunedSets) -> PrunedSets:
         sets=found.sets[order],
         log_weight=found.log_weight[order],
         n_free=found.n_free[order],
-        gains=found.gains[order],
+        gain=found.gain[order],
         replaced=found.replaced[order],
     )
 

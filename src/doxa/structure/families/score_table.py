@@ -42,10 +42,10 @@ from doxa.structure.families.pruned_sets import (
     add_grown,
     add_sets,
     growing_sets,
-    heaviest,
     list_sets,
     may_grow,
     more_sets,
+    with_most_gain,
 )
 from doxa.structure.limits import Limits
 
@@ -131,7 +131,8 @@ def build_score_table(
         one more parent, and so on while anything is kept, up to ``max_size`` + 7; at most 512 sets of a node in each
         round, and no more than a share of ``max_families`` together.
     most_large : int, optional
-        Of the sets of more than three parents besides the required ones, each node keeps at most so many, the heaviest.
+        Of the sets of more than three parents besides the required ones, each node keeps at most so many, those
+        that weigh most more than any proper subset.
     order : callable, optional
         What gives, from the table, an order of the nodes in a good graph, int64 of shape (n_nodes,), or None.  Where
         sets are made from candidates, the table is then made a second time with candidates that are chosen by this
@@ -274,7 +275,7 @@ class _Builder:
         lists = list(self.pool.map(task, self.nodes))
         self._extend(lists)
         if self.most_large is not None:
-            lists = [heaviest(found, self.most_large, _USUAL_SIZE) for found in lists]
+            lists = [with_most_gain(found, self.most_large, _USUAL_SIZE) for found in lists]
         return self._table(lists, complete)
 
     # -- what to compute ---------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from doxa.structure.moves.starts import random_order
 __all__ = ["MOST_LARGE", "parent_sets"]
 
 _KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
-MOST_LARGE = 10_000  # sets of more than three parents that a node's list holds: a walk along more takes too long
+MOST_LARGE = 1_000  # sets of more than three parents that a node's list holds: walks along more take too long
 _SEED = 20262  # of the search between: the lists follow from the table
 
 
