@@ -55,7 +55,7 @@ from support.networks import load_network
 # network, cap on parents of the exact sum and of doxa, CPU seconds, sumu's candidate parents (then up to 3 of any)
 CASES = (
     ("asia", None, 2.0, 7), ("asia", None, 10.0, 7), ("sachs", None, 10.0, 10), ("child", 3, 10.0, 8),
-    ("10 numbers", None, 10.0, 9), ("16 numbers", 3, 10.0, 8),
+    ("10 numbers", None, 10.0, 9), ("16 numbers", None, 10.0, 8),
 )  # fmt: skip
 CHAINS = (1, 4, 16)  # tempered chains of sumu
 REPEATS = max(1, SEEDS)

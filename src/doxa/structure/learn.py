@@ -167,9 +167,10 @@ def learn(
         Draws discarded before that.  When left out: half of ``draws`` if these are given, else until the chains agree
         in the log score and the number of edges.
     thin : int, optional
-        Steps between draws; when left out 8 n for n columns, n^2 / 20 where that is more, from 100 to 25 n, and of
-        moves without lists of parent sets n(n - 1), at least 200.  With missing cells one sweep, in which these are
-        redrawn, of n^2 steps, at least 160 (without lists 2.5 n^2, at least 640), and fewer of less than five columns;
+        Steps between draws; when left out 8 n for n columns, n^2 / 20 where that is more, from 100 to 25 n, beyond
+        350 columns n^3 / 7000, at most 50 n, and of moves without lists of parent sets n(n - 1), at least 200.  With
+        missing cells one sweep, in which these are redrawn, of n^2 steps, at least 160 (without lists 2.5 n^2, at
+        least 640), and fewer of less than five columns;
         another number is one sweep, unless a sweep's divides it.  Where families may be logistic and cells are
         missing, a sweep has n^2 steps, at least 100.
     until : Until, optional

@@ -127,7 +127,8 @@ def steps_between_draws(n_nodes: int, *, lists: bool) -> int:
     Moves with lists redraw whole families, and graphs 8 n steps apart have little in common any more: of twenty
     columns to fifty, twice as many draws would make errors smaller by a tenth or less at the same steps, half as many
     larger by a quarter.  The memory of a draw grows as the square of the nodes, and of hundreds an edge that turns
-    seldom keeps its state for dozens of draws, so these are farther apart: from 8 n steps at 160 to 50 n at 600.
+    seldom keeps its state for dozens of draws, so these are farther apart: 8 n steps at 160, 18 n at 350, 50 n from
+    600 on.
 
     >>> [steps_between_draws(n, lists=True) for n in (8, 37, 200, 500)]
     [100, 296, 2000, 17857]
