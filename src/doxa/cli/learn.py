@@ -42,7 +42,7 @@ Sampler = Annotated[
 ]
 Chains = Annotated[int, said("Independent chains, started far apart.", True)]
 Draws = Annotated[int | None, said("Graphs kept from each chain.", "until accurate enough")]
-Thin = Annotated[int | None, said("Steps between two draws.", "8 n for n columns, more in large tables; n(n-1) without lists")]
+Thin = Annotated[int | None, said("Steps between two draws.", "8 n for n columns, more in large tables")]
 Mcse = Annotated[float, said("Stop when no probability has a larger Monte Carlo error.", True)]
 RHat = Annotated[float, said("Stop when the chains agree to this R-hat.", True)]
 Ess = Annotated[float, said("Stop when there are so many effective draws.", True)]
