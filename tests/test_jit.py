@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.caching import NullCache
+from numba.core.errors import TypingError
+from numba.core.lowering import Lower
 
 import doxa
 from doxa._jit import Address, call_at, cold, compiled, hot, inlined
@@ -204,3 +207,38 @@ def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, tmp
     assert ask() == ["22", "from", "disk"]
     (package / "callee.py").write_text(_CALLEE.replace("x + 1", "x + 5"))
     assert ask() == (["30", "from", "source"] if is_watched else ["22", "from", "disk"])
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_garbage_is_not_looked_for_while_compiling(was_on, monkeypatch):
+    seen = []
+
+    @compiled
+    def inner(x):
+        return x + 1
+
+    @compiled
+    def outer(x):
+        return inner(x) * 2
+
+    lower = Lower.lower
+    monkeypatch.setattr(Lower, "lower", lambda self: (seen.append(gc.isenabled()), lower(self))[1])
+    if not was_on:
+        gc.disable()
+    try:
+        assert outer(3) == 8
+        assert seen
+        assert not any(seen)
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
+
+
+def test_garbage_is_looked_for_again_after_a_function_that_cannot_be_compiled():
+    @compiled
+    def refused(x):
+        return x.no_such_thing
+
+    with pytest.raises(TypingError):
+        refused(3)
+    assert gc.isenabled()

@@ -7,7 +7,8 @@ from statistics import median
 
 import numpy as np
 
-from doxa.estimates.gelman_rubin import array_stats
+from doxa.estimates.effective import bulk_ess
+from doxa.estimates.gelman_rubin import rank_r_hat
 from doxa.models.logistic_regression import make_problem
 
 SEEDS = int(os.environ.get("BENCH_SEEDS", "5"))
@@ -38,17 +39,11 @@ def separable_problem(d=200, n_rows=1000, seed=0):
 
 def least_ess(draws):
     """Bulk effective draws of the slowest coefficient of draws (chain, draw, d)."""
-    stats = array_stats()
-    return min(
-        float(stats.ess(draws[..., j], chain_axis=0, draw_axis=1, method="bulk")) for j in range(draws.shape[-1])
-    )
+    return min(bulk_ess(draws[..., j]) for j in range(draws.shape[-1]))
 
 
 def worst_r_hat(draws):
-    stats = array_stats()
-    return max(
-        float(stats.rhat(draws[..., j], chain_axis=0, draw_axis=1, method="rank")) for j in range(draws.shape[-1])
-    )
+    return float(rank_r_hat(draws).max())
 
 
 def spread(values, form=".3g"):

@@ -23,6 +23,8 @@ Compiling is most of what a first answer costs, so not everything is done that N
 - A function without reference counts is optimised once, not before and after these are taken out.
 - Machine code from the disk holds what was compiled into it from other files, and Numba looks at a function's own file
   alone: after an update in place it would run code of two versions.  So what is kept is of one state of all our files.
+- The garbage collector rests meanwhile: it would go through all that is being compiled, again and again, for a tenth of
+  the time.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
 
@@ -32,6 +34,7 @@ Compiling is most of what a first answer costs, so not everything is done that N
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -105,17 +108,30 @@ def _state_of_our_files() -> tuple[int, int]:
     return sum(one.st_mtime_ns for one in found), sum(one.st_size for one in found)
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
-    """Says on the line of `doxa.progress` that a function is being compiled; one that is cached is not."""
+class _Watcher(event.Listener):  # type: ignore[misc]
+    """While a function is compiled, one that is cached is not: `doxa.progress` says so, and no garbage is looked for.
+
+    Numba compiles one function at a time in a process, apart from those that this one calls.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._was_on = 0, False
 
     def on_start(self, _event: Any) -> None:
         compiling(True)
+        if self._depth == 0:
+            self._was_on = gc.isenabled()
+            gc.disable()
+        self._depth += 1
 
     def on_end(self, _event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._was_on:
+            gc.enable()
         compiling(False)
 
 
-event.register("numba:compile", _Announcer())
+event.register("numba:compile", _Watcher())
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]

@@ -22,7 +22,7 @@ from doxa._jit import compiled
 from doxa.estimates import IndicatorCounts, Status, diagnose_indicators
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
-from doxa.estimates.gelman_rubin import array_stats
+from doxa.estimates.effective import mean_error
 from doxa.estimates.indicators import split_r_hat
 from doxa.estimates.intervals import student_quantile
 from doxa.estimates.stopping import FIRST_LOOK, Shortfall, Until, decision_points
@@ -201,7 +201,7 @@ def plainly(value, error, until, short=None):
 
 def look_by_plain_ess(draws, until):
     """Wrong: the error of a general-purpose effective sample size, which is 0 where nothing switched."""
-    error = [float(array_stats().mcse(run.astype(np.float64), chain_axis=0, draw_axis=1)) for run in draws]
+    error = [mean_error(run.astype(np.float64)) for run in draws]
     return plainly(draws.mean(axis=(1, 2)), np.array(error), until)
 
 

@@ -1,21 +1,21 @@
 """Gelman and Rubin's potential scale reduction, its rank-normalised descendant, and the ranks that a rank plot shows.
 
-Slides, eq. 19: chains started apart and not yet mixed scatter more between than within.  The classical form is ours;
-rank-normalised split R-hat (Vehtari et al. 2021), which doxa's own verdicts use, is arviz-stats', which takes seconds
-to import: this is the one door to it.
+Slides, eq. 19: chains started apart and not yet mixed scatter more between than within.  doxa's own verdicts use the
+rank-normalised split form (Vehtari et al. 2021).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates._draws import as_chains, is_constant
+from doxa.estimates.effective import halves, normal_scores
 
-__all__ = ["GelmanRubin", "are_stuck", "array_stats", "gelman_rubin", "rank_r_hat", "rank_shares"]
+__all__ = ["GelmanRubin", "are_stuck", "gelman_rubin", "rank_r_hat", "rank_shares"]
 
 
 def rank_shares(draws: NDArray[np.float64], bins: int = 20) -> NDArray[np.float64]:
@@ -35,13 +35,6 @@ def rank_shares(draws: NDArray[np.float64], bins: int = 20) -> NDArray[np.float6
     counts = np.stack([np.bincount(chain, minlength=size.size) for chain in kind])
     found: NDArray[np.float64] = counts @ share * bins / n_draws
     return found
-
-
-def array_stats() -> Any:
-    """Array interface of arviz-stats, which is untyped: ``rhat``, ``ess`` and ``mcse``."""
-    from arviz_stats import base
-
-    return base.array_stats  # type: ignore[attr-defined, unused-ignore]
 
 
 class GelmanRubin(NamedTuple):
@@ -93,9 +86,9 @@ def gelman_rubin(draws: ArrayLike, *, split: bool = False) -> GelmanRubin:
     """
     least = 4 if split else 2
     chains = _several(draws, least, 1 if split else 2)
-    n = chains.shape[1] // 2 if split else chains.shape[1]
     if split:
-        chains = np.concatenate([chains[:, :n], chains[:, -n:]])
+        chains = halves(chains)
+    n = chains.shape[1]
     means = chains.mean(axis=1)
     within = chains.var(axis=1, ddof=1).mean(axis=0)
     within = np.where((chains.min(axis=1) == chains.max(axis=1)).all(axis=0), 0.0, within)
@@ -127,7 +120,7 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), as computed by arviz-stats: `gelman_rubin` with split chains,
+    Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), as Stan and ArviZ have it: `gelman_rubin` with split chains,
     of the normal scores of the ranks, and of those of the distances from the median.  Ranks have moments where draws
     do not, and the fold sees chains that agree in place but not in spread.
 
@@ -140,11 +133,15 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
     """
     chains = _several(draws, 4, 2)
     apart = np.moveaxis(chains.reshape(*chains.shape[:2], -1), 2, 0)
-    stats = array_stats()
-    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 inside, for constant half-chains or folded draws
-        values = [float(stats.rhat(one, method="rank", chain_axis=0, draw_axis=1)) for one in apart]
+    values = [_largest(halves(one)) for one in apart]
     found = np.where(are_stuck(chains), np.inf, np.reshape(values, chains.shape[2:]))
     return np.where(is_constant(chains), np.nan, found)
+
+
+def _largest(split: NDArray[np.float64]) -> float:
+    """R-hat of the bulk of one quantity or, where it is larger, of the folded draws, which may be all one number."""
+    parts = (split, np.abs(split - np.median(split)))
+    return float(np.fmax(*(gelman_rubin(normal_scores(part)).r_hat for part in parts)))
 
 
 def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -153,9 +150,8 @@ def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
     >>> bool(are_stuck(np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)))
     True
     """
-    n = chains.shape[1] // 2
-    halves = np.concatenate([chains[:, :n], chains[:, -n:]])
-    result: NDArray[np.bool_] = (halves.min(axis=1) == halves.max(axis=1)).all(axis=0)
+    split = halves(chains)
+    result: NDArray[np.bool_] = (split.min(axis=1) == split.max(axis=1)).all(axis=0)
     return result
 
 

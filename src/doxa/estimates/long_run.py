@@ -104,7 +104,7 @@ def autocovariance(draws: ArrayLike, max_lag: int | None = None, *, published: b
     chains = as_chains(draws, min_draws=2)
     n = chains.shape[1]
     lags = n - 1 if max_lag is None else check_count("max_lag", max_lag, 0, n - 1, "the number of draws less one")
-    gamma = _lagged_products(chains - chains.mean(axis=(0, 1)), lags) / n
+    gamma = lagged_products(chains - chains.mean(axis=(0, 1)), lags) / n
     if published:
         gamma *= (n / (n - np.arange(lags + 1.0))).reshape(-1, *(1,) * (chains.ndim - 2))
     return np.asarray(gamma[0] if np.ndim(draws) == 1 else gamma)
@@ -116,11 +116,11 @@ def pooled_autocovariance(chains: NDArray[np.float64]) -> NDArray[np.float64]:
     mean = chains.mean(axis=(0, 1))
     total: NDArray[np.float64] = np.zeros(chains.shape[1:])
     for chain in chains:  # one at a time: the transforms are twice as long as the chain, and complex
-        total += _lagged_products((chain - mean)[np.newaxis], n - 1)[0]
+        total += lagged_products((chain - mean)[np.newaxis], n - 1)[0]
     return np.asarray(total / (n_chains * n))
 
 
-def _lagged_products(deviations: NDArray[np.float64], max_lag: int) -> NDArray[np.float64]:
+def lagged_products(deviations: NDArray[np.float64], max_lag: int) -> NDArray[np.float64]:
     """Sums of products at lags 0 to ``max_lag``, along axis 1 (Wiener-Khinchin, padded against wrapping around)."""
     n = deviations.shape[1]
     size = 1 << (n + max_lag - 1).bit_length()

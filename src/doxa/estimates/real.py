@@ -1,6 +1,6 @@
 """Mean, error and R-hat of a real-valued quantity, such as the log score or the number of edges, or of many averages.
 
-Rank R-hat, effective sample size and MCSE are arviz-stats' (Vehtari et al. 2021); the error is raised, and given
+Rank R-hat, effective sample size and MCSE are those of Vehtari et al. (2021); the error is raised, and given
 Student's t, where long batches or chains scatter more than it says (`doxa.estimates.batches`), and is never less than
 the scatter of the chains' means where these disagree.  That takes milliseconds for one quantity; a network has
 thousands of averages of conditional probabilities (Rao-Blackwell), which are done in one pass of array operations: a
@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.batches import batch_edges, long_range_dispersion
+from doxa.estimates.effective import bulk_ess, mean_error
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.gelman_rubin import are_stuck, array_stats, gelman_rubin
+from doxa.estimates.gelman_rubin import gelman_rubin, rank_r_hat
 from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInterval, unmet_error
 
 __all__ = ["AverageDiagnostics", "RealDiagnosis", "diagnose_averages", "diagnose_real"]
@@ -163,16 +164,10 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     if draws.min() == draws.max():
         return RealDiagnosis(Estimate(float(draws[0, 0]), np.nan, np.nan), np.nan, np.nan)
 
-    stats = array_stats()
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 inside, for constant half-chains or folded draws
-        mcse = float(stats.mcse(draws, method="mean", **axes))
-        bulk_ess = float(stats.ess(draws, method="bulk", **axes))
-        r_hat = float(stats.rhat(draws, method="rank", **axes)) if draws.shape[0] > 1 else np.nan
-    if draws.shape[0] > 1 and are_stuck(draws):
-        r_hat = np.inf
+    mcse, bulk = mean_error(draws), bulk_ess(draws)
+    r_hat = float(rank_r_hat(draws)) if draws.shape[0] > 1 else np.nan
     if not mcse > 0:
-        return RealDiagnosis(Estimate(value, np.nan, np.nan), r_hat, bulk_ess)
+        return RealDiagnosis(Estimate(value, np.nan, np.nan), r_hat, bulk)
     mean_ess = float(draws.var(ddof=1)) / mcse**2
     edges = batch_edges(draws.shape[1])
     sums = np.add.reduceat(draws - value, edges[:-1], axis=1)
@@ -186,7 +181,7 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     between = _between(draws) if r_hat > _APART else 0.0
     if between > error:  # by batches: short ones take each chain that is stuck for many
         law, error = StudentInterval(draws.shape[0] - 1.0), between
-    return RealDiagnosis(Estimate(value, error, float(draws.var(ddof=1)) / error**2, law=law), r_hat, bulk_ess)
+    return RealDiagnosis(Estimate(value, error, float(draws.var(ddof=1)) / error**2, law=law), r_hat, bulk)
 
 
 def _between(draws: NDArray[np.float64]) -> float:

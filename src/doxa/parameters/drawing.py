@@ -9,9 +9,7 @@ ranks, and effective draws by batch means.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -190,8 +188,6 @@ def draw(
     Where the time ends in a warm-up without a fixed length, the draws of its last epoch are the answer, and the verdict
     says so; a file is left as it would be had the run been interrupted.
     """
-    if schedule.draws is None:  # else nothing is diagnosed before it is asked for
-        _load_diagnostics_meanwhile()
     check_quantities(until, labels)
     known = _drawn_later(parts) if averaged is None else {}
     whole = PartsSampler({k: part.sampler for k, part in enumerate(parts) if k not in known})
@@ -239,8 +235,3 @@ class _AsTarget(NamedTuple):
 
     def log_density(self, thetas: np.ndarray) -> np.ndarray:
         return self.proposal.log_density(thetas)
-
-
-def _load_diagnostics_meanwhile() -> None:
-    """Import arviz-stats, which takes seconds, while the chains run."""
-    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()

@@ -2,7 +2,7 @@ r"""Pilot draws: how near an approximation is to its target, before anything is 
 
 The weights target / approximation of some independent draws tell their efficiency (Kish's effective sample size a draw)
 and the shape of their tail.  The latter is fitted by probability-weighted moments (Hosking & Wallis 1987): coarser than
-`doxa.sampling.importance_weights.pareto_k`, and there at once, where arviz-stats takes a second to import.
+`doxa.sampling.importance_weights.pareto_k`, and of any number of draws.
 """
 
 from __future__ import annotations

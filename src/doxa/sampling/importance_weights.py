@@ -192,7 +192,7 @@ def pareto_k(log_weights: ArrayLike) -> float:
 
     Notes
     -----
-    The tail is the largest :math:`\min(n / 5, 3 \sqrt{n})` weights; the estimate, by arviz-stats, is that of Zhang &
+    The tail is the largest :math:`\min(n / 5, 3 \sqrt{n})` weights; the estimate is that of Zhang &
     Stephens (2009), drawn towards 1/2 with the weight of 10 observations (Vehtari et al. 2024).
 
     Examples
@@ -214,13 +214,31 @@ def pareto_k(log_weights: ArrayLike) -> float:
         return np.nan  # the fit divides by the first quartile of what exceeds the foot
     if quartile < UNDERFLOW:
         return np.inf
-    # Weights, not their logarithms: `psislw` takes *negative* log weights, and `pareto_khat(log_weights=True)` of
-    # arviz-stats 0.8 fits the logarithms themselves.
-    from arviz_stats import base
-
+    tail = np.exp(ordered[n - n_tail :])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        k = base.array_stats.pareto_khat(np.exp(ordered), chain_axis=None, r_eff=1.0, tail="right")  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
-    return float(k)
+        return _pareto_shape(tail - np.exp(foot))
+
+
+_PRIOR_DRAWS, _PRIOR_SHAPE = 10, 0.5
+
+
+def _pareto_shape(exceeding: NDArray[np.float64]) -> float:
+    r"""Shape k of a generalised Pareto distribution with these values, sorted, above 0.
+
+    Zhang & Stephens (2009): with :math:`\theta = -k / \sigma`, the profile likelihood's k is the mean of
+    :math:`\log(1 - \theta x)`.  It is averaged over a grid of :math:`\theta` by its likelihood times their prior, whose
+    scale is the first quartile.
+    """
+    n = exceeding.size
+    n_grid = 30 + int(np.sqrt(n))
+    quartile = exceeding[int(n / 4 + 0.5) - 1]
+    theta = 1 / exceeding[-1] + (1 - np.sqrt(n_grid / (np.arange(n_grid) + 0.5))) / (3 * quartile)
+    shapes = np.log1p(-theta[:, None] * exceeding).mean(axis=1)
+    log_likelihood = n * (np.log(-theta / shapes) - shapes - 1)
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    theta_mean = (weights * theta).sum() / weights.sum()
+    shape = np.log1p(-theta_mean * exceeding).mean()
+    return float((n * shape + _PRIOR_DRAWS * _PRIOR_SHAPE) / (n + _PRIOR_DRAWS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,12 +25,10 @@ the same run.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -296,7 +294,6 @@ def run_plan(
     def audit(trace: Trace, states: list[Any]) -> Finding | None:
         return _audit(plan, scores, sampler, trace, states)
 
-    _load_diagnostics_meanwhile()
     with nullcontext() if open_store is None else open_store() as store:
         run = run_chains(
             sampler,
@@ -374,8 +371,3 @@ class _BegunAt:
         if name.startswith("__") or name in ("_sampler", "_graphs"):
             raise AttributeError(name)
         return getattr(self._sampler, name)
-
-
-def _load_diagnostics_meanwhile() -> None:
-    """Import arviz-stats, which takes seconds, while compiled loops run without the GIL."""
-    threading.Thread(target=import_module, args=("arviz_stats.base",), daemon=True).start()

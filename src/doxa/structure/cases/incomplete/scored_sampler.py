@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
@@ -94,6 +93,8 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
 
 def _clusters(missing_cells: MissingCells, cells: NDArray[Any], column: int, rng: np.random.Generator) -> NDArray[Any]:
     """A state for every row by k-means of the other columns, half of them where several columns are hidden."""
+    from scipy.cluster.vq import kmeans2
+
     completion = completion_of(missing_cells, cells)
     others = np.setdiff1d(np.arange(len(completion.n_states)), missing_cells.hidden)
     if len(missing_cells.hidden) > 1:
