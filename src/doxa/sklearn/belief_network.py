@@ -43,7 +43,7 @@ class _Member(NamedTuple):
 
     used: list[UsedColumn]
     draws: Any
-    chances: ClassProbabilities | None  # None where columns hold numbers
+    probabilities: ClassProbabilities | None  # None where columns hold numbers
 
 
 class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type: ignore[misc]
@@ -248,8 +248,8 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
             family=None if kind == "bins" else kind,
         )
         draws = draw_networks(posterior, table, self.networks)
-        chances = None if table.is_number.any() else ClassProbabilities(draws)
-        self._members.append(_Member(used, draws, chances))
+        probabilities = None if table.is_number.any() else ClassProbabilities(draws)
+        self._members.append(_Member(used, draws, probabilities))
         self.posteriors_[kind] = posterior
         if len(self._members) == 1:
             self.class_name_, self.states_ = class_name, states
@@ -276,13 +276,13 @@ class BeliefNetworkClassifier(ClassifierMixin, BeliefNetworkEstimator):  # type:
 
     def _probabilities(self, member: _Member, cells: NDArray[Any]) -> Floats:
         """Of the classes, under one choice of what becomes of numbers."""
-        used, draws, chances = member
+        used, draws, probabilities = member
         rows = _rows(used, cells, np.full(len(cells), -1))
         if self.unseen == "error":
             for k, (j, column) in enumerate(used):
                 self._refuse_unseen(column, cells[:, j], rows.codes[:, k])
-        if chances is not None:
-            return class_probabilities(chances, rows.codes)
+        if probabilities is not None:
+            return class_probabilities(probabilities, rows.codes)
         table = draws.completed.table
         known = Cells(np.where(rows.codes >= table.n_states, -1, rows.codes), rows.numbers)
         found = np.empty((len(cells), len(self.classes_)))

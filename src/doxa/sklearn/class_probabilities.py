@@ -94,11 +94,11 @@ class ClassProbabilities(RowProbabilities):
         joint = np.empty((len(self._networks.family), sizes[-1]))
         kept = np.empty(n, dtype=np.bool_)
         work = _Work(within, n_missing_cells, kept, stack, tilt, joint, room_for_parts(n, n, _LIMIT))
-        chances = np.empty((len(codes), int(sizes[-1])))
-        _average_classes(np.ascontiguousarray(codes), sizes, self._networks, work, chances)
-        for i in np.flatnonzero(np.isnan(chances[:, 0])).tolist():
-            chances[i] = self._by_elimination(codes[i])
-        return chances
+        probabilities = np.empty((len(codes), int(sizes[-1])))
+        _average_classes(np.ascontiguousarray(codes), sizes, self._networks, work, probabilities)
+        for i in np.flatnonzero(np.isnan(probabilities[:, 0])).tolist():
+            probabilities[i] = self._by_elimination(codes[i])
+        return probabilities
 
     def _by_elimination(self, row: NDArray[np.int64]) -> Floats:
         """One row with too much missing to list."""
@@ -116,7 +116,7 @@ def class_probabilities(known: ClassProbabilities, codes: NDArray[np.int64]) -> 
     """
     is_new = codes >= np.array(known.draws.n_states)
     kinds, group = np.unique(is_new, axis=0, return_inverse=True)
-    chances = np.empty((len(codes), known.draws.n_states[-1]))
+    probabilities = np.empty((len(codes), known.draws.n_states[-1]))
     for k, columns in enumerate(kinds):
         rows = np.flatnonzero(group.ravel() == k)
         own = known
@@ -124,12 +124,12 @@ def class_probabilities(known: ClassProbabilities, codes: NDArray[np.int64]) -> 
             table = extended(known.draws.completed.table, np.flatnonzero(columns).tolist())
             own = ClassProbabilities(known.draws.with_table(table))
         distinct, place = np.unique(codes[rows], axis=0, return_inverse=True)
-        chances[rows] = own.classes(distinct)[place.ravel()]
-    return chances
+        probabilities[rows] = own.classes(distinct)[place.ravel()]
+    return probabilities
 
 
 @hot
-def _average_classes(rows: Ints, sizes: Ints, networks: _Networks, work: _Work, chances: Floats) -> None:
+def _average_classes(rows: Ints, sizes: Ints, networks: _Networks, work: _Work, probabilities: Floats) -> None:
     """Fill p(class | features), averaged over networks by how probable they make the features; nan: too many states."""
     log_count, joint = networks.log_count, work.joint
     n_classes = sizes[sizes.size - 1]
@@ -151,10 +151,10 @@ def _average_classes(rows: Ints, sizes: Ints, networks: _Networks, work: _Work, 
             mass = 0.0
             for t in range(log_count.size):
                 mass += math.exp(joint[t, c] - peak)
-            chances[i, c] = mass
+            probabilities[i, c] = mass
             total += mass
         for c in range(n_classes):
-            chances[i, c] /= total
+            probabilities[i, c] /= total
 
 
 @hot

@@ -318,8 +318,8 @@ class BeliefNetworkImputer(TransformerMixin, BeliefNetworkEstimator):  # type: i
         for k in np.flatnonzero(wanted.any(axis=0)).tolist():
             here, labels = np.flatnonzero(wanted[:, k]), draws.states[k]
             part = self._table(Cells(rows.codes[here], rows.numbers[here]))
-            chances = predict_of(draws, part, draws.names[k])["probability"].to_numpy().reshape(len(here), -1)
-            rows.codes[here, k] = [_state(rng, own) for own in chances]
+            probabilities = predict_of(draws, part, draws.names[k])["probability"].to_numpy().reshape(len(here), -1)
+            rows.codes[here, k] = [_state(rng, own) for own in probabilities]
             found.update({(i, k): labels[rows.codes[i, k]] for i in here.tolist()})
         return found
 

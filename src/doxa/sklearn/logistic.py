@@ -237,8 +237,8 @@ class BayesianLogisticRegression(BinaryClassifier):
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities of both classes, averaged over the posterior's draws, shape (n_samples, 2)."""
-        chances = [(expit(-part).mean(axis=1), expit(part).mean(axis=1)) for part in self._logits(X)]
-        return np.concatenate([np.column_stack(pair) for pair in chances]) if chances else np.empty((0, 2))
+        probabilities = [(expit(-part).mean(axis=1), expit(part).mean(axis=1)) for part in self._logits(X)]
+        return np.concatenate([np.column_stack(pair) for pair in probabilities]) if probabilities else np.empty((0, 2))
 
     def predict_interval(self, X: ArrayLike, prob: float = 0.95) -> Floats:
         """Central interval of the probability of the second class over the posterior, shape (n_samples, 2).

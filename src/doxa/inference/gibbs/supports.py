@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -359,8 +360,7 @@ class _Narrowing:
 
     def copy(self) -> _Narrowing:
         """One that can be narrowed further on its own."""
-        other = object.__new__(_Narrowing)
-        other.scopes, other.touching = self.scopes, self.touching
+        other = copy(self)
         other.tables, other.left = self.tables.copy(), self.left.copy()
         return other
 

@@ -120,12 +120,12 @@ Tables = tuple[Ints, Ints, Ints, Ints, Ints, Floats]  # of families of all netwo
 
 @hot
 def _row_in_networks(
-    row: Ints, missing_cells: tuple[Ints, Ints, Ints], tables: Tables, parts: Parts, log_weight: Floats, chances: Floats
+    row: Ints, missing_cells: tuple[Ints, Ints, Ints], tables: Tables, parts: Parts, log_weight: Floats, beliefs: Floats
 ) -> None:
     """Fill log p(row | network) and p(missing cell = state | row, network), for every network; nan: too many states.
 
     ``row`` has codes, of which those of missing cells are not read.  ``missing_cells``: number (n_nodes,) of each, -1
-    where observed; sizes and starts in ``chances`` (n_missing_cells,).  ``tables``: family and offset (n_networks,
+    where observed; sizes and starts in ``beliefs`` (n_missing_cells,).  ``tables``: family and offset (n_networks,
     n_nodes); first (n_families + 1,), member and stride, child with stride 1 among the members; log values.
     """
     number, sizes, starts = missing_cells
@@ -157,15 +157,15 @@ def _row_in_networks(
                 n_dependent += 1
         for k in range(n_missing_cells):
             if root_of(owner, k) == k:
-                total += _list_part(find_part(k, sizes, n_dependent, parts), sizes, starts, values, parts, chances[t])
+                total += _list_part(find_part(k, sizes, n_dependent, parts), sizes, starts, values, parts, beliefs[t])
         log_weight[t] = total
 
 
 @hot
 def _list_part(
-    found: tuple[int, int, int], sizes: Ints, starts: Ints, values: Floats, parts: Parts, chances: Floats
+    found: tuple[int, int, int], sizes: Ints, starts: Ints, values: Floats, parts: Parts, beliefs: Floats
 ) -> float:
-    """Log of the sum over the states of one part; its marginals into ``chances``."""
+    """Log of the sum over the states of one part; its marginals into ``beliefs``."""
     n_cases, n_cells, n_own = found
     if n_cases == 0:
         return math.nan
@@ -175,18 +175,18 @@ def _list_part(
     for k in range(n_cells):
         j = parts.cells[k]
         for s in range(sizes[j]):
-            chances[starts[j] + s] = 0.0
+            beliefs[starts[j] + s] = 0.0
     total = 0.0
     for case in range(n_cases):
         weight = math.exp(parts.logs[case] - peak)
         total += weight
         for k in range(n_cells):
-            chances[starts[parts.cells[k]] + parts.digit[k]] += weight
+            beliefs[starts[parts.cells[k]] + parts.digit[k]] += weight
         _next(n_cells, 0, sizes, parts)
     for k in range(n_cells):
         j = parts.cells[k]
         for s in range(sizes[j]):
-            chances[starts[j] + s] /= total
+            beliefs[starts[j] + s] /= total
     return peak + math.log(total)
 
 
@@ -231,15 +231,15 @@ class RowProbabilities:
         number = np.full(n, -1, dtype=np.int64)
         number[list(missing_cells)] = np.arange(len(missing_cells))
         log_weight = np.empty(len(self.draws))
-        chances = np.empty((len(self.draws), int(sizes.sum())))
+        beliefs = np.empty((len(self.draws), int(sizes.sum())))
         parts = room_for_parts(n, len(missing_cells), _LIMIT)
         first, member, stride = self._layout
         tables = self._family, self._offset, first, member, stride, self._values
         codes = np.ascontiguousarray(row, dtype=np.int64)
-        _row_in_networks(codes, (number, sizes, starts), tables, parts, log_weight, chances)
+        _row_in_networks(codes, (number, sizes, starts), tables, parts, log_weight, beliefs)
         for t in np.flatnonzero(np.isnan(log_weight)).tolist():
-            log_weight[t], chances[t] = self._eliminate(codes, list(missing_cells), t)
-        return log_weight, chances
+            log_weight[t], beliefs[t] = self._eliminate(codes, list(missing_cells), t)
+        return log_weight, beliefs
 
     def _eliminate(self, row: NDArray[np.int64], missing_cells: list[int], t: int) -> tuple[float, Floats]:
         """The same for one network, by contraction."""

@@ -1,4 +1,4 @@
-"""Exact answers over graphs, for few nodes: the oracle that samplers are tested against.
+"""Exact answers over graphs, for few nodes: what samplers are tested against.
 
 Two independent ways.  `enumerate_posterior` lists every graph (25 on three nodes, 543 on four, 29 281 on five).
 `exact_posterior` and `exact_edge_probabilities` sum over all graphs of some twenty nodes without listing them, by

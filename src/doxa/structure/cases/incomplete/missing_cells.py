@@ -7,7 +7,7 @@ one row with a count.  Equal incomplete rows are separate cases: each has missin
 c times c times in succession, and the missing cells of a row by column.  So the table's digest fixes the order.  The
 k-th copy of a distinct row stands for the k-th row of the source that equals it (`MissingCells.source_row`).
 
-`IncompleteData`: a table with missing cells, the score and the prior of graphs, as samplers and oracle take them.
+`IncompleteData`: a table with missing cells, the score and the prior of graphs, as samplers and exact sums take them.
 """
 
 from __future__ import annotations

@@ -358,10 +358,10 @@ def _student(
     """Draws (n, each, d) of the Student law and uniforms (n, each): rows are the same whatever ``n``."""
     normals, rest = stream(2 * number), stream(2 * number + 1)
     z = normals.standard_normal((n, each, d))
-    chances = rest.random((n, each, 1 + int(FREEDOM) // 2))
-    chi_square = -2.0 * np.log1p(-chances[..., 1:]).sum(axis=-1)  # of an even number of degrees of freedom
+    uniform = rest.random((n, each, 1 + int(FREEDOM) // 2))
+    chi_square = -2.0 * np.log1p(-uniform[..., 1:]).sum(axis=-1)  # of an even number of degrees of freedom
     z *= np.sqrt(FREEDOM / chi_square)[..., None]
-    return z, chances[..., 0]
+    return z, uniform[..., 0]
 
 
 def _nodes_of(z: Floats) -> Nodes:
