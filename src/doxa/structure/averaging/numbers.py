@@ -234,7 +234,7 @@ class NumberAnswer(NumberDistribution):
         return found if self.log_weights is not None else AveragedProbability.of(found, own.reshape(self.shape))
 
     def _moments(self) -> tuple[Floats, Floats]:
-        return np.array([own.mean for own in self.each]), np.array([own.sd for own in self.each])
+        return self.each[0].moments(self.each)
 
     def _probabilities(self, low: float, high: float) -> Floats:
         return np.array([mixture.weights @ mixture.component_probabilities(low, high) for mixture in self.each])
