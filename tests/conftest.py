@@ -10,3 +10,5 @@ import os
 
 for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+collect_ignore = ["conftest.py"]  # a search for doctests would import two modules of this name
