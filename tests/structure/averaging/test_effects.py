@@ -14,8 +14,9 @@ from test_number_answers import regression, table_of
 import doxa
 from doxa.data.scaled import scaled
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.exact import Budget
 from doxa.models.bits import unpack_rows
-from doxa.structure import BGe
+from doxa.structure import BDeu, BGe
 from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.effects import all_effects, effect_of
 from doxa.structure.exact.enumeration import enumerate_posterior
@@ -161,6 +162,36 @@ def test_all_effects_are_the_single_ones(which, of_numbers, mixed):
         assert one.no_effect.value == pytest.approx(row.no_effect)
         assert one.levels[0] == pytest.approx(row._1)
     assert (frame["mcse"].dropna() > 0).all()
+
+
+@pytest.fixture(scope="module")
+def sharp():
+    """One column says another: states that were not seen have probabilities of 1e-100 and less."""
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 3, 30)
+    last = np.where(rng.random(30) < 0.8, first, rng.integers(0, 3, 30))
+    frame = pd.DataFrame({"x": first, "y": first, "z": last}).map(lambda code: "abc"[code])
+    posterior = doxa.learn(frame, seed=1, score=BDeu(0.1))
+    return posterior, posterior.network_draws(200)
+
+
+def test_whole_networks_and_parts_of_them_agree(sharp, monkeypatch):
+    whole = all_effects(*sharp)
+    monkeypatch.setattr("doxa.structure.averaging.effects._WHOLE", Budget(operations=1))
+    parts = all_effects(*sharp)
+    pd.testing.assert_frame_equal(whole, parts, rtol=1e-9, atol=1e-12)
+
+
+def test_entries_that_are_left_out_change_no_effect(sharp, monkeypatch):
+    posterior, draws = sharp
+    smallest = min(draws.log_table(t, j, False).min() for t in range(len(draws)) for j in range(3))
+    assert smallest < -80.0
+    without = all_effects(posterior, draws)
+    monkeypatch.setattr("doxa.structure.averaging.effects._NEGLIGIBLE", -np.inf)
+    pd.testing.assert_frame_equal(all_effects(posterior, draws), without, rtol=1e-12, atol=1e-15)
+    monkeypatch.setattr("doxa.structure.averaging.effects._NEGLIGIBLE", -2.0)  # a broken twin
+    twin = all_effects(posterior, draws)
+    assert np.abs(twin["effect"].to_numpy() - without["effect"].to_numpy()).max() > 1e-3
 
 
 def test_an_effect_is_the_difference_of_two_queries(mixed):

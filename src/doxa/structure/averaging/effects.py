@@ -257,7 +257,7 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     none = {(above, below): (1.0 - probability, mcse) for above, below, probability, mcse in paths}
     reach = _reach(draws)
     straight = _straight_lines(draws)
-    programs: dict[Any, _Program] = {}
+    networks = _CategoryNetworks(draws)
     tail = (1 - prob) / 2
     if straight is not None:
         straight = np.where(reach.transpose(0, 2, 1), straight, 0.0)
@@ -271,7 +271,7 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
         elif isinstance(draws, GaussianDraws):
             changes = _numbers_changed(draws, of, levels, reach)
         else:
-            changes = _states_changed(draws, of, (int(levels[0]), int(levels[1])), reach, programs)
+            changes = networks.changed(of, (int(levels[0]), int(levels[1])), reach)
         for (on, state), own in changes.items():
             [estimate] = effect_means(
                 own.reshape(*draws.shape, 1), *effect_bounds(own, state is not None), draws.reference_ess
@@ -444,60 +444,90 @@ def told_states(size: int) -> Sequence[int]:
     return range(size) if size > 2 else (size - 1,)
 
 
+_NEGLIGIBLE = -80.0  # nats: with less, sums of plain numbers may leave their range, and no effect has such digits
+_WHOLE = Budget(operations=2_000_000)  # of a network: cheaper than to plan the part that each cause needs
+
+
 class _Program(NamedTuple):
-    """What networks of equal pruned graphs share."""
+    """How the marginals of a network, or of a part of it, are found."""
 
     plan: ContractionPlan
+    families: tuple[Family, ...]
     scopes: tuple[tuple[int, ...], ...]
-    axes: tuple[int | None, ...]  # [family]: the axis of the column that is set
-    number: Mapping[int, int]  # of each free column
+    number: Mapping[int, int]  # of each column
 
 
-def _states_changed(
-    draws: NetworkDraws,
-    of: int,
-    levels: tuple[int, int],
-    reach: NDArray[np.bool_],
-    programs: dict[Any, _Program],
-) -> Changes:
-    """Effects on every other column in every network of categories."""
-    others = [j for j in range(len(draws.names)) if j != of]
-    found = {j: np.zeros((len(draws), draws.n_states[j])) for j in others}
-    budget = read_budget(None, len(draws))
-    for t, parents in enumerate(draws.parents):
-        wanted = np.flatnonzero(reach[t, of]).tolist()
-        if not wanted:
-            continue
-        families = requisite_families(parents, wanted, (), (of,))
-        if (of, families) not in programs:
-            programs[of, families] = _program(draws, of, families, budget)
-        program = programs[of, families]
-        tables = [draws.log_table(t, child, False) for child, _ in families]
-        each = []
-        for level in levels:
-            factors = [
-                Factor(scope, np.asarray(table if axis is None else table.take(level, axis=axis)))
-                for scope, table, axis in zip(program.scopes, tables, program.axes, strict=True)
-            ]
-            each.append(program.plan.run(factors).marginals)
-        for j in wanted:
-            k = program.number[j]
-            found[j][t] = each[1][k] - each[0][k]
-    return {(j, k): found[j][:, k] for j in others for k in told_states(draws.n_states[j])}
+class _CategoryNetworks:
+    """Networks of categories, in which one column after the other is set; what they share is made once."""
 
+    def __init__(self, draws: NetworkDraws) -> None:
+        self._draws = draws
+        self._budget = read_budget(None, len(draws))
+        self._wholes: dict[tuple[Family, ...], _Program | None] = {}
+        self._parts: dict[tuple[Family, ...], _Program] = {}
+        self._tables: dict[tuple[int, Family], Floats] = {}
 
-def _program(draws: NetworkDraws, of: int, families: tuple[Family, ...], budget: Budget) -> _Program:
-    members = [(*group, child) for child, group in families]
-    free = sorted({v for own in members for v in own if v != of})
-    number = {v: k for k, v in enumerate(free)}
-    scopes = tuple(tuple(number[v] for v in own if v != of) for own in members)
-    try:
-        plan = plan_contraction([draws.n_states[v] for v in free], scopes, budget=budget)
+    def changed(self, of: int, levels: tuple[int, int], reach: NDArray[np.bool_]) -> Changes:
+        """Effects on every other column in every network."""
+        draws = self._draws
+        others = [j for j in range(len(draws.names)) if j != of]
+        found = {j: np.zeros((len(draws), draws.n_states[j])) for j in others}
+        for t in range(len(draws)):
+            wanted = np.flatnonzero(reach[t, of]).tolist()
+            if not wanted:
+                continue
+            program = self._program(t, of, wanted)
+            each = [program.plan.run(self._factors(program, t, of, level)).marginals for level in levels]
+            for j in wanted:
+                k = program.number[j]
+                found[j][t] = each[1][k] - each[0][k]
+        return {(j, k): found[j][:, k] for j in others for k in told_states(draws.n_states[j])}
+
+    def _factors(self, program: _Program, t: int, of: int, level: int) -> list[Factor]:
+        """Tables of a network in which a column is set: that of its own says so, whatever its parents are."""
+        factors = []
+        for family, scope in zip(program.families, program.scopes, strict=True):
+            if family[0] == of:
+                table = np.full([self._draws.n_states[v] for v in (*family[1], of)], -np.inf)
+                table[..., level] = 0.0
+            else:
+                table = self._table(t, family)
+            factors.append(Factor(scope, table))
+        return factors
+
+    def _table(self, t: int, family: Family) -> Floats:
+        if (t, family) not in self._tables:
+            table = self._draws.log_table(t, family[0], False)
+            self._tables[t, family] = np.where(table < _NEGLIGIBLE, -np.inf, table)
+        return self._tables[t, family]
+
+    def _program(self, t: int, of: int, wanted: Sequence[int]) -> _Program:
+        """That of the whole network, where it is cheap, or else of what bears on the columns wanted."""
+        whole = tuple(enumerate(self._draws.parents[t]))
+        if whole not in self._wholes:
+            try:
+                self._wholes[whole] = self._planned(whole, _WHOLE)
+            except BudgetError:
+                self._wholes[whole] = None
+        return self._wholes[whole] or self._of_part(t, of, wanted)
+
+    def _of_part(self, t: int, of: int, wanted: Sequence[int]) -> _Program:
+        families = (*requisite_families(self._draws.parents[t], wanted, (), (of,)), (of, ()))
+        if families not in self._parts:
+            try:
+                self._parts[families] = self._planned(families, self._budget)
+            except BudgetError as error:
+                bear = len(families) - 1
+                what = f"the effects of {self._draws.names[of]!r}, on which {bear} nodes bear in some network,"
+                raise BudgetError(what, error.cost, self._budget) from None
+        return self._parts[families]
+
+    def _planned(self, families: tuple[Family, ...], budget: Budget) -> _Program:
+        number = {child: k for k, (child, _) in enumerate(families)}
+        scopes = tuple(tuple(number[v] for v in (*group, child)) for child, group in families)
+        plan = plan_contraction([self._draws.n_states[child] for child, _ in families], scopes, budget=budget)
         budget.check(plan.cost, "all marginals")
-    except BudgetError as error:
-        what = f"the effects of {draws.names[of]!r}, on which {len(free)} nodes bear in some network,"
-        raise BudgetError(what, error.cost, budget) from None
-    return _Program(plan, scopes, tuple(own.index(of) if of in own else None for own in members), number)
+        return _Program(plan, families, scopes, number)
 
 
 def _notes(draws: NetworkDraws, pair: _Pair, levels: tuple[Level, Level]) -> tuple[str, ...]:
