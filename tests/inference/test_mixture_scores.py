@@ -69,3 +69,15 @@ def test_moments_of_many_are_those_of_each(method):
     assert sd == pytest.approx([one.sd for one in own])
     first, _ = own[1].transform.moments(own[1].means, own[1].sds)
     assert own[1].mean == pytest.approx(float(own[1].weights @ first))
+
+
+@pytest.mark.parametrize("sds", [(1.0, 1.0), (0.5, 2.0), (0.0, 1.0), (0.0, 0.0)])
+def test_the_grid_of_a_transformed_score_is_fine_enough(sds, monkeypatch):
+    own = TransformedMixture([0.4, 0.6], [0.0, 1.3], sds, Transform("log"))
+    points = np.array([0.3, 1.0, 2.2, 9.0])
+    found = own.crps(points)
+    monkeypatch.setattr(mixture, "_GRID", 400_001)
+    monkeypatch.setattr(mixture, "_FINE", 1e-4)
+    assert found == pytest.approx(own.crps(points), rel=2e-3 if min(sds) == 0 else 1e-3)  # steps fall between points
+    monkeypatch.setattr(mixture, "_GRID", 60)
+    assert found != pytest.approx(own.crps(points), rel=1e-2)  # a broken twin

@@ -25,7 +25,7 @@ __all__ = ["NormalMixture", "TransformedMixture", "check_threshold", "density_pi
 Floats = NDArray[np.float64]
 
 _AT_ONCE = 1_000_000  # components times points, or pairs of components
-_COARSEST, _GRID = 501, 4001  # points of a score that has no closed form, at least and at most
+_GRID = 4001  # points of a score that has no closed form, at most
 _FINE = 0.02  # of the least standard deviation: the distance between them
 _PARTS = ("weights", "means", "sds")
 _REACH = 8.5  # standard deviations beyond which nothing is left
@@ -373,11 +373,11 @@ class TransformedMixture(NormalMixture):
         return np.where(possible, found, -np.inf)
 
     def crps(self, x: ArrayLike) -> Floats:
-        """As of `NormalMixture`, by a sum on a grid, to about 1e-4 of the spread."""
+        """As of `NormalMixture`, by a sum on a grid, to about 1e-4 of the spread, or 1e-3 where there are steps."""
         points = np.asarray(x, dtype=np.float64)
         low, high = self._ends
-        finest = float(self.sds[self.sds > 0].min(initial=np.inf))
-        z = np.linspace(low, high, int(np.clip((high - low) / (_FINE * finest), _COARSEST, _GRID)))
+        finest = _FINE * float(self.sds.min())  # 0 where the distribution has steps
+        z = np.linspace(low, high, int(min((high - low) / finest, _GRID)) if finest > 0 else _GRID)
         t = self.transform.inverse(z)
         below = self._below(z)
         gap = np.diff(t)
