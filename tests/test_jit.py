@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from llvmlite.binding import Linkage
-from numba import njit
+from numba import njit, types
 from numba.core.caching import NullCache
 from numba.core.errors import TypingError
 from numba.core.lowering import Lower
+from numba.core.typing import Context
+from numba.extending import overload
 
 import doxa
-from doxa._jit import Address, call_at, cold, compiled, hot, inlined
+from doxa._jit import Address, branching, call_at, cold, compiled, hot, inlined
 
 
 @hot
@@ -242,3 +244,70 @@ def test_garbage_is_looked_for_again_after_a_function_that_cannot_be_compiled():
     with pytest.raises(TypingError):
         refused(3)
     assert gc.isenabled()
+
+
+def _many_sums(a, b):
+    c = a + b
+    d = c + a + (b + c) * (c + d_of(c, a))
+    return d + c + (d + a) + (c + d) * (a + b) * (d + b)
+
+
+@hot
+def d_of(a, b):
+    return (a + b) * (b + a) + (a + a)
+
+
+def test_what_a_call_gives_is_found_out_once(monkeypatch):
+    asked = []
+    of_numba = Context.resolve_function_type
+    monkeypatch.setattr(
+        Context,
+        "resolve_function_type",
+        lambda self, function, *rest: asked.append(str(function)) or of_numba(self, function, *rest),
+    )
+    kind = (types.float32, types.float32)
+    ours = hot(_many_sums)
+    ours._cache = NullCache()
+    ours.compile(kind)
+    additions = "Function(<built-in function add>)"
+    assert asked.count(additions) == 1  # of 14 in the two functions
+    asked.clear()
+    njit(_many_sums).compile(kind)
+    assert asked.count(additions) > 5  # by Numba itself
+    assert ours(np.float32(1), np.float32(2)) == _many_sums(1.0, 2.0)
+
+
+def _of_later(value):
+    raise NotImplementedError
+
+
+def test_a_call_that_has_no_type_yet_is_asked_for_again():
+    def ask(value):
+        return _of_later(value)
+
+    with pytest.raises(TypingError):
+        compiled(ask).compile((types.float64,))
+    overload(_of_later)(lambda value: lambda value: value + 1.0)
+    made = compiled(ask)
+    made.compile((types.float64,))
+    assert made(2.0) == 3.0
+
+
+def _smallest_above(values, limit):
+    found = np.inf
+    for k in range(values.size):
+        if limit < values[k] < found:
+            found = values[k]
+    return found
+
+
+def test_loops_that_decide_are_not_unrolled():
+    values = np.random.default_rng(1).random(1001)
+    ours, fast = branching(_smallest_above), hot(_smallest_above)
+    ours._cache = fast._cache = NullCache()
+    assert ours(values, 0.5) == fast(values, 0.5) == _smallest_above(values, 0.5)
+    sizes = []
+    for function in (ours, fast):
+        (made,) = function.overloads.values()
+        sizes.append(len(made.library.get_asm_str()))
+    assert sizes[0] < sizes[1]

@@ -25,6 +25,10 @@ Compiling is most of what a first answer costs, so not everything is done that N
   alone: after an update in place it would run code of two versions.  So what is kept is of one state of all our files.
 - The garbage collector rests meanwhile: it would go through all that is being compiled, again and again, for a tenth of
   the time.
+- Tuples of arrays are handed over by their address (`doxa._by_address`), which makes the code half as long.
+- What a call gives is found out once, not at each place where it stands: `_Remembering`.
+- A part is made short by three passes of the optimiser, not by all of them, which come when it is put into a whole.
+- In loops that decide more than they compute, `branching`, none is unrolled.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
 
@@ -40,17 +44,29 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from llvmlite import ir
+from llvmlite import binding, ir
 from llvmlite.binding import Linkage
 from numba import types
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.typing import Context
 from numba.extending import intrinsic
 
 from doxa.progress import compiling
 
-__all__ = ["Address", "cache_folder", "call_at", "cold", "compiled", "hot", "inlined", "lowest_bit", "popcount"]
+__all__ = [
+    "Address",
+    "branching",
+    "cache_folder",
+    "call_at",
+    "cold",
+    "compiled",
+    "hot",
+    "inlined",
+    "lowest_bit",
+    "popcount",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +79,11 @@ def compiled(function: F) -> F:
 def hot(function: F) -> F:
     """Like `compiled`, for functions that create no arrays: no reference counts are kept."""
     return _compiled(function, _nrt=False)
+
+
+def branching(function: F) -> F:
+    """Like `hot`, for large loops that decide more than they compute: optimised less, for a quicker first answer."""
+    return _compiled(function, whole_compiler=_ToBranching, _nrt=False)
 
 
 def inlined(function: F) -> F:
@@ -82,9 +103,14 @@ def cache_folder() -> str | None:
     return (numba.config.CACHE_DIR or found) if found else None
 
 
-def _compiled(function: F, part_compiler: type[Compiler] | None = None, **options: bool) -> F:
+def _compiled(
+    function: F,
+    part_compiler: type[Compiler] | None = None,
+    whole_compiler: type[Compiler] | None = None,
+    **options: bool,
+) -> F:
     said: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False} | options
-    whole = {"pipeline_class": _ToWhole if said["_nrt"] else _ToOnce} | said
+    whole = {"pipeline_class": whole_compiler or (_ToWhole if said["_nrt"] else _ToOnce)} | said
     try:
         made = numba.njit(cache=True, **whole)(function)
         index = made._cache._cache_file
@@ -137,6 +163,20 @@ event.register("numba:compile", _Watcher())
 class _Part(JITCodeLibrary):  # type: ignore[misc]
     """The code of a function as compiled functions call it: they optimise it and turn it into machine code."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Make it short, which is all that its callers need."""
+        passes = binding.create_new_function_pass_manager()
+        if not hasattr(passes, "add_sroa_pass"):  # before llvmlite 0.45
+            super()._optimize_functions(ll_module)
+            return
+        ll_module.data_layout = self._codegen._data_layout
+        builder = binding.create_pass_builder(self._codegen._tm, binding.create_pipeline_tuning_options())
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        for function in _defined(ll_module):
+            passes.run(function, builder)
+
     def _optimize_final_module(self) -> None:
         pass
 
@@ -168,6 +208,10 @@ class _Whole(JITCodeLibrary):  # type: ignore[misc]
         super().__init__(codegen, name)
         self.enable_object_caching()
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Nothing: the passes of `_optimize_final_module` come at once."""
+        ll_module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         for function in _defined(self._final_module):
             if function.linkage == Linkage.linkonce_odr:
@@ -187,15 +231,50 @@ class _Once(_Whole):
         passes.run(self._final_module, *builder)
 
 
+class _Branching(_Once):
+    """The same, of loops that decide: what makes long sums quick is half of the work, and gains them nothing."""
+
+    def _optimize(self) -> None:
+        options = binding.create_pipeline_tuning_options()
+        options.speed_level, options.loop_vectorization, options.loop_unrolling = 1, True, False
+        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+
 def _defined(module: Any) -> list[Any]:
     return [function for function in module.functions if not function.is_declaration]
+
+
+_Calls = dict[tuple[int, tuple[types.Type, ...]], tuple[Any, Any]]
+_calls_by_flags: dict[tuple[Any, ...], _Calls] = {}
+
+
+class _Remembering(Context):  # type: ignore[misc]
+    """A context of types that finds out once what a call gives: Numba tries all that a ``+`` can be at each of them."""
+
+    __slots__ = ("_calls",)  # all else is shared with Numba's own
+
+    def __init__(self, context: Context, flags: tuple[Any, ...]) -> None:
+        self.__dict__ = context.__dict__  # type: ignore[misc]
+        self._calls = _calls_by_flags.setdefault(flags, {})
+
+    def resolve_function_type(self, func: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        function = self._lookup_global(func) or func
+        if kws or not isinstance(function, types.Function):
+            return super().resolve_function_type(func, args, kws)
+        call = (id(function), tuple(args))
+        if call not in self._calls:
+            self._calls[call] = (super().resolve_function_type(func, args, kws), function)  # which keeps its id
+        return self._calls[call][0]
 
 
 class _CompilerTo(Compiler):  # type: ignore[misc]
     code: type[JITCodeLibrary]
 
     def define_pipelines(self) -> Any:
-        self.state.library = self.code(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        state = self.state
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.typingctx = _Remembering(state.typingctx, tuple(state.flags.values()))
         return super().define_pipelines()
 
 
@@ -213,6 +292,10 @@ class _ToWhole(_CompilerTo):
 
 class _ToOnce(_CompilerTo):
     code = _Once
+
+
+class _ToBranching(_CompilerTo):
+    code = _Branching
 
 
 class Address:

@@ -13,9 +13,12 @@ Functions here are compiled, trust their arguments and work in place.  ``graph``
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Ints, Words
 from doxa.structure.limits import Limits, may_add
@@ -40,14 +43,24 @@ __all__ = [
 
 ILLEGAL, ADD, DELETE, REVERSE = 0, 1, 2, 3
 
-WorkingGraph = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]
+
+@by_address
+class WorkingGraph(NamedTuple):
+    """A graph as compiled loops have it; rows of bit sets, (n_nodes, n_words)."""
+
+    parents: NDArray[np.uint64]
+    children: NDArray[np.uint64]
+    ancestors: NDArray[np.uint64]
+    descendants: NDArray[np.uint64]
+    work_space: NDArray[np.int64]  # (2, n_nodes)
 
 
 def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
     """Parents, children, ancestors and descendants of the graph with these adjacency rows, and work space."""
     children = np.array(rows, dtype=np.uint64)
     work_space = np.zeros((2, len(children)), dtype=np.int64)
-    graph = (np.zeros_like(children), children, np.zeros_like(children), np.zeros_like(children), work_space)
+    parents, ancestors, descendants = (np.zeros_like(children) for _ in range(3))
+    graph = WorkingGraph(parents, children, ancestors, descendants, work_space)
     rebuild(graph)
     return graph
 

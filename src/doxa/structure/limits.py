@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, lowest_bit, popcount
 from doxa.arrays import Words
 from doxa.checks import check_whole
@@ -39,6 +40,7 @@ __all__ = [
 _ROUNDING = 1e-9  # nats, of a sum of logarithms of numbers of states
 
 
+@by_address
 class Limits(NamedTuple):
     """The families that are possible; sets of parents are bit sets, one row a child."""
 

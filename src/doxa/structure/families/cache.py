@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
@@ -38,10 +39,29 @@ from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prio
 __all__ = ["CacheArrays", "CacheUse", "FamilyScores", "ScoreCache", "Scoring", "family_log_score", "local_weights"]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
-CacheArrays = tuple[Words, Floats, Ints, Ints, Ints]  # keys, scores, used, statistics, the ``used`` at which to grow
-Scoring = tuple[Data, Rule, tuple[Floats, Floats], CountingScratch]  # what a family is scored by
 
 _FIRST_CAPACITY = 256  # slots a node; doubled as the table fills
+
+
+@by_address
+class CacheArrays(NamedTuple):
+    """The scores of a cache as compiled loops have them."""
+
+    keys: Words
+    scores: Floats
+    used: Ints
+    statistics: Ints
+    limit: Ints  # the ``used`` at which to grow
+
+
+@by_address
+class Scoring(NamedTuple):
+    """What a family is scored by."""
+
+    data: Data
+    rule: Rule
+    prior: tuple[Floats, Floats]
+    scratch: CountingScratch
 
 
 class CacheUse(NamedTuple):
@@ -100,7 +120,7 @@ class ScoreCache:
     def arrays(self) -> CacheArrays:
         """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
         limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
-        return self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
+        return CacheArrays(self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64))
 
     def grow(self) -> None:
         """Double the tables and move the scores over."""
@@ -203,7 +223,7 @@ class FamilyScores:
         with self._lock:
             cache, scratch = self._pool.pop() if self._pool else self._new_cache()
         try:
-            yield cache, (self.data, self.rule, self.prior.arrays, scratch)
+            yield cache, Scoring(self.data, self.rule, self.prior.arrays, scratch)
         finally:
             with self._lock:
                 self._pool.append((cache, scratch))

@@ -165,7 +165,7 @@ class FamilyWeights:
             self.scores.data, self.scores.numbers, fixed=True
         )  # to be kept while it is in use
         scratch = counting_scratch(len(self.scores.data[1]), None if scorer is None else scorer.addresses)
-        scoring = (self.scores.data, self.scores.rule, self.prior, scratch)
+        scoring = Scoring(self.scores.data, self.scores.rule, self.prior, scratch)
         score_families(node.child, self.words(node, free), scoring, weight)
         raise_caught(scorer)
         return weight

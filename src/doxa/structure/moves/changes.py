@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined, popcount
+from doxa._jit import branching, hot, inlined, popcount
 from doxa.arrays import Floats, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["accept_change", "accepts", "cache_is_full", "keep", "local_scores", "score_change"]
 
 
-@hot
+@branching
 def local_scores(graph: WorkingGraph, cache: CacheArrays, scoring: Scoring, local: Floats) -> None:
     """Fill ``local`` with the score of every node's family."""
     for node in range(local.size):

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined
+from doxa._jit import branching, inlined
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
@@ -144,7 +144,7 @@ class EdgeGibbs:
             yield Proposal(graph_rows, float(share), float(scores[0] - score))
 
 
-@hot
+@branching
 def _advance_pairs(work: Work, pairs: Ints, at_random: bool, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed = work.cache, work.scoring, work.proposed
@@ -243,7 +243,7 @@ def parent_set_step(
     return True
 
 
-@hot
+@branching
 def _advance_sets(work: Work, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, cache, scoring, table = work.graph, work.local, work.cache, work.scoring, work.table
     n = local.size

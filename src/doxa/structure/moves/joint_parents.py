@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
@@ -72,6 +73,7 @@ def near_nodes(value: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.ascontiguousarray(np.argsort(-both, axis=1, kind="stable")[:, : min(_NEAR, n - 1)])
 
 
+@by_address
 class JointWork(NamedTuple):
     """What `joint_parents_step` needs beside the lists; all but ``near`` is work space of a chain's own.
 

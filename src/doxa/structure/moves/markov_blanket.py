@@ -31,7 +31,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import branching, hot, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -419,7 +419,7 @@ def _is_accepted(
     return below * q < ratio * _pair_probability(block_after, size_after, n, centre, i, j, weight, weights)
 
 
-@hot
+@branching
 def _advance(work: Work, settings: _Settings, first: int, n_steps: int, rng: np.random.Generator) -> int:
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
     cache, scoring, proposed = work.cache, work.scoring, work.proposed

@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot
+from doxa._by_address import by_address
+from doxa._jit import branching, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import n_words, unpack_rows
 from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring, family_log_score
@@ -65,6 +66,7 @@ class FoundGraph(NamedTuple):
     log_score: float  # nats, the log prior included, times the lists' inverse temperature
 
 
+@by_address
 class _Links(NamedTuple):
     """Which nodes have to do with which by the lists, and the search's work space."""
 
@@ -266,7 +268,7 @@ def _improve(table: ParentSets, links: _Links, order: Ints, waiting: int, rng: n
     return gained
 
 
-@hot
+@branching
 def _improved_from(table: ParentSets, links: _Links, order: Ints, nodes: Ints, rng: np.random.Generator) -> float:
     """Improve an order in place, its nodes looked at in this order first; return the score."""
     for k in range(order.size):
@@ -309,7 +311,7 @@ def _exchange(links: _Links, order: Ints, rng: np.random.Generator) -> int:
     return found
 
 
-@hot
+@branching
 def _kicked(
     table: ParentSets, links: _Links, best: Ints, order: Ints, most: tuple[int, int], rng: np.random.Generator
 ) -> None:
@@ -332,7 +334,7 @@ def _kicked(
                 best[k] = order[k]
 
 
-@hot
+@branching
 def _graph_of(table: ParentSets, order: Ints, avoid: Words, rows: Words) -> float:
     """Write the adjacency rows of the best graph of an order; return its score, minus infinity if there is none."""
     n = order.size
@@ -402,6 +404,7 @@ def with_large_family(
     return above.graph[1]
 
 
+@by_address
 class _Above(NamedTuple):
     """What `_from_above` needs to know, and what it finds."""
 
@@ -414,7 +417,7 @@ class _Above(NamedTuple):
     counted: NDArray[np.int64]  # (1,): families, about
 
 
-@hot
+@branching
 def _from_above(above: _Above, node: int, and_more: bool, cache: CacheArrays, scoring: Scoring) -> bool:
     """Give a node many parents, beside those that it has or the required ones alone, and leave out those that weigh
     nothing; False when the cache should grow first.

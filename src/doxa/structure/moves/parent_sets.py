@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
@@ -43,6 +44,7 @@ _NEXT = math.exp(-_LEVEL)
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
 
+@by_address
 class ParentSets(NamedTuple):
     """The lists of all nodes as compiled loops take them."""
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa.arrays import Floats, Words
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import FIRST_LOOK
@@ -71,6 +72,7 @@ class StructureMove(Protocol):
         """Run steps ``first`` to ``n_steps`` in place; return the step at which the cache should grow, or n_steps."""
 
 
+@by_address
 class Work(NamedTuple):
     """What a compiled loop works on."""
 

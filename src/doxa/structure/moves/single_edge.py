@@ -34,7 +34,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit
+from doxa._jit import branching, hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentTypeError
@@ -227,7 +227,7 @@ def update_edges(edges: Ints, n_edges: int, kind: int, i: int, j: int) -> int:
     return n_edges
 
 
-@hot
+@branching
 def _advance(
     work: Work,
     reversals: int,

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, inlined
 from doxa.arrays import Ints
 from doxa.structure.cases.incomplete.families import (
@@ -47,6 +48,7 @@ MOST_JOINT = 64  # joint values that are listed; larger components are drawn a p
 _SMALL = 1e-150  # products are scaled up from here: hundreds of children would bring them to 0
 
 
+@by_address
 class RowWork(NamedTuple):
     """Work space of one chain."""
 

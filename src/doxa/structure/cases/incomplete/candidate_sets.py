@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa._by_address import by_address
+from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
@@ -38,6 +39,7 @@ _MOST_KEPT = 2**25  # cells of all families together: 256 MB
 _MOST_TABULATED = 4096  # cases: logarithms for larger counts are computed when they are needed
 
 
+@by_address
 class Bits(NamedTuple):
     """Which incomplete rows of a completion have which states, and work space to join them in."""
 
@@ -47,6 +49,7 @@ class Bits(NamedTuple):
     state: NDArray[np.int64]  # (columns of the largest family,)
 
 
+@by_address
 class FamilyLists(NamedTuple):
     """Listed sets of all nodes, and of each the counts that do not depend on the completion."""
 
@@ -126,7 +129,7 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
     return lists
 
 
-@hot
+@branching
 def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_states: Ints) -> None:
     """Fill factors, tables of logarithms, and the counts of rows whose family is complete."""
     for table in range(lists.log_weights.size):
@@ -157,7 +160,7 @@ def _prepare(lists: FamilyLists, base: NDArray[np.int16], weights: Ints, n_state
                 lists.kept[lists.kept_first[s] + cell] += weights[row]
 
 
-@hot
+@branching
 def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, parents: Words, weight: Floats) -> None:
     """Fill ``weight`` with the log weights of all sets in a completion: score and log prior.
 
@@ -181,7 +184,7 @@ def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, pa
         weight[s] += lists.log_prior[s]
 
 
-@hot
+@branching
 def fill_cache(lists: FamilyLists, weight: Floats, words: Words, cache: CacheArrays) -> None:
     """Store the weights of all listed families as their scores; ``words`` is work space of shape (n_words,)."""
     for s in range(lists.node.size):
@@ -321,7 +324,7 @@ def arrange(table: ParentSets, lists: FamilyLists, weight: NDArray[np.float64]) 
     _fill(table, np.zeros((2, n + 1), dtype=np.int64), np.zeros((2, n + 1)))
 
 
-@hot
+@branching
 def _fill(table: ParentSets, numbers: Ints, sums: Floats) -> None:
     """What is left after each set, in its node's list and in the lists of those that hold a node; blocks of 64."""
     n = table.first.size - 1

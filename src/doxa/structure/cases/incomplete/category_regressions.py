@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
@@ -35,6 +36,7 @@ _STEPS = 25
 _RIDGE = 0.5  # in rows, for each coefficient
 
 
+@by_address
 class CategoryFits(NamedTuple):
     """The fits of one chain, and work space."""
 

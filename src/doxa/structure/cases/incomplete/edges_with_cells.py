@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from doxa._jit import hot
+from doxa._jit import branching, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.cases.incomplete.regressions import offer_number
@@ -45,7 +45,7 @@ __all__ = ["move_edges"]
 Lists = tuple[Ints, Floats]  # the edges, as columns, and the log proposals of `single_edge`
 
 
-@hot
+@branching
 def move_edges(
     graph: WorkingGraph, limits: Limits, lists: Lists, completion: Completion, scoring: Scoring, work: CellWork,
     n_steps: int, rng: np.random.Generator,

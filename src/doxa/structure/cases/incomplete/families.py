@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined, lowest_bit
+from doxa._by_address import by_address
+from doxa._jit import branching, hot, inlined, lowest_bit
 from doxa.arrays import Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.counting import CONSTANT_RULE, Rule
@@ -40,6 +41,7 @@ _EXACT = 62 * np.log(2.0)  # nats: numbers of configurations that int64 holds
 _POSITIVE = np.int64(2**63 - 1)
 
 
+@by_address
 class Families(NamedTuple):
     """Parents and counts of every node's family; see the module's notes."""
 
@@ -99,7 +101,7 @@ def _random_factor(child: int, parent: int) -> int:
     return np.int64((mixed ^ (mixed >> np.uint64(31))) | np.uint64(1))  # type: ignore[return-value]
 
 
-@hot
+@branching
 def _lay_out(parents: Words, n_states: Ints, rule: Rule, n_rows: int, families: Families) -> tuple[int, int]:
     """Fill all but keys and counts; return how many of these there must be."""
     n = parents.shape[0]
@@ -179,7 +181,7 @@ def _sort_nodes(n: int, families: Families) -> None:
                 found += 1
 
 
-@hot
+@branching
 def count_all(completion: Completion, families: Families) -> None:
     """Count every family in the completed table."""
     for node in range(completion.n_states.size):

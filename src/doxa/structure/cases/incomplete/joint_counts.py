@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, inlined, lowest_bit
 from doxa.arrays import Ints, Words
 from doxa.models.bits import n_words
@@ -23,6 +24,7 @@ MOST_VALUES = 64  # joint values of a row's cells
 _MOST_COUNTS = 2**16  # of all families that are touched
 
 
+@by_address
 class Side(NamedTuple):
     """The families that the cells touch, under one of the two graphs, and their counts."""
 
@@ -40,6 +42,7 @@ class Side(NamedTuple):
     closed: NDArray[np.int64]  # (n_nodes,): places of the row at hand in the others
 
 
+@by_address
 class JointWork(NamedTuple):
     """Work space of one chain."""
 

@@ -47,7 +47,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import Address, call_at, hot, inlined
+from doxa._by_address import by_address
+from doxa._jit import Address, branching, call_at, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
@@ -361,6 +362,7 @@ def _weights_on(
     return found
 
 
+@by_address
 class Frozen(NamedTuple):
     """The frozen posterior that proposes graphs, and what the offer of one needs."""
 
@@ -374,7 +376,7 @@ class Frozen(NamedTuple):
     scratch: Any
 
 
-@hot
+@branching
 def _run(
     advance: int,
     steps: tuple[int, int],

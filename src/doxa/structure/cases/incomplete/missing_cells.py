@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, Scoring
 from doxa.structure.families.counting import Rule, counting_scratch
 from doxa.structure.families.kind import FamilyKind, Scorer
 from doxa.structure.families.scores import BDeu
@@ -113,6 +114,7 @@ class MissingCells(NamedTuple):
             raise ArgumentError(f"{where} has the state {states[place]:g} in a column of {most[place[-1]]}")
 
 
+@by_address
 class Completion(NamedTuple):
     """A completed table as compiled loops take it; they change it in place."""
 
@@ -364,12 +366,12 @@ class IncompleteData:
         """The score as compiled loops take it."""
         return self.score.rule(self.table.n_rows)
 
-    def scoring(self, completion: Completion) -> tuple[tuple[Any, ...], Scorer | None]:
+    def scoring(self, completion: Completion) -> tuple[Scoring, Scorer | None]:
         """What counts and scores families in a completion, and what it calls for that, to be kept as long."""
         data = (completion.columns, completion.weights, completion.n_states)
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
         scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
-        return (data, self.rule, self.prior.arrays, scratch), scorer
+        return Scoring(data, self.rule, self.prior.arrays, scratch), scorer
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""

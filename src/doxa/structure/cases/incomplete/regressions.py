@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.category_regressions import CategoryFits, slope_and_curvature
@@ -34,6 +35,7 @@ _MOST_PARENTS = 63
 _NEWTON_STEPS = 4
 
 
+@by_address
 class Regressions(NamedTuple):
     """The fits of one chain, and work space."""
 

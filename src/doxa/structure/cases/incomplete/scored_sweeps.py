@@ -38,7 +38,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import Address, hot, lowest_bit
+from doxa._by_address import by_address
+from doxa._jit import Address, branching, hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
     CategoryFits,
@@ -101,6 +102,7 @@ _ALONE, _WIDEST = 0.15, math.log(30.0)  # of the other visits to numbers; the lo
 _EVEN = 0.02  # share of the offers that is spread evenly: what they are accepted by is bounded
 
 
+@by_address
 class CellWork(NamedTuple):
     """Work space of one chain."""
 
@@ -176,7 +178,7 @@ def score_family(node: int, parents: Words, scoring: Scoring) -> float:
     return score + family_log_prior(node, parents, scoring[2])
 
 
-@hot
+@branching
 def sweep_columns(
     parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import Address, call_at, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.joint_proposals import go_to
@@ -27,6 +28,7 @@ from doxa.structure.priors import family_log_prior
 __all__ = ["Today", "log_ratio", "propose_jointly"]
 
 
+@by_address
 class Today(NamedTuple):
     """Scores of the completion at hand, and the graph that stands."""
 
@@ -61,10 +63,10 @@ def propose_jointly(
     first, log_q = 0, log_proposals(n)
     no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
     while first < n_steps:
-        keys, scores, used, statistics, limit = cache.arrays
-        work = work._replace(cache=(keys, scores, used, statistics, no_limit), thin=-1)
+        arrays = cache.arrays
+        work = work._replace(cache=arrays._replace(limit=no_limit), thin=-1)
         at = advance.of(work, move.shares, log_q, first, n_steps, rng)
-        first = _propose(at, work, move.shares, log_q, ((first, together, n_steps), limit), now, done, rng)
+        first = _propose(at, work, move.shares, log_q, ((first, together, n_steps), arrays.limit), now, done, rng)
         while cache.wants_to_grow and cache.can_grow:
             cache.grow()
 

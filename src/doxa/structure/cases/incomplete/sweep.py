@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doxa._jit import hot
+from doxa._jit import branching, hot
 from doxa.arrays import Floats, Ints
 from doxa.structure.cases.incomplete.blocks import (
     MOST_JOINT,
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-@hot
+@branching
 def sweep_cells(
     completion: Completion, families: Families, work: RowWork, info: Ints, rng: np.random.Generator
 ) -> None:

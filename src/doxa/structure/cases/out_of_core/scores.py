@@ -28,7 +28,7 @@ from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.data.large.table import OutOfCoreTable, SizedCounts
 from doxa.models.bits import n_words
-from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, store_score
+from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring, store_score
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
 from doxa.structure.families.family_weights import list_nodes
 from doxa.structure.families.kind import Data
@@ -227,10 +227,10 @@ class OutOfCoreScores(FamilyScores):
         return np.zeros((n, 1), dtype=np.int16), np.array([self.table.n_rows]), self.table.n_states
 
     @contextmanager
-    def borrow(self) -> Iterator[tuple[ScoreCache, tuple[Any, ...]]]:
+    def borrow(self) -> Iterator[tuple[ScoreCache, Scoring]]:
         """The one cache, which holds all that may be asked for; what it does not hold would be NaN."""
         nothing = Rule(self.rule.kind, np.nan, np.nan)
-        yield self._ready, (self.data, nothing, self.prior.arrays, counting_scratch(1))
+        yield self._ready, Scoring(self.data, nothing, self.prior.arrays, counting_scratch(1))
         assert not self._ready.statistics[0], "a family beyond the limits was asked for"
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
