@@ -5,7 +5,8 @@ after it: of the work space of a sampler some hundred numbers at each level of c
 code that was compiled.  A `by_address` tuple stands once in memory, where the machine code that Python calls puts it,
 and compiled functions are told where that is.
 
-They cannot make such a tuple, nor return one: the memory is that of the call from Python.
+They cannot make such a tuple, nor return one: the memory is that of the call from Python.  Loops that do long sums
+over arrays are better off with the numbers themselves: to the optimiser, what they write could lie where the tuple is.
 """
 
 from __future__ import annotations

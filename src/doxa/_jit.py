@@ -27,7 +27,7 @@ Compiling is most of what a first answer costs, so not everything is done that N
   the time.
 - Tuples of arrays are handed over by their address (`doxa._by_address`), which makes the code half as long.
 - What a call gives is found out once, not at each place where it stands: `_Remembering`.
-- A part is made short by three passes of the optimiser, not by all of them, which come when it is put into a whole.
+- Where the code that Python calls is optimised as a whole, its functions are not optimised one by one before that.
 - In loops that decide more than they compute, `branching`, none is unrolled.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
@@ -50,7 +50,9 @@ from numba import types
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.typed_passes import NopythonRewrites
 from numba.core.typing import Context
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import intrinsic
 
 from doxa.progress import compiling
@@ -164,16 +166,12 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
     """The code of a function as compiled functions call it: they optimise it and turn it into machine code."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Make it short, which is all that its callers need."""
-        passes = binding.create_new_function_pass_manager()
-        if not hasattr(passes, "add_sroa_pass"):  # before llvmlite 0.45
-            super()._optimize_functions(ll_module)
-            return
+        """The same passes, set up once for all functions."""
+        options = binding.create_pipeline_tuning_options()
+        options.speed_level = 3
+        builder = binding.create_pass_builder(self._codegen._tm, options)
         ll_module.data_layout = self._codegen._data_layout
-        builder = binding.create_pass_builder(self._codegen._tm, binding.create_pipeline_tuning_options())
-        passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
+        passes = builder.getFunctionPassManager()
         for function in _defined(ll_module):
             passes.run(function, builder)
 
@@ -268,6 +266,9 @@ class _Remembering(Context):  # type: ignore[misc]
         return self._calls[call][0]
 
 
+_OF_ARRAYS = (InlineClosureLikes, NopythonRewrites)  # passes that look for expressions of arrays and closures
+
+
 class _CompilerTo(Compiler):  # type: ignore[misc]
     code: type[JITCodeLibrary]
 
@@ -275,7 +276,11 @@ class _CompilerTo(Compiler):  # type: ignore[misc]
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.typingctx = _Remembering(state.typingctx, tuple(state.flags.values()))
-        return super().define_pipelines()
+        managers = super().define_pipelines()
+        if not state.flags.nrt:
+            for manager in managers:
+                manager.passes = [one for one in manager.passes if one[0] not in _OF_ARRAYS]
+        return managers
 
 
 class _ToPart(_CompilerTo):

@@ -306,9 +306,10 @@ def rebuild(graph: WorkingGraph) -> None:
     """Fill parents, ancestors and descendants from the children, in place."""
     parents, children, ancestors, descendants = graph[0], graph[1], graph[2], graph[3]
     n, n_words = children.shape
-    parents[:] = np.uint64(0)
-    ancestors[:] = np.uint64(0)
-    descendants[:] = np.uint64(0)
+    for i in range(n):
+        for w in range(n_words):
+            parents[i, w] = np.uint64(0)
+            descendants[i, w] = children[i, w]
     for i in range(n):
         for j in range(n):
             if has_bit(children, i, j):
@@ -317,7 +318,6 @@ def rebuild(graph: WorkingGraph) -> None:
     for i in range(n):
         for w in range(n_words):
             ancestors[i, w] = parents[i, w]
-            descendants[i, w] = children[i, w]
     for k in range(n):
         for i in range(n):
             if has_bit(ancestors, i, k):

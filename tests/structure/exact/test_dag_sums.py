@@ -24,7 +24,7 @@ from doxa.structure.exact.dag_sums import PrecisionError, log_sum_over_dags, sum
 from doxa.structure.exact.dag_weights import Families, Threads
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior, exact_edge_probabilities, exact_posterior
 from doxa.structure.exact.family_sums import subset_sums
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import capped, make_limits
 from support.checks import FALSE_ALARM, SEED, worst_z, z_limit
 from support.networks import load_network
@@ -289,6 +289,17 @@ def test_a_score_of_tables_agrees_with_enumeration():
         masks, probability = found.parent_sets("x3")
         np.testing.assert_array_equal(masks, found.parent_sets(3).masks)
         assert probability[masks & 1 == 1].sum() == pytest.approx(found.edge_probabilities[0, 3])
+
+
+def test_log_scores_of_draws_are_those_of_their_families():
+    limits = make_limits([f"x{i}" for i in range(5)], max_parents=2, required=[("x0", "x3")])
+    for n_rows in (40, 3000):
+        scores = FamilyScores(skewed_table(5, n_rows, seed=2, n_states=3))
+        found = exact_posterior(scores, limits)
+        graphs = found.draw(200, np.random.default_rng(SEED))
+        right = local_weights(scores, graphs).sum(axis=1)
+        assert np.ptp(right) > 1.0
+        np.testing.assert_allclose(found.log_scores(graphs), right, rtol=1e-13)
 
 
 def test_asia_is_as_another_program_found_it():

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
@@ -39,6 +40,7 @@ Products = tuple[Floats, Floats, Ints, Ints, Floats, Floats, Ints]  # see `produ
 _PullScratch = tuple[Products, tuple[Floats, Floats, Floats], tuple[Floats, Floats]]
 
 
+@by_address
 class SetSums(NamedTuple):
     """A(S) or F(S) for all sets: columns high, low, error bound, and the exponent all three are relative to."""
 

@@ -52,6 +52,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, DoxaError
+from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact.dag_recursions import (
     FAR,
     Products,
@@ -104,6 +105,7 @@ class DrawTables(NamedTuple):
     exponent: NDArray[np.int64]
     alpha: SubsetSums
     outside: SetSums
+    reference: NDArray[np.float64]  # (n,): nats
 
     @classmethod
     def of(cls, families: list[Families], alpha: SubsetSums, outside: SetSums) -> DrawTables:
@@ -111,7 +113,16 @@ class DrawTables(NamedTuple):
         starts = np.concatenate(([0], np.cumsum([len(f.masks) for f in families]))).astype(np.int64)
         masks = np.concatenate([family.masks for family in families])
         mantissa = np.concatenate([family.mantissa for family in families])
-        return cls(starts, masks, mantissa, np.concatenate([f.exponent for f in families]), alpha, outside)
+        exponent = np.concatenate([family.exponent for family in families])
+        return cls(starts, masks, mantissa, exponent, alpha, outside, np.array([f.reference for f in families]))
+
+    def log_weight(self, node: int, parents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log weights (nats) of families that are listed, given by their masks."""
+        here = slice(self.starts[node], self.starts[node + 1])
+        order = np.argsort(self.masks[here])
+        place = order[np.searchsorted(self.masks[here], parents, sorter=order)]
+        found = self.exponent[here][place] + np.log2(self.mantissa[here][place])
+        return np.asarray(found * math.log(2) + self.reference[node], dtype=np.float64)
 
 
 def draw_dags(tables: DrawTables, n_draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
@@ -314,6 +325,12 @@ class ExactPosterior:
     def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.uint64]:
         """Independent draws of graphs: adjacency rows as bit sets, shape (n_draws, n_nodes, 1)."""
         return draw_dags(self._tables, n_draws, rng)
+
+    def log_scores(self, rows: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Log weights (nats) of graphs that have one: adjacency rows (n_draws, n_nodes, 1) to (n_draws,)."""
+        parents = pack_rows(unpack_rows(rows, self.n_nodes).transpose(0, 2, 1))[:, :, 0].astype(np.int64)
+        each = [self._tables.log_weight(node, parents[:, node]) for node in range(self.n_nodes)]
+        return np.asarray(np.sum(each, axis=0), dtype=np.float64)
 
 
 def sum_over_dags(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa._jit import hot
 from doxa.arrays import Floats
 from doxa.structure.exact.dag_weights import DROP, POWERS, Families, SumSpace, Threads, add_into, plus
@@ -23,6 +24,7 @@ __all__ = ["Derivative", "SubsetSums", "family_probabilities", "minus", "subset_
 Derivative = tuple[Floats, NDArray[np.int32]]  # D_i(R) / A(V): mantissas and exponents, (2^n, n) each
 
 
+@by_address
 class SubsetSums(NamedTuple):
     """alpha_i(R) as a pair of doubles times a power of two, each of shape (2^n, n); zero where i is in R."""
 

@@ -29,7 +29,7 @@ from doxa.estimates.trace import Trace
 from doxa.progress import tell
 from doxa.structure.exact.dag_budget import exact_cost
 from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior, ParentSets
-from doxa.structure.families.cache import FamilyScores, local_weights
+from doxa.structure.families.cache import FamilyScores
 from doxa.structure.moves.by_name import Exact
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, notes
@@ -240,8 +240,7 @@ def sum_over_graphs(
         tell(f"summing over all graphs{long}")
         logger.info("summing over all graphs: at most %s%s", cost, long)
         exact = exact_posterior(cases, options.limits, workers)
-        rows = [exact.draw(DRAWS, rng) for rng in streams]
-        draws = {"log_score": np.stack([local_weights(cases, chain).sum(axis=1) for chain in rows])}
+        rows, cells = [exact.draw(DRAWS, rng) for rng in streams], {}
     else:
         from doxa.structure.cases.incomplete.sums import ExactMixture
 
@@ -249,8 +248,8 @@ def sum_over_graphs(
         exact = ExactMixture.of(cases, options.limits, workers)
         both = [exact.draw(DRAWS, rng) for rng in streams]
         rows = [graphs for graphs, _ in both]
-        draws = {"log_score": np.stack([exact.log_scores(chain) for chain in rows])}
-        draws["cells"] = np.stack([cells for _, cells in both]).astype(cases.missing_cells.dtype)
+        cells = {"cells": np.stack([states for _, states in both]).astype(cases.missing_cells.dtype)}
+    draws = {"log_score": np.stack([exact.log_scores(chain) for chain in rows])} | cells
     draws["rows"] = np.stack(rows)
     draws["n_edges"] = np.bitwise_count(draws["rows"]).sum(axis=(2, 3)).astype(np.int32)
     nothing = {"proposed": np.zeros(chains, dtype=np.int64), "accepted": np.zeros(chains, dtype=np.int64)}

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._by_address import by_address
 from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
@@ -39,7 +38,6 @@ _MOST_KEPT = 2**25  # cells of all families together: 256 MB
 _MOST_TABULATED = 4096  # cases: logarithms for larger counts are computed when they are needed
 
 
-@by_address
 class Bits(NamedTuple):
     """Which incomplete rows of a completion have which states, and work space to join them in."""
 
@@ -49,7 +47,6 @@ class Bits(NamedTuple):
     state: NDArray[np.int64]  # (columns of the largest family,)
 
 
-@by_address
 class FamilyLists(NamedTuple):
     """Listed sets of all nodes, and of each the counts that do not depend on the completion."""
 

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import Address, branching, hot, lowest_bit
+from doxa._jit import Address, hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
     CategoryFits,
@@ -178,7 +178,7 @@ def score_family(node: int, parents: Words, scoring: Scoring) -> float:
     return score + family_log_prior(node, parents, scoring[2])
 
 
-@branching
+@hot
 def sweep_columns(
     parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
 ) -> None:
