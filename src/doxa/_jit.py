@@ -193,10 +193,11 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 class _KeptPart(_Part):
     """The same, of which callers get no copy."""
 
-    def add_llvm_module(self, ll_module: Any) -> None:
-        for function in _defined(ll_module):
-            function.add_function_attribute("noinline")
-        super().add_llvm_module(ll_module)
+    def add_ir_module(self, ir_module: Any) -> None:
+        for function in ir_module.functions:
+            if function.blocks:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
 
 
 class _Whole(JITCodeLibrary):  # type: ignore[misc]
