@@ -167,9 +167,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """The same passes, set up once for all functions."""
-        options = binding.create_pipeline_tuning_options()
-        options.speed_level = 3
-        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder = _builder(self._codegen, 3, unrolling=True)
         ll_module.data_layout = self._codegen._data_layout
         passes = builder.getFunctionPassManager()
         for function in _defined(ll_module):
@@ -234,10 +232,15 @@ class _Branching(_Once):
     """The same, of loops that decide: what makes long sums quick is half of the work, and gains them nothing."""
 
     def _optimize(self) -> None:
-        options = binding.create_pipeline_tuning_options()
-        options.speed_level, options.loop_vectorization, options.loop_unrolling = 1, True, False
-        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder = _builder(self._codegen, 1, unrolling=False)
         builder.getModulePassManager().run(self._final_module, builder)
+
+
+def _builder(codegen: Any, level: int, *, unrolling: bool) -> Any:
+    """What makes the optimiser's passes: of a level from 0 to 3, with or without unrolled loops."""
+    options = binding.create_pipeline_tuning_options()
+    options.speed_level, options.loop_vectorization, options.loop_unrolling = level, True, unrolling
+    return binding.create_pass_builder(codegen._tm, options)
 
 
 def _defined(module: Any) -> list[Any]:

@@ -118,10 +118,11 @@ class DrawTables(NamedTuple):
 
     def log_weight(self, node: int, parents: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log weights (nats) of families that are listed, given by their masks."""
-        here = slice(self.starts[node], self.starts[node + 1])
-        order = np.argsort(self.masks[here])
-        place = order[np.searchsorted(self.masks[here], parents, sorter=order)]
-        found = self.exponent[here][place] + np.log2(self.mantissa[here][place])
+        begin, end = self.starts[node : node + 2]
+        number_of = np.empty(2 ** (len(self.starts) - 1), dtype=np.int64)
+        number_of[self.masks[begin:end]] = np.arange(begin, end)
+        number = number_of[parents]
+        found = self.exponent[number] + np.log2(self.mantissa[number])
         return np.asarray(found * math.log(2) + self.reference[node], dtype=np.float64)
 
 
