@@ -21,7 +21,7 @@ from numba.core.typing import Context
 from numba.extending import overload
 
 import doxa
-from doxa._jit import Address, branching, call_at, cold, compiled, hot, inlined
+from doxa._jit import Address, address_of, branching, call_at, cold, compact, compiled, hot, inlined, real_at
 
 
 @hot
@@ -97,6 +97,24 @@ def test_a_function_is_called_where_its_code_is():
     assert rng.random() == after.random()  # the same generator
     with pytest.raises(IndexError, match="beyond"):
         _begin_at(where, pair, 101, rng)
+
+
+@hot
+def _share(values, k):
+    return values[k] / values.sum()
+
+
+@hot
+def _share_at(where, values, k):
+    return real_at(where, (values, k))
+
+
+def test_a_function_that_returns_a_real_is_called_where_its_code_is():
+    values = np.array([1.0, 3.0, 4.0])
+    where = address_of(_share, values, 0)
+    assert [_share_at(where, values, k) for k in range(3)] == [0.125, 0.375, 0.5]
+    with pytest.raises(TypingError, match="layout 'A'"):  # which the code there would read as if it were contiguous
+        _share_at(where, np.arange(6.0)[::2], 1)
 
 
 @cold
@@ -303,11 +321,45 @@ def _smallest_above(values, limit):
 
 def test_loops_that_decide_are_not_unrolled():
     values = np.random.default_rng(1).random(1001)
-    ours, fast = branching(_smallest_above), hot(_smallest_above)
-    ours._cache = fast._cache = NullCache()
-    assert ours(values, 0.5) == fast(values, 0.5) == _smallest_above(values, 0.5)
     sizes = []
-    for function in (ours, fast):
-        (made,) = function.overloads.values()
+    for kind in (branching, hot):
+        ours = kind(_smallest_above)
+        ours._cache = NullCache()
+        assert ours(values, 0.5) == _smallest_above(values, 0.5)
+        (made,) = ours.overloads.values()
         sizes.append(len(made.library.get_asm_str()))
+    assert sizes[0] < sizes[1]
+
+
+def _calls_often(values):
+    total = 0.0
+    for k in range(values.size):
+        if values[k] > 0.25:
+            total += _long(values, k)
+        if values[k] > 0.5:
+            total -= _long(values, k // 2)
+        if values[k] > 0.75:
+            total += _long(values, k // 3)
+    return total
+
+
+@hot
+def _long(values, k):
+    found = values[k]
+    while found < 100.0:
+        if values[k] > 0.5:
+            found += np.exp(values[k])
+        else:
+            found = found * 1.5 + np.log1p(values[k])
+        if found > 50.0:
+            found += np.sqrt(found)
+    return found
+
+
+def test_compact_loops_are_shorter_where_a_function_is_called_thrice():
+    values = np.random.default_rng(1).random(1001)
+    short, usual = compact(_calls_often), branching(_calls_often)
+    short._cache = usual._cache = NullCache()
+    assert short(values) == pytest.approx(usual(values), rel=1e-12)
+    sizes = [len(next(iter(made.overloads.values())).library.get_asm_str()) for made in (short, usual)]
     assert sizes[0] < sizes[1]

@@ -33,7 +33,6 @@ from doxa.structure.cases.incomplete import IncompleteData, ScoredCellsSampler
 from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain
 from doxa.structure.exact.enumeration import all_dags
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.counting import counting_scratch
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.logistic import FamilyMixture, Logistic
 from doxa.structure.families.logistic.report import family_evidence
@@ -84,12 +83,10 @@ def rate() -> None:
 def scorer(table, score):
     """From a child and bit sets of parents to their scores, as score tables are made."""
     scores = FamilyScores(table, score)
-    box = scores.box()
-    scoring = (scores.data, scores.rule, scores.prior.arrays, counting_scratch(len(scores.data[1]), box.addresses))
 
     def fill(child, words, out):
-        assert box is not None  # it must live as long as its addresses
-        score_families(child, words, scoring, out)
+        with scores.borrow() as (_, scoring):
+            score_families(child, words, scoring, out)
 
     return fill
 

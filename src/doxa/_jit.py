@@ -28,7 +28,7 @@ Compiling is most of what a first answer costs, so not everything is done that N
 - Tuples of arrays are handed over by their address (`doxa._by_address`), which makes the code half as long.
 - What a call gives is found out once, not at each place where it stands: `_Remembering`.
 - Where the code that Python calls is optimised as a whole, its functions are not optimised one by one before that.
-- In loops that decide more than they compute, `branching`, none is unrolled.
+- In loops that decide more than they compute, `branching`, none is unrolled; the longest are `compact`.
 - A large function that two loops call need not be in the machine code of both: an `Address` says where its own is, and
   `call_at` calls it there.
 
@@ -50,6 +50,7 @@ from numba import types
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.errors import TypingError
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.typing import Context
 from numba.core.untyped_passes import InlineClosureLikes
@@ -59,15 +60,18 @@ from doxa.progress import compiling
 
 __all__ = [
     "Address",
+    "address_of",
     "branching",
     "cache_folder",
     "call_at",
     "cold",
+    "compact",
     "compiled",
     "hot",
     "inlined",
     "lowest_bit",
     "popcount",
+    "real_at",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,6 +90,11 @@ def hot(function: F) -> F:
 def branching(function: F) -> F:
     """Like `hot`, for large loops that decide more than they compute: optimised less, for a quicker first answer."""
     return _compiled(function, whole_compiler=_ToBranching, _nrt=False)
+
+
+def compact(function: F) -> F:
+    """Like `branching`, for the longest of such loops and for those that run seldom: fewer calls become copies."""
+    return _compiled(function, whole_compiler=_ToCompact, _nrt=False)
 
 
 def inlined(function: F) -> F:
@@ -236,6 +245,15 @@ class _Branching(_Once):
         builder.getModulePassManager().run(self._final_module, builder)
 
 
+class _Compact(_Branching):
+    """The same, where what is short is quick enough."""
+
+    def _optimize(self) -> None:
+        for function in _defined(self._final_module):
+            function.add_function_attribute("minsize")
+        super()._optimize()
+
+
 def _builder(codegen: Any, level: int, *, unrolling: bool) -> Any:
     """What makes the optimiser's passes: of a level from 0 to 3, with or without unrolled loops."""
     options = binding.create_pipeline_tuning_options()
@@ -307,6 +325,10 @@ class _ToBranching(_CompilerTo):
     code = _Branching
 
 
+class _ToCompact(_CompilerTo):
+    code = _Compact
+
+
 class Address:
     """Where the machine code of a compiled function stands in this process, for `call_at`."""
 
@@ -317,31 +339,51 @@ class Address:
     def of(self, *arguments: Any) -> int:
         """For arguments of these kinds, which are the same each time: they are looked at once."""
         if not self._found:
-            kinds = tuple(map(numba.typeof, arguments))
-            self._function.compile(kinds)
-            made = self._function.overloads[kinds]
-            self._found = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+            self._found = address_of(self._function, *arguments)
         return self._found
+
+
+def address_of(function: Callable[..., Any], *arguments: Any) -> int:
+    """Where the machine code of a compiled function stands in this process, for arguments of these kinds."""
+    compiled_function: Any = function
+    kinds = tuple(map(numba.typeof, arguments))
+    compiled_function.compile(kinds)
+    made = compiled_function.overloads[kinds]
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+def _call(result: types.Type, arguments: Any) -> Any:
+    """Signature and code of a call at an address; where arrays are not next to each other in memory, it is refused."""
+    kinds = tuple(map(types.unliteral, arguments))
+    for kind in kinds:
+        if isinstance(kind, types.Array) and kind.layout != "C":
+            raise TypingError(f"an array of layout {kind.layout!r} is handed over at an address; make it contiguous")
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        given = cgutils.unpack_tuple(builder, values[1], len(kinds))
+        kind = context.call_conv.get_function_type(result, kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())
+        status, found = context.call_conv.call_function(builder, function, result, kinds, given)
+        with cgutils.if_unlikely(builder, status.is_error):
+            context.call_conv.return_status_propagate(builder, status)
+        return found
+
+    return result(types.int64, types.Tuple(kinds)), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def call_at(_typing: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
     """Call the function at an `Address` with a tuple of arguments of the same kinds; it returns an int64.
 
-    A call in which nothing is inlined: some hundred nanoseconds for the arrays of a whole work space.
+    A call in which nothing is inlined.
     """
-    kinds = tuple(map(types.unliteral, arguments))
+    return _call(types.int64, arguments)
 
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        given = cgutils.unpack_tuple(builder, values[1], len(kinds))
-        kind = context.call_conv.get_function_type(types.int64, kinds)
-        function = builder.inttoptr(values[0], kind.as_pointer())
-        status, result = context.call_conv.call_function(builder, function, types.int64, kinds, given)
-        with cgutils.if_unlikely(builder, status.is_error):
-            context.call_conv.return_status_propagate(builder, status)
-        return result
 
-    return types.int64(types.int64, types.Tuple(kinds)), generate
+@intrinsic  # type: ignore[untyped-decorator]
+def real_at(_typing: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+    """The same, of a function that returns a float64."""
+    return _call(types.float64, arguments)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

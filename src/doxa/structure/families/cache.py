@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import cold, hot, inlined
+from doxa._jit import address_of, cold, hot, inlined, real_at
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
@@ -36,7 +36,16 @@ from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, family_log_prior, uniform_prior
 
-__all__ = ["CacheArrays", "CacheUse", "FamilyScores", "ScoreCache", "Scoring", "family_log_score", "local_weights"]
+__all__ = [
+    "CacheArrays",
+    "CacheUse",
+    "FamilyScores",
+    "ScoreCache",
+    "Scoring",
+    "counted_log_score",
+    "family_log_score",
+    "local_weights",
+]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
 
@@ -62,6 +71,13 @@ class Scoring(NamedTuple):
     rule: Rule
     prior: tuple[Floats, Floats]
     scratch: CountingScratch
+    address: int  # where the machine code of `_score_from_data` stands: one for all loops that call it
+
+    @classmethod
+    def of(cls, data: Data, rule: Rule, prior: tuple[Floats, Floats], scratch: CountingScratch) -> Scoring:
+        """By these."""
+        made = cls(data, rule, prior, scratch, 0)
+        return made._replace(address=address_of(_score_from_data, 0, np.zeros(1, dtype=np.uint64), made))
 
 
 class CacheUse(NamedTuple):
@@ -168,7 +184,7 @@ class FamilyScores:
     like: Scaled | None = None
     data: tuple[NDArray[Any], ...] = field(init=False, repr=False)
     numbers: NDArray[np.float64] | None = field(init=False, repr=False)  # scaled, (n_nodes, n_rows)
-    _pool: list[tuple[ScoreCache, CountingScratch]] = field(init=False, repr=False, default_factory=list)
+    _pool: list[tuple[ScoreCache, Scoring]] = field(init=False, repr=False, default_factory=list)
     _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
     _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
     _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
@@ -221,23 +237,24 @@ class FamilyScores:
     def borrow(self) -> Iterator[tuple[ScoreCache, Scoring]]:
         """A cache and the scoring arrays for compiled code, for one chain at a time."""
         with self._lock:
-            cache, scratch = self._pool.pop() if self._pool else self._new_cache()
+            cache, scoring = self._pool.pop() if self._pool else self._new_cache()
         try:
-            yield cache, Scoring(self.data, self.rule, self.prior.arrays, scratch)
+            yield cache, scoring
         finally:
             with self._lock:
-                self._pool.append((cache, scratch))
+                self._pool.append((cache, scoring))
         raise_caught(cache.held)
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
         """Sums of sets of up to so many columns, for score tables."""
         return SharedCounts(self.data, self.rule, most_columns, pool)
 
-    def _new_cache(self) -> tuple[ScoreCache, CountingScratch]:
+    def _new_cache(self) -> tuple[ScoreCache, Scoring]:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
         cache.held = self.score.scorer(self.data, self.numbers, fixed=True)
-        return cache, counting_scratch(len(self.data[1]), None if cache.held is None else cache.held.addresses)
+        scratch = counting_scratch(len(self.data[1]), None if cache.held is None else cache.held.addresses)
+        return cache, Scoring.of(self.data, self.rule, self.prior.arrays, scratch)
 
     def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
         """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
@@ -374,11 +391,22 @@ def _look_up(child: int, words: Words, cache: CacheArrays) -> float:
     return np.nan
 
 
+@hot
+def _score_from_data(child: int, words: Words, scoring: Scoring) -> float:
+    score = family_log_marginal(child, words, scoring.data, scoring.rule, scoring.scratch)
+    return score + family_log_prior(child, words, scoring.prior)
+
+
+@hot
+def counted_log_score(child: int, words: Words, scoring: Scoring) -> float:
+    """Score and log prior of ``child`` with the parents in the bit set ``words``, counted in the data."""
+    return real_at(scoring.address, (child, words, scoring))  # type: ignore[no-any-return]
+
+
 @cold
 def _count(child: int, words: Words, cache: CacheArrays, scoring: Scoring) -> float:
     """Count the family, and keep its score."""
-    data, rule, prior, scratch = scoring
-    score = family_log_marginal(child, words, data, rule, scratch) + family_log_prior(child, words, prior)
+    score = counted_log_score(child, words, scoring)
     cache[3][0] += 1
     store_score(child, words, score, cache)
     return score

@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.arrays import Floats, Words
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores, Scoring
+from doxa.structure.families.cache import FamilyScores, Scoring, counted_log_score
 from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE, counting_scratch
 from doxa.structure.families.kind import raise_caught
-from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
-from doxa.structure.priors import family_log_prior
 
 __all__ = ["FamilyWeights", "NodeFamilies", "list_nodes", "score_families"]
 
@@ -165,7 +163,7 @@ class FamilyWeights:
             self.scores.data, self.scores.numbers, fixed=True
         )  # to be kept while it is in use
         scratch = counting_scratch(len(self.scores.data[1]), None if scorer is None else scorer.addresses)
-        scoring = Scoring(self.scores.data, self.scores.rule, self.prior, scratch)
+        scoring = Scoring.of(self.scores.data, self.scores.rule, self.prior, scratch)
         score_families(node.child, self.words(node, free), scoring, weight)
         raise_caught(scorer)
         return weight
@@ -173,8 +171,6 @@ class FamilyWeights:
 
 @hot
 def score_families(child: int, sets: Words, scoring: Scoring, weight: Floats) -> None:
-    """Log weights of the child with each parent set, one a row, by `family_log_marginal` and the prior."""
-    data, rule, prior, scratch = scoring
+    """Log weights of the child with each parent set, one a row."""
     for row in range(sets.shape[0]):
-        weight[row] = family_log_marginal(child, sets[row], data, rule, scratch)
-        weight[row] += family_log_prior(child, sets[row], prior)
+        weight[row] = counted_log_score(child, sets[row], scoring)

@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from doxa._jit import branching, hot, inlined, lowest_bit
+from doxa._jit import compact, hot, inlined, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
@@ -365,7 +365,7 @@ def auto_step(
     return -1
 
 
-@branching
+@compact
 def advance_auto(
     work: Work,
     shares: tuple[float, float, float, float],

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import branching, hot
+from doxa._jit import compact, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import n_words, unpack_rows
 from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring, family_log_score
@@ -268,7 +268,7 @@ def _improve(table: ParentSets, links: _Links, order: Ints, waiting: int, rng: n
     return gained
 
 
-@branching
+@compact
 def _improved_from(table: ParentSets, links: _Links, order: Ints, nodes: Ints, rng: np.random.Generator) -> float:
     """Improve an order in place, its nodes looked at in this order first; return the score."""
     for k in range(order.size):
@@ -311,7 +311,7 @@ def _exchange(links: _Links, order: Ints, rng: np.random.Generator) -> int:
     return found
 
 
-@branching
+@compact
 def _kicked(
     table: ParentSets, links: _Links, best: Ints, order: Ints, most: tuple[int, int], rng: np.random.Generator
 ) -> None:
@@ -334,7 +334,7 @@ def _kicked(
                 best[k] = order[k]
 
 
-@branching
+@compact
 def _graph_of(table: ParentSets, order: Ints, avoid: Words, rows: Words) -> float:
     """Write the adjacency rows of the best graph of an order; return its score, minus infinity if there is none."""
     n = order.size
@@ -417,7 +417,7 @@ class _Above(NamedTuple):
     counted: NDArray[np.int64]  # (1,): families, about
 
 
-@branching
+@compact
 def _from_above(above: _Above, node: int, and_more: bool, cache: CacheArrays, scoring: Scoring) -> bool:
     """Give a node many parents, beside those that it has or the required ones alone, and leave out those that weigh
     nothing; False when the cache should grow first.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import branching
+from doxa._jit import compact
 from doxa.arrays import Floats, Ints
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring
@@ -106,7 +106,7 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
     return graph[1]
 
 
-@branching
+@compact
 def _ascend(
     graph: WorkingGraph,
     local: Floats,

@@ -223,12 +223,12 @@ def test_sums_made_once_while_nothing_changes_are_those_of_the_rows(family):
     kind = BGe() if family == "bge" else ConditionalGaussian()
     data, rng = data_of(table, kind), np.random.default_rng(SEED)
     completion = completion_of(data.missing_cells, np.zeros(data.missing_cells.n_missing))
-    (columns, *rest), scorer = data.scoring(completion)
+    scoring, scorer = data.scoring(completion)
     sets = pack_rows(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]], dtype=bool))
 
     def scores():
         found = np.zeros(len(sets))
-        score_families(2, sets, (columns, *rest), found)
+        score_families(2, sets, scoring, found)
         return found
 
     for _ in range(3):

@@ -23,9 +23,9 @@ from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
-from doxa.structure.families.cache import CacheArrays, Scoring, store_score
+from doxa.structure.families.cache import CacheArrays, Scoring, counted_log_score, store_score
 from doxa.structure.families.counting import CONSTANT_RULE
-from doxa.structure.families.scores import family_log_marginal, log_ratio
+from doxa.structure.families.scores import log_ratio
 from doxa.structure.moves.joint_parents import joint_work, near_nodes
 from doxa.structure.moves.parent_sets import ParentSets
 from doxa.structure.priors import family_log_prior
@@ -168,7 +168,7 @@ def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, pa
         if lists.n_cells[s] == 0:
             for w in range(parents.size):
                 parents[w] = lists.sets[s, w]
-            weight[s] = family_log_marginal(lists.node[s], parents, scoring[0], scoring[1], scoring[3])
+            weight[s] = counted_log_score(lists.node[s], parents, scoring)
         else:
             first = lists.kept_first[s]
             for cell in range(lists.n_cells[s]):
@@ -177,8 +177,7 @@ def weigh_lists(completion: Completion, scoring: Scoring, lists: FamilyLists, pa
                 _count_by_bits(s, lists)
             else:
                 _count_row_by_row(s, completion.rows, lists)
-            weight[s] = _score_set(s, completion.n_states[lists.node[s]], lists)
-        weight[s] += lists.log_prior[s]
+            weight[s] = _score_set(s, completion.n_states[lists.node[s]], lists) + lists.log_prior[s]
 
 
 @branching

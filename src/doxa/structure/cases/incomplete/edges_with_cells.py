@@ -30,11 +30,10 @@ from doxa.structure.cases.incomplete.scored_sweeps import (
     freedom_of,
     is_number_column,
     list_rows,
-    score_family,
     weigh_rows,
 )
 from doxa.structure.cases.incomplete.shared_cells import is_touched, set_number, set_shared
-from doxa.structure.families.cache import Scoring
+from doxa.structure.families.cache import Scoring, counted_log_score
 from doxa.structure.graph import ADD, DELETE, ILLEGAL, REVERSE, WorkingGraph, apply_change, candidate_kind
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accepts
@@ -89,7 +88,7 @@ def _move_edge(
         log_ratio -= _offer_cells(column, phase, parents, completion, work, True, rng)
     for node in range(local.size):
         if _is_changed(node, change, parents, completion, has_cells):
-            work.fresh[node] = score_family(node, parents[node], scoring)
+            work.fresh[node] = counted_log_score(node, parents[node], scoring)
             log_ratio += work.beta * (work.fresh[node] - local[node])
     if accepts(rng, log_ratio):
         for node in range(local.size):

@@ -371,7 +371,7 @@ class IncompleteData:
         data = (completion.columns, completion.weights, completion.n_states)
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
         scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
-        return Scoring(data, self.rule, self.prior.arrays, scratch), scorer
+        return Scoring.of(data, self.rule, self.prior.arrays, scratch), scorer
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""

@@ -60,13 +60,12 @@ from doxa.structure.cases.incomplete.regressions import (
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
 from doxa.structure.cases.incomplete.stale_proposals import propose_jointly
-from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring
+from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, counted_log_score
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
-from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.graph import has_bit, working_graph
 from doxa.structure.moves.auto import advance_auto
 from doxa.structure.moves.changes import accepts, local_scores
@@ -74,7 +73,6 @@ from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge, log_proposals
-from doxa.structure.priors import family_log_prior
 
 __all__ = [
     "CellWork",
@@ -88,7 +86,6 @@ __all__ = [
     "is_number_column",
     "list_rows",
     "redraw_column",
-    "score_family",
     "sweep_columns",
     "weigh_rows",
 ]
@@ -169,13 +166,6 @@ def cell_work(
         regressions(values, is_number, _PRIOR if rule is None else rule, _MOST_COUNTS),
         category_fits(is_number, missing_cells.n_states, n_rows), np.zeros(longest),
     )  # fmt: skip
-
-
-@hot
-def score_family(node: int, parents: Words, scoring: Scoring) -> float:
-    """Score and log prior of a family on the completion that ``scoring`` holds."""
-    score = family_log_marginal(node, parents, scoring[0], scoring[1], scoring[3])
-    return score + family_log_prior(node, parents, scoring[2])
 
 
 @hot
@@ -362,7 +352,7 @@ def _accepted(
     work.done[0] += 1
     for node in range(local.size):
         if is_touched(node, column, parents, completion):
-            work.fresh[node] = score_family(node, parents[node], scoring)
+            work.fresh[node] = counted_log_score(node, parents[node], scoring)
             log_ratio += work.beta * (work.fresh[node] - local[node])
     if not accepts(rng, log_ratio):
         return False

@@ -15,15 +15,13 @@ from doxa._by_address import by_address
 from doxa._jit import Address, call_at, hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.joint_proposals import go_to
-from doxa.structure.families.cache import ScoreCache, Scoring
-from doxa.structure.families.scores import family_log_marginal
+from doxa.structure.families.cache import ScoreCache, Scoring, counted_log_score
 from doxa.structure.graph import rebuild
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.parent_sets import find_set
 from doxa.structure.moves.sampler import StructureMove, Work, run_steps
 from doxa.structure.moves.single_edge import log_proposals
-from doxa.structure.priors import family_log_prior
 
 __all__ = ["Today", "log_ratio", "propose_jointly"]
 
@@ -147,7 +145,6 @@ def _is_full(work: Work, limit: Ints) -> bool:
 @hot
 def log_ratio(parents: Words, local: Floats, today: Today) -> float:
     """The change of the score of today less that of the stale score; nan where the graph is the one that stands."""
-    data, rule, prior, scratch = today.scoring
     standing = today.standing
     total, any_differs = 0.0, False
     for node in range(local.size):
@@ -157,7 +154,6 @@ def log_ratio(parents: Words, local: Floats, today: Today) -> float:
         today.fresh[node] = today.local[node]
         if differs:
             any_differs = True
-            today.fresh[node] = family_log_marginal(node, parents[node], data, rule, scratch)
-            today.fresh[node] += family_log_prior(node, parents[node], prior)
+            today.fresh[node] = counted_log_score(node, parents[node], today.scoring)
             total += today.fresh[node] - today.local[node] - (local[node] - standing[2][node])
     return total if any_differs else np.nan

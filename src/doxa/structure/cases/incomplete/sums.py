@@ -22,11 +22,9 @@ from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.exact.dag_budget import predicted_cost
 from doxa.structure.exact.dag_sums import ExactPosterior, ParentSets, sum_over_dags
-from doxa.structure.families.cache import Scoring
+from doxa.structure.families.cache import Scoring, counted_log_score
 from doxa.structure.families.kind import raise_caught
-from doxa.structure.families.scores import family_log_marginal
 from doxa.structure.limits import Limits, is_legal_family
-from doxa.structure.priors import family_log_prior
 
 __all__ = ["ExactMixture", "all_completions", "completion_sums_fit", "n_completions", "scores_by_completion"]
 
@@ -90,7 +88,7 @@ def _score_all(
     parents: Words,
     scores: Floats,
 ) -> None:
-    data, rule, prior, scratch = scoring
+    data = scoring.data
     n = scores.shape[0]
     for c in range(cells.shape[0]):
         for cell in range(column.size):
@@ -99,8 +97,7 @@ def _score_all(
             for mask in range(1 << n):
                 parents[0] = np.uint64(mask)
                 if not (mask >> child) & 1 and is_legal_family(limits, child, parents):
-                    score = family_log_marginal(child, parents, data, rule, scratch)
-                    scores[child, mask, c] = score + family_log_prior(child, parents, prior)
+                    scores[child, mask, c] = counted_log_score(child, parents, scoring)
 
 
 @dataclass(frozen=True, eq=False)
