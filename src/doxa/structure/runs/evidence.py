@@ -121,7 +121,7 @@ def listed_sets(
     lists, _ = shared_lists(data, limits, _REFERENCES, _KEEP_WITHIN)
     cells = posterior.trace["cells"].reshape(-1, data.missing_cells.n_missing)
     drawn = cells[np.linspace(0, len(cells) - 1, _COMPLETIONS).astype(np.int64)].astype(np.int16)
-    listed, _ = frozen_lists(data, limits, lists, list(drawn))
+    listed, *_ = frozen_lists(data, limits, lists, list(drawn))
     return listed, lambda parents, cells: log_summed(data, parents, rng, cells)
 
 

@@ -52,6 +52,7 @@ class GraphMoves:
         self.cache = ScoreCache(n, _CACHE)
         self.done = np.zeros(2, dtype=np.int64)  # steps: proposed, accepted
         self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+        self._order: NDArray[np.int64] | None = None  # of the lists, by weight, at the last completion
         self.layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
         self.weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
@@ -67,7 +68,7 @@ class GraphMoves:
         self.cache.statistics[:] = 0
         if self.lists is not None:
             weigh_lists(completion, scoring, self.lists, self._spare[1], self.weight)
-            arrange(self.layout, self.lists, self.beta * self.weight)
+            self._order = arrange(self.layout, self.lists, self.beta * self.weight, self._order)
             fill_cache(self.lists, self.weight, self._spare[1], self.cache.arrays)
         local_scores(graph, self.cache.arrays, scoring, local)
 

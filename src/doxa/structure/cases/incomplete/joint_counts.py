@@ -189,20 +189,28 @@ def _count(f: int, number: int, completion: Completion, lists: FamilyLists, work
     """Count a family in the rows that are left in; where it is listed, only rows with its cells missing are visited."""
     node, first = side.node[f], side.count_first[f]
     r = completion.n_states[node]
-    if number < 0 or lists.n_cells[number] == 0:
+    if number < 0 or lists.family[number] < 0:
         for row in range(completion.columns.shape[1]):
             i = row - completion.n_complete
             if i < 0 or not has_column(work.is_out, i):
                 add_row(f, completion.columns[:, row], completion.weights[row], r, side)
         return
-    kept = lists.kept_first[number]
-    for config in range((side.count_first[f + 1] - first) // (r + 1)):
-        place, total = first + config * (r + 1), 0
-        for state in range(r):
-            cases = lists.kept[kept + config * r + state]
-            side.counts[place + state] = cases
-            total += cases
-        side.counts[place + r] = total
+    c, stride = lists.family[number], 1  # of the node's own column
+    for e in range(lists.columns.column_first[c], lists.columns.column_first[c + 1]):
+        if lists.columns.column[e] == node:
+            stride = lists.columns.stride[e]
+    kept, counts = lists.columns.kept, side.counts
+    begin, place = lists.columns.cell_first[c], first
+    while place < side.count_first[f + 1]:
+        for inside in range(begin, begin + stride):
+            total = 0
+            for state in range(r):
+                cases = kept[inside + state * stride]
+                counts[place + state] = cases
+                total += cases
+            counts[place + r] = total
+            place += r + 1
+        begin += stride * r
     for v in range(lists.missing_in.shape[1]):
         missing = lists.missing_in[node, v]
         for e in range(side.parent_first[f], side.parent_first[f + 1]):

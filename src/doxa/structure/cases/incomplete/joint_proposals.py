@@ -293,11 +293,8 @@ class JointProposals:
         while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
             self.cache.grow()
         parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
-        self.table, weights = frozen_lists(data, limits, lists, references, beta)
-        mean = weights.mean(axis=0)
-        self.number = np.lexsort((-mean, lists.node))  # in the lists, of each set in the order of the table
-        self.weights = weights
-        fill_cache(lists, mean, parents, self.cache.arrays)
+        self.table, self.weights, self.number = frozen_lists(data, limits, lists, references, beta)
+        fill_cache(lists, self.weights.mean(axis=0), parents, self.cache.arrays)
         self.local = np.zeros(n)
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
@@ -335,11 +332,12 @@ def frozen_lists(
     lists: FamilyLists,
     references: list[NDArray[np.int16]],
     beta: float = 1.0,
-) -> tuple[ParentSets, NDArray[np.float64]]:
-    """The lists of the frozen posterior to a power, and each set's log weight on each reference completion."""
+) -> tuple[ParentSets, NDArray[np.float64], NDArray[np.int64]]:
+    """The lists of the frozen posterior to a power, each set's log weight on each reference completion, and the number
+    in the lists of each set in the order of the table.
+    """
     weights, table = _weights_on(references, data, limits, lists), list_layout(lists)
-    arrange(table, lists, beta * weights.mean(axis=0))
-    return table, weights
+    return table, weights, arrange(table, lists, beta * weights.mean(axis=0))
 
 
 def _weights_on(
