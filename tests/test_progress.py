@@ -81,7 +81,7 @@ def test_a_script_whose_errors_go_to_a_file_hears_of_what_takes_long(terminal, m
             status.draws("sampling", seconds, of=2000)
     said = terminal.getvalue().splitlines()
     assert said[:2] == [
-        "doxa: compiling, once for this version of doxa (some 10 to 20 seconds)",
+        "doxa: compiling, once for this version of doxa (some 5 to 20 seconds)",
         "doxa: sampling: 16 draws of each chain, 33 minutes left",
     ]
     assert 20 < len(said) < 50  # seldomer and seldomer
@@ -133,7 +133,7 @@ def test_where_no_line_is_shown_compiling_is_said_once_in_the_log(caplog):
         for begins in (True, False, True, False):
             progress.compiling(begins)
     assert [record.getMessage() for record in caplog.records] == [
-        "compiling, once for this version of doxa (some 10 to 20 seconds)"
+        "compiling, once for this version of doxa (some 5 to 20 seconds)"
     ]
 
 

@@ -27,7 +27,7 @@ logger = logging.getLogger("doxa")
 _OFTEN = 0.1  # seconds between two looks of a line that changes by the block
 _SELDOM = 10.0  # where lines cannot be written over, as in a log; then a tenth of the time since the beginning
 _QUICK = 5.0  # what takes no longer is not told there, unless it was asked for
-_ONCE = ", once for this version of doxa (some 10 to 20 seconds)"
+_ONCE = ", once for this version of doxa (some 5 to 20 seconds)"
 
 
 class Status:

@@ -143,7 +143,7 @@ def test_compiling_is_announced_once(caplog):
     with caplog.at_level(logging.INFO, logger="doxa"):
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1, progress=False)
         assert [record.getMessage() for record in caplog.records] == [
-            "compiling, once for this version of doxa (some 10 to 20 seconds)"
+            "compiling, once for this version of doxa (some 5 to 20 seconds)"
         ]
         sample(Compiles(kernels=kernels), Schedule(1, 4, 0), seed=1, workers=1, progress=False)
         assert len(caplog.records) == 1

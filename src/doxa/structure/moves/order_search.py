@@ -114,12 +114,12 @@ def search_orders(
     links = _links(table)
     starts = [random_order(rng, unpack_rows(rows, n)) for rows in graphs]
     starts += [rng.permutation(n) for _ in range(random_orders)]
-    best, best_score = np.arange(n, dtype=np.int64), -np.inf
+    best, spare, best_score = np.arange(n, dtype=np.int64), np.arange(n, dtype=np.int64), -np.inf
     for order in reversed(starts):
-        score = _improved_from(table, links, order, rng.permutation(n), rng)
+        score = _improved(table, links, order, spare, rng.permutation(n), (0, looks), rng)
         if score > best_score + _GAIN:
             best, best_score = order, score
-    _kicked(table, links, best, best.copy(), (_KICKS_A_NODE * n, looks), rng)
+    _improved(table, links, best, spare, spare[:0], (_KICKS_A_NODE * n, looks), rng)
     rows = np.zeros((n, n_words(n)), dtype=np.uint64)
     score = _graph_of(table, best, links.avoid, rows)
     return FoundGraph(rows, float(score)) if score > -np.inf else None
@@ -268,17 +268,6 @@ def _improve(table: ParentSets, links: _Links, order: Ints, waiting: int, rng: n
     return gained
 
 
-@compact
-def _improved_from(table: ParentSets, links: _Links, order: Ints, nodes: Ints, rng: np.random.Generator) -> float:
-    """Improve an order in place, its nodes looked at in this order first; return the score."""
-    for k in range(order.size):
-        links.place[order[k]] = k
-        links.queue[0, k] = nodes[k]
-        links.queue[1, k] = 1
-    _improve(table, links, order, order.size, rng)
-    return _score_of(table, links, order)
-
-
 @hot
 def _exchange(links: _Links, order: Ints, rng: np.random.Generator) -> int:
     """Exchange the places of a few nodes that are linked, and fill the queue with them and their links."""
@@ -312,11 +301,24 @@ def _exchange(links: _Links, order: Ints, rng: np.random.Generator) -> int:
 
 
 @compact
-def _kicked(
-    table: ParentSets, links: _Links, best: Ints, order: Ints, most: tuple[int, int], rng: np.random.Generator
-) -> None:
-    """Improve ``best`` from itself with a few nodes exchanged, again and again; ``most`` kicks in vain, and looks."""
+def _improved(
+    table: ParentSets,
+    links: _Links,
+    best: Ints,
+    order: Ints,
+    nodes: Ints,
+    most: tuple[int, int],
+    rng: np.random.Generator,
+) -> float:
+    """Improve ``best`` in place, these of its nodes looked at first, in this order; then from itself with a few nodes
+    exchanged, again and again, for at most so many such kicks in vain, and looks.  Returns the score.
+    """
     n = best.size
+    for k in range(nodes.size):
+        links.place[best[k]] = k
+        links.queue[0, k] = nodes[k]
+        links.queue[1, k] = 1
+    _improve(table, links, best, nodes.size, rng)
     best_score, left = _score_of(table, links, best), most[0]
     while left > 0 and links.looks[0] < most[1] and n > 2:
         for k in range(n):
@@ -332,6 +334,7 @@ def _kicked(
             best_score = score
             for k in range(n):
                 best[k] = order[k]
+    return best_score
 
 
 @compact
