@@ -176,10 +176,13 @@ def test_lists_are_arranged_as_score_tables_are():
     data, limits, exact = case("limits, odds")
     lists, _ = reference_lists(data, limits, 2, keep_within=50.0)
     rng = np.random.default_rng(SEED)
+    order = None
     for spread in (1.0, 100.0, 1000.0):  # nats: several levels of 64
         weight = -spread * rng.random(lists.n_sets)
+        weight[::3] = weight[0]  # equal weights stand in the order in which they are listed
         table = list_layout(lists)
-        arrange(table, lists, weight)
+        order = arrange(table, lists, weight, order)  # sorted from what the weights before had made of it
+        assert order.tolist() == np.lexsort((-weight, lists.node)).tolist()
         twin = scaled(table.first, table.sets.copy(), table.weight.copy(), 1.0)
         for field in table._fields[:11]:
             np.testing.assert_allclose(getattr(table, field), getattr(twin, field), rtol=1e-12, atol=0, err_msg=field)
