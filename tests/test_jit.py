@@ -21,7 +21,19 @@ from numba.core.typing import Context
 from numba.extending import overload
 
 import doxa
-from doxa._jit import Address, address_of, branching, call_at, cold, compact, compiled, hot, inlined, real_at
+from doxa._jit import (
+    Address,
+    _functions_can_be_marked,
+    address_of,
+    branching,
+    call_at,
+    cold,
+    compact,
+    compiled,
+    hot,
+    inlined,
+    real_at,
+)
 
 
 @hot
@@ -362,4 +374,4 @@ def test_compact_loops_are_shorter_where_a_function_is_called_thrice():
     short._cache = usual._cache = NullCache()
     assert short(values) == pytest.approx(usual(values), rel=1e-12)
     sizes = [len(next(iter(made.overloads.values())).library.get_asm_str()) for made in (short, usual)]
-    assert sizes[0] < sizes[1]
+    assert sizes[0] < sizes[1] if _functions_can_be_marked() else sizes[0] == sizes[1]

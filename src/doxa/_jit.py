@@ -249,9 +249,17 @@ class _Compact(_Branching):
     """The same, where what is short is quick enough."""
 
     def _optimize(self) -> None:
-        for function in _defined(self._final_module):
+        for function in _defined(self._final_module) if _functions_can_be_marked() else ():
             function.add_function_attribute("minsize")
         super()._optimize()
+
+
+@functools.cache
+def _functions_can_be_marked() -> bool:
+    """Whether llvmlite gives an attribute to a function; older versions give it to what the function returns."""
+    module = binding.parse_assembly("define void @f() { ret void }")
+    module.get_function("f").add_function_attribute("minsize")
+    return "attributes #0 = { minsize }" in str(module)
 
 
 def _builder(codegen: Any, level: int, *, unrolling: bool) -> Any:
