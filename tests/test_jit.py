@@ -323,6 +323,33 @@ def test_a_call_that_has_no_type_yet_is_asked_for_again():
     assert made(2.0) == 3.0
 
 
+def _of_any(value):
+    raise NotImplementedError
+
+
+@overload(_of_any)
+def _(value):
+    return lambda value: value + 1.0
+
+
+def test_what_a_call_gives_is_known_by_the_options_it_was_found_with():
+    """Code with reference counts calls what has them, and code without never does, in whatever order they come."""
+
+    def called_by(kind):
+        def ask(value):
+            return _of_any(value) * 2.0
+
+        made = kind(ask)
+        made._cache = NullCache()
+        assert made(3.0) == 8.0
+        (found,) = made.overloads.values()
+        (one,) = (one for one in found.library._linking_libraries if "lambda" in one.name)
+        return one
+
+    without, counted, again = called_by(hot), called_by(compiled), called_by(hot)
+    assert without == again != counted
+
+
 def _smallest_above(values, limit):
     found = np.inf
     for k in range(values.size):

@@ -41,7 +41,7 @@ import functools
 import gc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 from llvmlite import binding, ir
@@ -49,7 +49,7 @@ from llvmlite.binding import Linkage
 from numba import types
 from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.errors import TypingError
 from numba.core.typed_passes import NopythonRewrites
 from numba.core.typing import Context
@@ -273,27 +273,41 @@ def _defined(module: Any) -> list[Any]:
     return [function for function in module.functions if not function.is_declaration]
 
 
-_Calls = dict[tuple[int, tuple[types.Type, ...]], tuple[Any, Any]]
-_calls_by_flags: dict[tuple[Any, ...], _Calls] = {}
+class _Known(NamedTuple):
+    """What a call gives."""
+
+    signature: Any  # None: nothing, it is refused
+    function: types.Function  # kept, and so is its id
+    implementation: Any  # under which the code of the call is looked up
+
+
+_known_by_flags: dict[Flags, dict[tuple[int, tuple[types.Type, ...]], _Known]] = {}
 
 
 class _Remembering(Context):  # type: ignore[misc]
     """A context of types that finds out once what a call gives: Numba tries all that a ``+`` can be at each of them."""
 
-    __slots__ = ("_calls",)  # all else is shared with Numba's own
+    __slots__ = ("_known",)  # all else is shared with Numba's own
 
-    def __init__(self, context: Context, flags: tuple[Any, ...]) -> None:
+    def __init__(self, context: Context, flags: Flags) -> None:
         self.__dict__ = context.__dict__  # type: ignore[misc]
-        self._calls = _calls_by_flags.setdefault(flags, {})
+        options = flags.copy()
+        options.discard("no_cpython_wrapper")  # which tells a function from its part, and is not handed on
+        self._known = _known_by_flags.setdefault(options, {})
 
     def resolve_function_type(self, func: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         function = self._lookup_global(func) or func
         if kws or not isinstance(function, types.Function):
             return super().resolve_function_type(func, args, kws)
         call = (id(function), tuple(args))
-        if call not in self._calls:
-            self._calls[call] = (super().resolve_function_type(func, args, kws), function)  # which keeps its id
-        return self._calls[call][0]
+        known = self._known.get(call)
+        if known is None:
+            signature = super().resolve_function_type(func, args, kws)
+            implementation = None if signature is None else function.get_impl_key(signature)
+            known = self._known[call] = _Known(signature, function, implementation)
+        elif known.signature is not None:  # it may have been looked up for other options since
+            function._impl_keys[known.signature.args] = known.implementation
+        return known.signature
 
 
 _OF_ARRAYS = (InlineClosureLikes, NopythonRewrites)  # passes that look for expressions of arrays and closures
@@ -305,7 +319,7 @@ class _CompilerTo(Compiler):  # type: ignore[misc]
     def define_pipelines(self) -> Any:
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.typingctx = _Remembering(state.typingctx, tuple(state.flags.values()))
+        state.typingctx = _Remembering(state.typingctx, state.flags)
         managers = super().define_pipelines()
         if not state.flags.nrt:
             for manager in managers:
