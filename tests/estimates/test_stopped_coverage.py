@@ -195,13 +195,13 @@ def test_a_run_ends_at_the_second_look_that_finds_nothing():
 
     def assess(n_draws):
         asked.append(n_draws)
-        return lacking if n_draws <= 1687 else None
+        return lacking if n_draws <= 1525 else None
 
-    assert confirmed(assess, 1687, Until()) is lacking
-    assert asked == [1687]
-    assert confirmed(assess, 2530, Until()).name == "x at the look before"
-    assert asked == [1687, 2530, 1687]
-    assert confirmed(assess, 3795, Until()) is None
+    assert confirmed(assess, 1525, Until()) is lacking
+    assert asked == [1525]
+    assert confirmed(assess, 1906, Until()).name == "x at the look before"
+    assert asked == [1525, 1906, 1525]
+    assert confirmed(assess, 2382, Until()) is None
     assert confirmed(lambda n: None, FEWEST_DRAWS - 1, Until()).what == "number of draws"
     assert confirmed(lambda n: None, 3795, Until(), n_warmup=7500) is None
     assert confirmed(lambda n: None, 3795, Until(), n_warmup=15500).target == 7750

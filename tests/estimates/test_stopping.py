@@ -45,7 +45,7 @@ def test_decision_points_grow_geometrically_to_the_limit():
     points = list(decision_points(None))
     assert points[0] == 500
     assert points[-1] == 100_000
-    assert all(1.3 < after / before <= 1.5 for before, after in pairwise(points[:-1]))
+    assert all(1.2 < after / before <= 1.25 for before, after in pairwise(points[:-1]))
     assert list(decision_points(100)) == [100]
     assert list(decision_points(500)) == [500]
 

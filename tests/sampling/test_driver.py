@@ -172,7 +172,7 @@ def test_a_run_until_accurate_says_what_holds_it_back(capfd, monkeypatch):
     lines = capfd.readouterr().err.splitlines()
     missing = "; the Monte Carlo error of a -> b is 0.02 (asked: 0.01)"
     assert not any(missing in line for line in lines if " 500 draws" in line)  # nobody has looked yet
-    assert lines[-1].startswith("doxa: sampling: 750 draws of each chain, ")
+    assert lines[-1].startswith("doxa: sampling: 625 draws of each chain, ")
     assert lines[-1].endswith(f" left{missing}")
 
 

@@ -31,7 +31,7 @@ SETTLED_R_HAT = 1.05  # of the run-wide quantities over one warm-up epoch
 # Visits below which the two switching rates are not known well enough to stop by: of runs that watch p = 0.01 until the
 # error is 0.003, up to 10% stopped on one or two brief visits and missed the truth; from 5 visits on 95% were covered.
 FEWEST_VISITS = 5
-# Draws of each chain below which luck ends too many runs: with two looks alone, at 500 and 750 draws or later, runs
+# Draws of each chain below which luck ends too many runs: with two looks alone, at 500 draws or half as many more, runs
 # that visit a mode of probability 0.1 about once in 500 draws were covered in 92.0-93.1%.
 FEWEST_DRAWS = 1500
 

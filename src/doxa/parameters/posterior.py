@@ -164,7 +164,7 @@ class ParameterPosterior(FittedParameters):
     >>> network = doxa.LogisticNetwork({"systol": ["smoke", "phys"]})
     >>> fit = doxa.fit(network, doxa.datasets.load("reinis"), seed=1)
     >>> fit.draws("systol").shape, fit.converged
-    ((4, 1687, 3), True)
+    ((4, 1525, 3), True)
     """
 
     @property
