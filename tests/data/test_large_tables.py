@@ -16,6 +16,7 @@ from mixed_frames import mixed_frame
 
 import doxa.data.duck
 from doxa.data import Table, read_table
+from doxa.data.duck import double
 from doxa.data.large import open_source
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
@@ -122,6 +123,25 @@ def test_bins_of_a_column_with_very_many_numbers(tmp_path):
             table = counted.table()
             assert counted.missing_by_column == whole.missing_by_column
         assert (table.states, as_multiset(table)) == (whole.states, as_multiset(whole))
+
+
+def test_numbers_are_written_as_they_are():
+    """DuckDB 1 reads a decimal without quotes as a DECIMAL, and rounds some of these when it makes a DOUBLE of it."""
+    rng = np.random.default_rng(2)
+    numbers = [*rng.normal(size=500), *np.exp(rng.uniform(-300, 300, 200)), 0.0, -0.0, 5e-324, 1.7e308, 1e16 + 2]
+    asked = ", ".join(double(float(number)) for number in numbers)
+    (found,) = duckdb.sql(f"SELECT {asked}").fetchall()
+    assert list(found) == numbers
+
+
+def test_a_lazy_frame_of_an_old_polars_is_refused(monkeypatch):
+    frame = pl.DataFrame({"a": ["x", "y", "x"]})
+    monkeypatch.setattr(pl, "__version__", "1.29.5")
+    with pytest.raises(ArgumentError, match=r"lazy frame of Polars 1\.29\.5; .* pip install 'polars>=1\.30', or give "):
+        read_table(frame.lazy())
+    assert read_table(frame).n_rows == 3
+    monkeypatch.setattr(pl, "__version__", "1.30.0rc1")
+    assert read_table(frame.lazy()).n_rows == 3
 
 
 def test_enums_and_categoricals_keep_their_order():

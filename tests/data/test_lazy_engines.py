@@ -110,6 +110,8 @@ def test_an_engine_counts_what_brute_force_counts(lazy, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_groups_no_rows_to_count_columns_of_few_values(lazy, engine, monkeypatch):
+    if engine == "polars" and not hasattr(pl.LazyFrame, "collect_batches"):
+        pytest.skip("this Polars gives no batches, so each block is a pass")
     frame = frame_of().drop(columns="many")
     with open_source(lazy(engine, frame), bins=BINS) as counted:
         if isinstance(counted._engine, LazyEngine):
@@ -141,7 +143,7 @@ def test_learning_gives_the_posterior_of_the_table_in_memory(lazy, engine, monke
     assert isinstance(found.table, OutOfCoreTable)
     assert np.array_equal(found.exact.edge_probabilities, exact.exact.edge_probabilities)
     assert found.log_evidence == exact.log_evidence
-    missing_cells = frame.assign(x5=frame["x5"].mask(frame["x2"] == "s1"))
+    missing_cells = frame.assign(x5=frame["x5"].astype(object).where(frame["x2"] != "s1", None))
     with pytest.raises(TableError, match=r"missing cells, in the columns 'x5' \(\d+\); .* leave these columns out"):
         doxa.learn(lazy(engine, missing_cells), max_parents=2)
     with pytest.raises(ArgumentError, match="max_parents"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -26,6 +26,7 @@ LOGS = {"income": "log", "rent": "log"}
 
 @pytest.mark.parametrize("method", TRANSFORMS)
 @given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=30), st.floats(0.0005, 0.9995))
+@example([0.001, 0.0010000000000000002], 0.0078125)  # far beyond two that are next to each other
 def test_inverses(method, observed, number):
     transform = transform_of("x", method, np.array(observed))
     there = transform.forward(np.array([number, np.nan]))

@@ -220,7 +220,7 @@ def test_knowledge_names_the_past():
     assert posterior.edge("x1", "x0", lag=1).value == 0.0
     assert posterior.edge("x1 [t-1]", "x0").value == 0.0
     assert set(posterior.options.required) | set(posterior.options.forbidden) == edges
-    kinds = posterior.cpdag_edges().set_index(["source", "target"])["kind"]
+    kinds = posterior.cpdag_edges().set_index(["source", "target"])["kind"].sort_index()
     assert kinds["x0 [t-1]", "x1"] == "directed"
     with pytest.raises(ArgumentError, match=r"'x0' -> 'x0 \[t-1\]' is required, and leads into the past"):
         doxa.learn(frame, time="time", unit="unit", required=[("x0", "x0 [t-1]")])

@@ -133,6 +133,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''").replace("\0", "'||chr(0)||'") + "'"
 
 
+def double(number: float) -> str:
+    """Write a number as an SQL expression; without quotes DuckDB 1 reads a decimal, which it rounds to another."""
+    return f"'{number!r}'::DOUBLE"
+
+
 def said(error: Exception) -> str:
     """Return what DuckDB says, without the line it quotes and its hints at options that are not ours."""
     lines = [line for line in str(error).splitlines() if line and not line.startswith("Original Line")]

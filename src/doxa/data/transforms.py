@@ -175,5 +175,5 @@ def _along(x: Floats, y: Floats, at: Floats) -> Floats:
     if x.size < 2:
         return np.asarray(at - x[0] + y[0]) if x.size else at
     k = np.clip(np.searchsorted(x, at) - 1, 0, x.size - 2)
-    share = (at - x[k]) / (x[k + 1] - x[k])
-    return np.asarray(y[k] * (1 - share) + y[k + 1] * share)
+    near = k + (at - x[k] > x[k + 1] - at)  # from the end that is closer: far out, shares of both would cancel
+    return np.asarray(y[near] + (at - x[near]) / (x[k + 1] - x[k]) * (y[k + 1] - y[k]))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.data.coding import INTEGER, NUMBER, Column, Kind, kind_of_texts, refuse_infinite
-from doxa.data.duck import literal
+from doxa.data.duck import double, literal
 from doxa.data.large.engine import MANY_VALUES, Cells, Coding, Groups, Moments, Seen, changed, failures, rank
 from doxa.data.number import number_column
 from doxa.data.parquet import NUMBER_TYPES, cell_of
@@ -219,7 +219,7 @@ class DuckEngine:
         p = len(numbers)
         cells = ", ".join(f"c{j}" for j in categories)
         shifted = [
-            f"(({self._number(j)} - {first!r}::DOUBLE) * {0.5**exponent!r}::DOUBLE) AS z{k}"
+            f"(({self._number(j)} - {double(first)}) * {double(0.5**exponent)}) AS z{k}"
             for k, (j, first, exponent) in enumerate(zip(numbers, origin.tolist(), power.tolist(), strict=True))
         ]
         prepared = ", ".join([*(f"{self._cell(j)} AS c{j}" for j in categories), *shifted])
@@ -365,7 +365,7 @@ def _bin_of(number: str, cuts: Sequence[float], below: int = 0) -> str:
         return f"{below}::SMALLINT"
     half = len(cuts) // 2
     low, high = _bin_of(number, cuts[:half], below), _bin_of(number, cuts[half + 1 :], below + half + 1)
-    return f"CASE WHEN {number} < {cuts[half]!r}::DOUBLE THEN {low} ELSE {high} END"
+    return f"CASE WHEN {number} < {double(cuts[half])} THEN {low} ELSE {high} END"
 
 
 def _plain(values: Any) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 __all__ = ["open_lazy", "open_parquet", "open_relation", "open_source", "open_text", "read_or_open"]
+
+_OLDEST_POLARS = 1, 30
 
 
 def read_or_open(
@@ -237,6 +240,8 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
         )
     if frame.implementation.is_duckdb():
         return open_relation(frame.to_native(), columns, missing, bins, keep)
+    if frame.implementation.is_polars():
+        _refuse_old_polars()
     label = f"source (a lazy frame of {frame.implementation.value})"
     with failures(label, "its columns were asked for"):
         schema = dict(frame.collect_schema())
@@ -249,6 +254,19 @@ def open_lazy(source: Any, columns: Any, missing: Sequence[str], bins: Any, keep
         with failures(label, "its columns were named"):
             frame = nw.from_native(frame.to_native().toDF(*(f"c{j}" for j in range(len(all_names)))))
     return OutOfCoreSource(LazyEngine(frame, label, names, missing, own), check_bins(bins, names), keep)
+
+
+def _refuse_old_polars() -> None:
+    """Refuse a Polars whose streaming engine is not there yet: the other one reads the whole frame into memory."""
+    import polars as pl
+
+    release = tuple(int(part) for part in re.findall(r"\d+", pl.__version__)[:2])
+    if release < _OLDEST_POLARS:
+        least = ".".join(map(str, _OLDEST_POLARS))
+        raise ArgumentError(
+            f"source is a lazy frame of Polars {pl.__version__}; it is counted by the streaming engine of {least} and "
+            f"later: pip install 'polars>={least}', or give frame.collect()"
+        )
 
 
 def _cell(cell: str, kind: str, missing: Sequence[str]) -> str:
