@@ -12,28 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, ffi
 from numba import njit, types
+from numba.core import event
 from numba.core.caching import NullCache
+from numba.core.compiler import Flags
 from numba.core.errors import TypingError
+from numba.core.ir import Del
 from numba.core.lowering import Lower
 from numba.core.typing import Context
 from numba.extending import overload
 
 import doxa
-from doxa._jit import (
-    Address,
-    _functions_can_be_marked,
-    address_of,
-    branching,
-    call_at,
-    cold,
-    compact,
-    compiled,
-    hot,
-    inlined,
-    real_at,
-)
+from doxa._call_at import Address, address_of, call_at, real_at
+from doxa._compilers import _functions_can_be_marked, _QuickFlags
+from doxa._jit import branching, cold, compact, compiled, hot, inlined
 
 
 @hot
@@ -266,7 +259,10 @@ def test_garbage_is_not_looked_for_while_compiling(was_on, monkeypatch):
         gc.enable()
 
 
-def test_garbage_is_looked_for_again_after_a_function_that_cannot_be_compiled():
+def test_after_a_function_that_cannot_be_compiled_all_is_as_before():
+    told = list(ffi.lib._lock._cblist)
+    assert told
+
     @compiled
     def refused(x):
         return x.no_such_thing
@@ -274,6 +270,44 @@ def test_garbage_is_looked_for_again_after_a_function_that_cannot_be_compiled():
     with pytest.raises(TypingError):
         refused(3)
     assert gc.isenabled()
+    assert ffi.lib._lock._cblist == told
+
+
+def test_nobody_is_told_of_each_call_of_llvm_while_a_function_of_ours_is_compiled():
+    def told(kind):
+        made = kind(_add.py_func)
+        made._cache = NullCache()
+        with event.install_recorder("numba:llvm_lock") as recorder:
+            made.compile((types.float64, types.float64[::1], types.int64))
+        return len(recorder.buffer)
+
+    assert told(hot) < told(njit) / 20  # but for what comes before and after
+
+
+def test_options_are_alike_if_each_of_them_is():
+    plain, ours = Flags(), _QuickFlags(Flags())
+    assert ours == plain
+    assert plain == ours
+    plain.nrt = True
+    assert ours != plain
+    ours.nrt = True
+    assert ours == plain
+    plain.fastmath = plain.fastmath  # said, and what it would be if it were not
+    assert ours == plain
+    assert len({hash(plain), hash(ours), hash(ours.copy())}) == 1
+    assert ours.copy() == ours != 3
+
+
+def test_only_code_with_reference_counts_says_where_lives_of_variables_end(monkeypatch):
+    seen = []
+    lower = Lower.lower_inst
+    monkeypatch.setattr(Lower, "lower_inst", lambda self, inst: (seen.append(type(inst)), lower(self, inst))[1])
+    for kind, has_ends in ((hot, False), (compiled, True)):
+        made = kind(_add.py_func)
+        made._cache = NullCache()
+        seen.clear()
+        assert made(1.0, np.arange(4.0), 3) == 4.0
+        assert (Del in seen) == has_ends
 
 
 def _many_sums(a, b):
@@ -315,10 +349,11 @@ def test_a_call_that_has_no_type_yet_is_asked_for_again():
     def ask(value):
         return _of_later(value)
 
+    early, made = compiled(ask), compiled(ask)
+    early._cache = made._cache = NullCache()
     with pytest.raises(TypingError):
-        compiled(ask).compile((types.float64,))
+        early.compile((types.float64,))
     overload(_of_later)(lambda value: lambda value: value + 1.0)
-    made = compiled(ask)
     made.compile((types.float64,))
     assert made(2.0) == 3.0
 

@@ -169,7 +169,7 @@ def clear() -> None:
 
 
 def compiling(begins: bool) -> None:
-    """A function is being compiled, or is done: `doxa._jit` says so."""
+    """A function is being compiled, or is done: `doxa._compilers` says so."""
     status = _active.get()
     if status is not None:
         status.compiling(begins)

@@ -489,7 +489,7 @@ def _start(sampler: Sampler[Any], number: int, stream: np.random.SeedSequence) -
 
 
 def _compile(sampler: Sampler[Any], chain: _Chain) -> None:
-    """Compile what the sampler needs before threads start, on a throw-away stream; `doxa._jit` says so."""
+    """Compile what the sampler needs before threads start, on a throw-away stream; `doxa._compilers` says so."""
     if not is_compiled(sampler):
         return
     from doxa import _jit  # noqa: F401 (a sampler of a user's own may compile without it)

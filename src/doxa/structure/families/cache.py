@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import address_of, cold, hot, inlined, real_at
+from doxa._call_at import address_of, real_at
+from doxa._jit import cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled

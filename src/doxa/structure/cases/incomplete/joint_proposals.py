@@ -48,7 +48,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import Address, branching, call_at, hot, inlined
+from doxa._call_at import Address, call_at
+from doxa._jit import branching, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists

@@ -39,7 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import Address, hot, lowest_bit
+from doxa._call_at import Address
+from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
     CategoryFits,

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import Address, call_at, hot
+from doxa._call_at import Address, call_at
+from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.joint_proposals import go_to
 from doxa.structure.families.cache import ScoreCache, Scoring, counted_log_score

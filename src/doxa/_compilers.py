@@ -1,0 +1,285 @@
+"""How Numba compiles doxa's functions: compilers, and the code that they make.
+
+Compiling is most of what a first answer costs, so not everything is done that Numba does by itself.
+
+- A function that compiled functions call is optimised and turned into machine code with those that Python calls, not
+  once more at each level of calls: `Part` holds its code until then.
+- Such parts belong to the function alone in which they are.  If others might ask for them, the optimiser could neither
+  put a large one in the place of its only call, nor leave out arguments: the arrays of a whole work space, some hundred
+  numbers, would go over the stack in every step.
+- A function without reference counts is optimised once, not before and after these are taken out, and nothing is
+  written about where the life of a variable ends, for nobody asks.
+- Where the code that Python calls is optimised as a whole, its functions are not optimised one by one before that.
+- What a call gives is found out once, not at each place where it stands: `_Remembering`.
+- Options are compared by what is said, not by all that could be: `_QuickFlags`.
+- The garbage collector rests meanwhile: it would go through all that is being compiled, again and again, for a tenth of
+  the time.  And nobody is told of each call of LLVM, of which there are ten thousands.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from llvmlite import binding
+from llvmlite.binding import Linkage, ffi
+from numba import types
+from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+from numba.core.typed_passes import IRLegalization, NopythonRewrites
+from numba.core.typing import Context
+from numba.core.untyped_passes import InlineClosureLikes
+
+from doxa.progress import compiling
+
+__all__ = ["ToBranching", "ToCompact", "ToKeptPart", "ToOnce", "ToPart", "ToWhole"]
+
+
+class _Watcher(event.Listener):  # type: ignore[misc]
+    """While a function is compiled, one that is cached is not: `doxa.progress` says so, and no garbage is looked for.
+
+    Numba compiles one function at a time in a process, apart from those that this one calls.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._was_on = 0, False
+
+    def on_start(self, _event: Any) -> None:
+        compiling(True)
+        if self._depth == 0:
+            self._was_on = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, _event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._was_on:
+            gc.enable()
+        compiling(False)
+
+
+event.register("numba:compile", _Watcher())
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function as compiled functions call it: they optimise it and turn it into machine code."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """The same passes, set up once for all functions."""
+        builder = _builder(self._codegen, 3, unrolling=True)
+        ll_module.data_layout = self._codegen._data_layout
+        passes = builder.getFunctionPassManager()
+        for function in _defined(ll_module):
+            passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing to set: there is no machine code."""
+
+
+class _KeptPart(_Part):
+    """The same, of which callers get no copy."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        for function in ir_module.functions:
+            if function.blocks:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that Python calls, in which its parts are its own."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.enable_object_caching()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Nothing: the passes of `_optimize_final_module` come at once."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        for function in _defined(self._final_module):
+            if function.linkage == Linkage.linkonce_odr:
+                function.linkage = "private"  # not "internal", whose name the linker finds for callers elsewhere
+        self._optimize()
+
+    def _optimize(self) -> None:
+        super()._optimize_final_module()
+
+
+class _Once(_Whole):
+    """The same, without reference counts: all passes of the optimiser, once."""
+
+    def _optimize(self) -> None:
+        made = self._codegen._module_pass_manager()
+        passes, *builder = made if isinstance(made, tuple) else (made,)  # before Numba 0.62 it comes alone
+        passes.run(self._final_module, *builder)
+
+
+class _Branching(_Once):
+    """The same, of loops that decide: what makes long sums quick is half of the work, and gains them nothing."""
+
+    def _optimize(self) -> None:
+        builder = _builder(self._codegen, 1, unrolling=False)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+
+class _Compact(_Branching):
+    """The same, where what is short is quick enough."""
+
+    def _optimize(self) -> None:
+        for function in _defined(self._final_module) if _functions_can_be_marked() else ():
+            function.add_function_attribute("minsize")
+        super()._optimize()
+
+
+@functools.cache
+def _functions_can_be_marked() -> bool:
+    """Whether llvmlite gives an attribute to a function; older versions give it to what the function returns."""
+    module = binding.parse_assembly("define void @f() { ret void }")
+    module.get_function("f").add_function_attribute("minsize")
+    return "attributes #0 = { minsize }" in str(module)
+
+
+def _builder(codegen: Any, level: int, *, unrolling: bool) -> Any:
+    """What makes the optimiser's passes: of a level from 0 to 3, with or without unrolled loops."""
+    options = binding.create_pipeline_tuning_options()
+    options.speed_level, options.loop_vectorization, options.loop_unrolling = level, True, unrolling
+    return binding.create_pass_builder(codegen._tm, options)
+
+
+def _defined(module: Any) -> list[Any]:
+    return [function for function in module.functions if not function.is_declaration]
+
+
+class _Known(NamedTuple):
+    """What a call gives."""
+
+    signature: Any  # None: nothing, it is refused
+    function: types.Function  # kept, and so is its id
+    implementation: Any  # under which the code of the call is looked up
+
+
+_known_by_flags: dict[Flags, dict[tuple[int, tuple[types.Type, ...]], _Known]] = {}
+
+
+class _Remembering(Context):  # type: ignore[misc]
+    """A context of types that finds out once what a call gives: Numba tries all that a ``+`` can be at each of them."""
+
+    __slots__ = ("_known",)  # all else is shared with Numba's own
+
+    def __init__(self, context: Context, flags: Flags) -> None:
+        self.__dict__ = context.__dict__  # type: ignore[misc]
+        options = flags.copy()
+        options.discard("no_cpython_wrapper")  # which tells a function from its part, and is not handed on
+        self._known = _known_by_flags.setdefault(options, {})
+
+    def resolve_function_type(self, func: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        function = self._lookup_global(func) or func
+        if kws or not isinstance(function, types.Function):
+            return super().resolve_function_type(func, args, kws)
+        call = (id(function), tuple(args))
+        known = self._known.get(call)
+        if known is None:
+            signature = super().resolve_function_type(func, args, kws)
+            implementation = None if signature is None else function.get_impl_key(signature)
+            known = self._known[call] = _Known(signature, function, implementation)
+        elif known.signature is not None:  # it may have been looked up for other options since
+            function._impl_keys[known.signature.args] = known.implementation
+        return known.signature
+
+
+class _QuickFlags(Flags):  # type: ignore[misc]
+    """Numba's options of a compiler: the key of much that it remembers, and compared by each of thirty there."""
+
+    def __hash__(self) -> int:
+        return _HASH
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Flags):
+            return NotImplemented
+        mine, others = self._values, other._values
+        return mine == others or all(getattr(self, name) == getattr(other, name) for name in {*mine, *others})
+
+
+_HASH = hash(Flags())  # that of any: it is made of their names
+
+
+@contextmanager
+def _nobody_told() -> Iterator[None]:
+    """Meanwhile Numba does not time each call of LLVM, which it is told of by callbacks."""
+    lock: Any = getattr(ffi.lib, "_lock", None)
+    told = getattr(lock, "_cblist", None)
+    if told is None:  # another llvmlite
+        yield
+        return
+    lock._cblist = []
+    try:
+        yield
+    finally:
+        lock._cblist = told
+
+
+# passes that look for expressions of arrays and closures, and that write where the lives of variables end
+_OF_COUNTS = (InlineClosureLikes, NopythonRewrites, IRLegalization)
+
+
+class _CompilerTo(Compiler):  # type: ignore[misc]
+    code: type[JITCodeLibrary]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.state.flags = _QuickFlags(self.state.flags)
+
+    def compile_extra(self, func: Any) -> Any:
+        with _nobody_told():
+            return super().compile_extra(func)
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.typingctx = _Remembering(state.typingctx, state.flags)
+        managers = super().define_pipelines()
+        if not state.flags.nrt:
+            for manager in managers:
+                manager.passes = [one for one in manager.passes if one[0] not in _OF_COUNTS]
+        return managers
+
+
+class ToPart(_CompilerTo):
+    code = _Part
+
+
+class ToKeptPart(_CompilerTo):
+    code = _KeptPart
+
+
+class ToWhole(_CompilerTo):
+    code = _Whole
+
+
+class ToOnce(_CompilerTo):
+    code = _Once
+
+
+class ToBranching(_CompilerTo):
+    code = _Branching
+
+
+class ToCompact(_CompilerTo):
+    code = _Compact
