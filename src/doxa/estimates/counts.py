@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa._jit import compiled, lowest_bit
+from doxa._jit import hot, lowest_bit
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.batches import batch_edges
 from doxa.text import a_kind
@@ -26,7 +26,7 @@ from doxa.text import a_kind
 __all__ = ["IndicatorCounts", "count_words"]
 
 
-@compiled
+@hot
 def count_words(
     words: NDArray[np.uint64],
     folded: bool,
@@ -35,27 +35,25 @@ def count_words(
     ones: NDArray[np.int64],
     switches: NDArray[np.int64],
     middle: NDArray[np.bool_],
-    rows: NDArray[np.uint64],
+    work: tuple[NDArray[np.uint64], NDArray[np.int64]],
 ) -> None:
     """Count ones a batch, switches a chain (rises, then falls) and the middle state, into three arrays of zeros.
 
-    ``slots`` says for each bit which place it has in these, or -1; ``rows`` is work space for two draws.
+    ``slots`` says for each bit which place it has in these, or -1; ``work`` is space for two draws, and for a number of
+    each slot.
     """
     n_chains, n_draws, n_rows, n_words = words.shape
-    zero = np.uint64(0)
-    one = np.uint64(1)
-    since = np.zeros(ones.shape[2], dtype=np.int64)
+    zero, one = np.uint64(0), np.uint64(1)
+    rows, since = work
     for chain in range(n_chains):
         batch = 0
         for draw in range(n_draws):
-            before, latest = rows[draw & 1], rows[1 - (draw & 1)]
-            if draw == 0:
-                before[:] = zero
-            _take(words[chain, draw], folded, latest)
+            before, latest = draw & 1, 1 - (draw & 1)
+            _take(words, chain, draw, folded, rows, latest)
             for row in range(n_rows):
                 for word in range(n_words):
-                    now = latest[row, word]
-                    changed = now ^ before[row, word]
+                    now = rows[latest, row, word]
+                    changed = now ^ rows[before, row, word] if draw > 0 else now
                     while changed != zero:
                         place: int = lowest_bit(changed)  # type: ignore[call-arg, unused-ignore]
                         changed &= changed - one
@@ -75,7 +73,7 @@ def count_words(
                 continue
             for row in range(n_rows):
                 for word in range(n_words):
-                    left = latest[row, word]
+                    left = rows[latest, row, word]
                     while left != zero:
                         slot = slots[row, 64 * word + lowest_bit(left)]  # type: ignore[call-arg, unused-ignore]
                         left &= left - one
@@ -90,26 +88,25 @@ def count_words(
                 batch += 1
 
 
-@compiled
-def _take(draw: NDArray[np.uint64], folded: bool, rows: NDArray[np.uint64]) -> None:
+@hot
+def _take(words: NDArray[np.uint64], chain: int, draw: int, folded: bool, rows: NDArray[np.uint64], place: int) -> None:
     """Write a draw into ``rows``; folded, every bit j of a row i > j stands as bit i of row j."""
-    n_rows, n_words = draw.shape
+    _, _, n_rows, n_words = words.shape
     zero, one = np.uint64(0), np.uint64(1)
-    if not folded:
-        for row in range(n_rows):
-            for word in range(n_words):
-                rows[row, word] = draw[row, word]
-        return
-    rows[:] = zero
     for row in range(n_rows):
         for word in range(n_words):
-            left = draw[row, word]
+            rows[place, row, word] = zero if folded else words[chain, draw, row, word]
+    if not folded:
+        return
+    for row in range(n_rows):
+        for word in range(n_words):
+            left = words[chain, draw, row, word]
             while left != zero:
                 bit = 64 * word + lowest_bit(left)  # type: ignore[call-arg, unused-ignore]
                 left &= left - one
-                low, high = min(row, bit), max(row, bit)
+                low, high = (row, bit) if row < bit else (bit, row)
                 if low < n_rows:
-                    rows[low, high >> 6] |= one << np.uint64(high & 63)
+                    rows[place, low, high >> 6] |= one << np.uint64(high & 63)
 
 
 MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
@@ -220,10 +217,10 @@ class IndicatorCounts:
         ones = np.zeros((n_chains, edges.size - 1, total), dtype=np.int64)
         switches = np.zeros((2, n_chains, total), dtype=np.int64)
         middle = np.zeros((n_chains, total), dtype=np.bool_)
-        rows = np.zeros((2, n_rows, n_words), dtype=np.uint64)
+        work = (np.zeros((2, n_rows, n_words), dtype=np.uint64), np.zeros(total, dtype=np.int64))
         words = np.ascontiguousarray(words).view()
         words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
-        count_words(words, folded, slots, edges, ones, switches, middle, rows)
+        count_words(words, folded, slots, edges, ones, switches, middle, work)
         return cls(ones, switches[0], switches[1], middle, edges)
 
 

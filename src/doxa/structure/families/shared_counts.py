@@ -303,7 +303,13 @@ def sum_terms(counts: NDArray[np.int32] | Ints, n_cells: int, n_possible: float,
     """The sums T of a set, from the counts of its cells in their order; cells without cases may be among them."""
     kind, tables, log_alphas, products, log_weight = terms
     if kind == BDEU_RULE:
-        at = np.searchsorted(products, n_possible)
+        at, end = 0, products.size
+        while at < end:
+            middle = (at + end) >> 1
+            if products[middle] < n_possible:
+                at = middle + 1
+            else:
+                end = middle
         if at < products.size and products[at] == n_possible:
             sums[0] = _sum_of(counts, n_cells, tables[at], False, log_alphas[at])
         else:
