@@ -3,7 +3,7 @@
 Compiling is most of what a first answer costs, so not everything is done that Numba does by itself.
 
 - A function that compiled functions call is optimised and turned into machine code with those that Python calls, not
-  once more at each level of calls: `Part` holds its code until then.
+  once more at each level of calls: `_Part` holds its code until then.
 - Such parts belong to the function alone in which they are.  If others might ask for them, the optimiser could neither
   put a large one in the place of its only call, nor leave out arguments: the arrays of a whole work space, some hundred
   numbers, would go over the stack in every step.
