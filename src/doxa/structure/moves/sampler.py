@@ -214,9 +214,14 @@ class GraphStarts:
         """States in which half of the chains stand at a graph found on one chain's completion, and at that."""
         return planted_in_half(states, rows=rows, cells=states[chain].cells)
 
+    @property
+    def cycle_length(self) -> int:
+        """Steps after which a chain does again what it did first."""
+        return self.move.cycle_length(len(self.limits.max_parents))
+
     def check_state(self, state: StructureState) -> None:
         """Raise `ArgumentError` unless a state from a file is one of this sampler's, whose fields have its form."""
-        n, cycle = len(state.rows), self.move.cycle_length(len(state.rows))
+        n, cycle = len(state.rows), self.cycle_length
         check_graphs(state.rows[None], self.limits, "state.rows")
         if state.position >= cycle:
             raise ArgumentError(f"state.position is {state.position}; it must be below {cycle}")
@@ -313,7 +318,7 @@ class StructureSampler(GraphStarts):
                 draws, self.thin, info, np.empty(2), spare,
             )  # fmt: skip
             run_steps(self.move, work, n_steps, cache, rng)
-        position = (state.position + n_steps) % self.move.cycle_length(n)
+        position = (state.position + n_steps) % self.cycle_length
         return (
             StructureState(graph[1], position, block, memory, state.cells),
             dict(zip(("rows", "log_score", "n_edges"), draws, strict=True)),

@@ -63,7 +63,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
     asked.kind(table).check_parents(table.names, limits)
     check_memory(len(table.names), schedule.chains, schedule.draws)
-    usual = _usual_thin(len(table.names), table.n_missing > 0, lists=move.uses_table)
+    usual = _usual_thin(limits, table.n_missing > 0, lists=move.uses_table)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -177,12 +177,13 @@ def physical_memory() -> int | None:
         return None
 
 
-def _usual_thin(n_nodes: int, incomplete: bool, *, lists: bool) -> int:
+def _usual_thin(limits: Limits, incomplete: bool, *, lists: bool) -> int:
     """Steps between kept draws; ``lists``: of a move that draws from lists of parent sets."""
+    n_nodes = len(limits.max_parents)
     if incomplete:
-        from doxa.structure.cases.incomplete.cells_sampler import usual_steps
+        from doxa.structure.cases.incomplete.cells_sampler import usual_thin
 
-        return usual_steps(n_nodes, lists=lists)
+        return usual_thin(n_nodes, lists=lists, one_graph=limits.one_graph)
     from doxa.structure.moves.sampler import steps_between_draws
 
     return steps_between_draws(n_nodes, lists=lists)

@@ -45,10 +45,10 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = {
-    "3 columns, 10%": Problem(3, 40, 0.1, 3, "single_edge"),
-    "3 columns, 30%": Problem(3, 14, 0.3, 3, "single_edge"),
-    "4 columns, 20%": Problem(4, 16, 0.2, 4, "single_edge"),
-    "4 columns, 20%, auto": Problem(4, 16, 0.2, 2),
+    "3 columns, 10%": Problem(3, 40, 0.1, 23, "single_edge"),
+    "3 columns, 30%": Problem(3, 14, 0.3, 23, "single_edge"),
+    "4 columns, 20%": Problem(4, 16, 0.2, 40, "single_edge"),
+    "4 columns, 20%, auto": Problem(4, 16, 0.2, 40),
 }
 
 

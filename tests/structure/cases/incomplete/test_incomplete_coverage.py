@@ -21,7 +21,7 @@ def pooled(runs, held, where, kinds=KINDS):
 
 @pytest.fixture(scope="module")
 def few():
-    return [run(PROBLEMS["3 columns, 10%"], number, networks=200) for number in range(10)]
+    return [run(PROBLEMS["3 columns, 30%"], number, networks=200) for number in range(10)]
 
 
 def test_intervals_cover_with_holes_and_the_stopping_rule_on(few):

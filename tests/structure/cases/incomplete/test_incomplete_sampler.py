@@ -157,10 +157,11 @@ def test_log_score_is_that_of_the_oracle():
 # --- draws -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("thin", [14, 7, 3], ids=["two sweeps a draw", "one", "draws within sweeps"])
 @pytest.mark.parametrize("move", [Auto(), MarkovBlanket()], ids=repr)
-def test_draws_do_not_depend_on_blocks_workers_or_copies(move):
+def test_draws_do_not_depend_on_blocks_workers_or_copies(move, thin):
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    sampler = IncompleteSampler(data, limits, move, steps=7, sweeps=2)
+    sampler = IncompleteSampler(data, limits, move, steps=7, thin=thin)
     whole = sample(sampler, Schedule(3, 40, 5), seed=4)
     for block, workers in ((1, 1), (7, 2), (1000, 3)):
         again = sample(pickle.loads(pickle.dumps(sampler)), Schedule(3, 40, 5), seed=4, block=block, workers=workers)
@@ -168,6 +169,8 @@ def test_draws_do_not_depend_on_blocks_workers_or_copies(move):
             assert np.array_equal(whole[name], again[name])
     assert whole["cells"].dtype == np.int8
     assert whole["cells"].shape == (3, 40, data.missing_cells.n_missing)
+    stands = (whole["cells"][:, 1:] == whole["cells"][:, :-1]).all(axis=2).mean()
+    assert stands > 0.5 if thin == 3 else stands < 0.1  # cells change once a sweep
 
 
 def test_starts_are_far_apart():

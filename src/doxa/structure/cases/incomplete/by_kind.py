@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from doxa.sampling.runner import Sampler
-from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sampler import IncompleteSampler
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler
@@ -32,7 +31,7 @@ def sampler_with_cells(
     move : StructureMove
         `Tempered` too.
     thin : int, optional
-        Structure steps between draws, in one sweep; a multiple of `usual_steps` stands for so many usual sweeps.
+        Structure steps between draws; as many as there are in a sweep when left out.
     **options
         Of `IncompleteSampler` or `ScoredCellsSampler`, of every rung if there are several.
 
@@ -49,9 +48,7 @@ def sampler_with_cells(
     ((2, 100, 5), [10, 10])
     """
     kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler  # also with interventions, and in time
-    if thin is not None:
-        sweeps, rest = divmod(thin, usual_steps(data.n_nodes, lists=move.uses_table))
-        options |= {"steps": thin} if rest else {"sweeps": sweeps}
+    options["thin"] = thin
     if not isinstance(move, Tempered):
         return kind(data, limits, move, **options)
     rungs = tuple(kind(data, limits, move.move, **options, beta=beta) for beta in move.betas)

@@ -11,13 +11,15 @@ every chain, every process and every resumed run has the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.estimates.stopping import FIRST_LOOK
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.families import families_of
@@ -34,6 +36,7 @@ from doxa.structure.moves.starts import greedy_graph, smallest_graph
 __all__ = [
     "USUAL_MOVE",
     "CellsSampler",
+    "SweepingChain",
     "keep_draw",
     "no_draws",
     "observed_cells",
@@ -41,6 +44,7 @@ __all__ = [
     "reference_lists",
     "shared_lists",
     "usual_steps",
+    "usual_thin",
 ]
 
 USUAL_MOVE = Auto()
@@ -48,6 +52,7 @@ _SEED = 20011  # of the short chain: lists must not depend on a run's own seed
 _STEPS = 20_000  # of Auto, between two completions: some hundredths of a second
 _SWEEPS = 5
 _BEFORE = 2  # completions that are not used
+_FIRST_SWEEPS = 250  # of a warm-up
 _ROW_VISITS = 34_000_000_000  # as `build_score_table` has it, for all completions together
 
 
@@ -167,17 +172,75 @@ def shared_lists(
 Draws = dict[str, NDArray[Any]]
 
 
+class SweepingChain(Protocol):
+    """What `CellsSampler` asks of a chain's work space."""
+
+    local: NDArray[np.float64]  # (n_nodes,): scores of the graph's families
+
+    @property
+    def rows(self) -> NDArray[np.uint64]:
+        """Adjacency rows of the graph."""
+
+    @property
+    def cells(self) -> NDArray[Any]:
+        """The completion, in the order of the missing cells."""
+
+    def begin_sweep(self, rng: np.random.Generator) -> None:
+        """All that comes before a sweep's structure steps."""
+
+    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
+        """So many structure steps on the completion that stands, at the beginning of a sweep or within one."""
+
+    def end_sweep(self, rng: np.random.Generator) -> None:
+        """All that comes after them."""
+
+    def state(self) -> StructureState:
+        """Where the chain stands, but for its place in the sweep."""
+
+
 class CellsSampler(GraphStarts):
-    """Chains over graphs and missing cells: their starts, and the length of a sweep."""
+    """Chains over graphs and missing cells: their starts, and their sweeps.
+
+    A sweep changes the cells once and takes ``steps`` structure steps.  These cost little beside the cells, and given
+    the cells graphs soon have nothing in common any more: so a sweep has several draws, every ``thin`` steps.
+    """
 
     data: IncompleteData
     steps: int
-    sweeps: int
+    thin: int
 
     @property
-    def thin(self) -> int:
-        """Structure steps between kept draws."""
-        return self.steps * self.sweeps
+    def cycle_length(self) -> int:
+        """Steps after which both the sweep and the move begin again."""
+        return math.lcm(self.steps, self.move.cycle_length(self.data.n_nodes))
+
+    @property
+    def first_epoch(self) -> int:
+        """Draws of the first epoch of a warm-up: those of 250 sweeps, and 500 at least."""
+        return max(FIRST_LOOK, _FIRST_SWEEPS * self.steps // self.thin)
+
+    def run_chain(
+        self, chain: SweepingChain, position: int, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, Draws]:
+        """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
+
+        ``position`` is the number of steps, up to whole cycles, that the chain has done.  The draws are those that
+        `doxa.structure.cases.incomplete.sampler.IncompleteSampler.run` names.
+        """
+        draws = no_draws(n_steps // self.thin, chain.state(), self.data.missing_cells.dtype)
+        done = 0
+        while done < n_steps:
+            in_sweep = (position + done) % self.steps
+            if in_sweep == 0:
+                chain.begin_sweep(rng)
+            steps = min(self.steps - in_sweep, self.thin - done % self.thin)
+            chain.move_graph(steps, rng)
+            done += steps
+            if in_sweep + steps == self.steps:
+                chain.end_sweep(rng)
+            if done % self.thin == 0:
+                keep_draw(draws, done // self.thin - 1, chain.rows, chain.local, chain.cells)
+        return chain.state()._replace(position=(position + n_steps) % self.cycle_length), draws
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
         """Each from the values that its column has elsewhere."""
@@ -210,17 +273,32 @@ class CellsSampler(GraphStarts):
         return self.data.completed(cells)
 
 
-_LEAST_STEPS, _STEPS_A_PAIR_OF_FEW = 50, 10
-_CHEAP, _STEPS_A_PAIR = {True: 160, False: 640}, {True: 1.0, False: 2.5}  # with lists of parent sets, and without
+_LEAST_STEPS, _STEPS_A_PAIR_OF_FEW = 48, 10
+_CHEAP, _STEPS_A_PAIR = {True: 320, False: 640}, {True: 1.0, False: 2.5}  # with lists of parent sets, and without
+_DRAWS_A_SWEEP = 4
 
 
 def usual_steps(n_nodes: int, *, lists: bool = True) -> int:
     """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change.
 
-    ``lists``: of a move that draws from lists of parent sets.
+    ``lists``: of a move that draws from lists of parent sets.  There are as many for each of the `usual_thin` draws.
+
+    >>> [usual_steps(n) for n in (2, 8, 17, 37)]
+    [48, 320, 320, 1372]
     """
     few = min(_STEPS_A_PAIR_OF_FEW * n_nodes**2, _CHEAP[lists])  # cheap beside a sweep of the cells
-    return max(_LEAST_STEPS, few, round(_STEPS_A_PAIR[lists] * n_nodes**2))
+    steps = max(_LEAST_STEPS, few, round(_STEPS_A_PAIR[lists] * n_nodes**2))
+    return -(-steps // _DRAWS_A_SWEEP) * _DRAWS_A_SWEEP
+
+
+def usual_thin(n_nodes: int, *, lists: bool = True, one_graph: bool = False) -> int:
+    """Structure steps between draws: a quarter of a sweep; a whole one where ``one_graph`` is all there is.
+
+    Eight columns, a tenth of the cells missing: the variance of edge probabilities after so many sweeps is half of that
+    with one draw each; sixteen draws a sweep would take off a sixth more.
+    """
+    steps = usual_steps(n_nodes, lists=lists)
+    return steps if one_graph else steps // _DRAWS_A_SWEEP
 
 
 def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:

@@ -48,7 +48,8 @@ class GraphMoves:
     ) -> None:
         n, words = state.rows.shape
         self.limits, self.move, self.lists, self.beta = limits, move, lists, beta
-        self.position, self.block, self.memory = state.position, state.block.copy(), state.memory.copy()
+        self.position = state.position % move.cycle_length(n)
+        self.block, self.memory = state.block.copy(), state.memory.copy()
         self.cache = ScoreCache(n, _CACHE)
         self.done = np.zeros(2, dtype=np.int64)  # steps: proposed, accepted
         self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
@@ -85,7 +86,7 @@ class GraphMoves:
         self.position = (self.position + steps) % self.move.cycle_length(len(local))
 
     def state(self, rows: NDArray[np.uint64], cells: NDArray[Any]) -> StructureState:
-        """All that the next step needs."""
+        """All that the next step needs, of a chain whose cycle is the move's own."""
         return StructureState(rows, self.position, self.block, self.memory, cells)
 
 

@@ -26,8 +26,6 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
     USUAL_MOVE,
     CellsSampler,
-    keep_draw,
-    no_draws,
     shared_lists,
     usual_steps,
 )
@@ -59,6 +57,8 @@ class CollapsedChain:
         None for none; at the same inverse temperature.
     beta : float, default=1.0
         Inverse temperature.
+    passes, n_joint : int, default=1 and 0
+        How often the cells are redrawn at the beginning of a sweep, and how many joint proposals follow.
     """
 
     def __init__(
@@ -70,6 +70,8 @@ class CollapsedChain:
         state: StructureState,
         joint_proposals: JointProposals | None = None,
         beta: float = 1.0,
+        passes: int = 1,
+        n_joint: int = 0,
     ) -> None:
         self.data, self.joint_proposals = data, joint_proposals
         self.beta, self.one_graph = beta, limits.one_graph
@@ -79,7 +81,14 @@ class CollapsedChain:
         self.work = row_work(data.missing_cells.n_states, beta)
         self.scoring, _ = data.scoring(self.completion)
         self.moves = GraphMoves(limits, move, lists, state, beta)
+        self.passes, self.n_joint = passes, n_joint
+        self.is_scored = False  # whether the scores are those of the completion that stands
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
+
+    @property
+    def rows(self) -> NDArray[np.uint64]:
+        """Adjacency rows of the graph."""
+        return self.graph[1]
 
     @property
     def cells(self) -> NDArray[np.int16]:
@@ -89,6 +98,7 @@ class CollapsedChain:
 
     def redraw_cells(self, passes: int, rng: np.random.Generator) -> None:
         """Redraw every missing cell ``passes`` times, and exchange labels of hidden columns."""
+        self.is_scored = False
         families = families_of(self.graph[0], self.completion, self.data.rule)
         for _ in range(passes):
             sweep_cells(self.completion, families, self.work, self.rows_done, rng)
@@ -100,19 +110,27 @@ class CollapsedChain:
     def score_afresh(self) -> None:
         """Forget the scores of older completions; weigh the lists, and score the graph's families."""
         self.moves.score_afresh(self.graph, self.completion, self.scoring, self.local)
+        self.is_scored = True
 
     def move_graph(self, steps: int, rng: np.random.Generator) -> None:
-        """Run the structure move on the completion for so many steps; `score_afresh` comes before."""
-        self.moves.run(self.graph, self.local, self.scoring, steps, rng)
-
-    def sweep(self, passes: int, joint_proposals: int, steps: int, rng: np.random.Generator) -> None:
-        """Redraw the cells, cells and graph together, then the graph."""
-        self.redraw_cells(passes, rng)
-        if self.joint_proposals is not None:
-            self.graph = self.joint_proposals.run(joint_proposals, self.graph[1], self.completion, rng)
-        self.score_afresh()
+        """Run the structure move on the completion for so many steps, unless only one graph is possible."""
+        if not self.is_scored:
+            self.score_afresh()
         if not self.one_graph:
-            self.move_graph(steps, rng)
+            self.moves.run(self.graph, self.local, self.scoring, steps, rng)
+
+    def begin_sweep(self, rng: np.random.Generator) -> None:
+        """Redraw the cells, then cells and graph together."""
+        self.redraw_cells(self.passes, rng)
+        if self.joint_proposals is not None:
+            self.graph = self.joint_proposals.run(self.n_joint, self.graph[1], self.completion, rng)
+
+    def end_sweep(self, rng: np.random.Generator) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> StructureState:
+        """Where the chain stands, but for its place in the sweep."""
+        return self.moves.state(self.rows, self.cells)
 
 
 _JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 5, 50
@@ -135,8 +153,7 @@ class IncompleteSampler(CellsSampler):
     move : StructureMove, default=Auto()
         Any move but `Tempered`, which `doxa.structure.cases.incomplete.by_kind.sampler_with_cells` takes.
     steps : int, optional
-        Structure steps in a sweep; `usual_steps` when left out.  Edges are held up by what they and the cells have
-        agreed on, not by the graph's own moves, so many short sweeps do more than a few long ones.
+        Structure steps in a sweep; `usual_steps` when left out.
     passes : int, default=1
         How often every missing cell is redrawn in a sweep.
     joint_proposals : int, optional
@@ -144,8 +161,8 @@ class IncompleteSampler(CellsSampler):
         moves that use no lists.
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.
-    sweeps : int, default=1
-        Sweeps between kept draws.
+    thin : int, optional
+        Structure steps between kept draws; ``steps`` when left out.  `doxa.learn` keeps four draws of a sweep.
     n_references : int, default=4
         Completions whose score tables say which parent sets are listed.
     keep_within : float, default=6.0
@@ -177,7 +194,7 @@ class IncompleteSampler(CellsSampler):
     passes: int = 1
     joint_proposals: int = None  # type: ignore[assignment]  # likewise
     least_spread: float = 1.0
-    sweeps: int = 1
+    thin: int = None  # type: ignore[assignment]  # likewise
     n_references: int = 4
     keep_within: float = 6.0
     beta: float = 1.0
@@ -188,7 +205,9 @@ class IncompleteSampler(CellsSampler):
         if self.joint_proposals is None:
             usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
             object.__setattr__(self, "joint_proposals", usual)
-        for name in ("steps", "passes", "sweeps", "n_references"):
+        if self.thin is None:
+            object.__setattr__(self, "thin", self.steps)
+        for name in ("steps", "passes", "thin", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
         object.__setattr__(self, "joint_proposals", check_whole("joint_proposals", self.joint_proposals, 0))
         if hasattr(self.move, "sampler"):
@@ -213,8 +232,6 @@ class IncompleteSampler(CellsSampler):
             ``proposed`` and ``accepted`` structure steps, ``rows_proposed`` and ``rows_accepted`` independence
             proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
         """
-        kept = n_steps // self.thin
-        draws = no_draws(kept, state, self.data.missing_cells.dtype)
         lists, joint_proposals = None, None
         if not self.limits.one_graph and (self.move.uses_table or self.joint_proposals):
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
@@ -222,11 +239,11 @@ class IncompleteSampler(CellsSampler):
                 joint_proposals = JointProposals(
                     self.data, self.limits, lists, completions, self.least_spread, self.beta
                 )
-        chain = CollapsedChain(self.data, self.limits, self.move, lists, state, joint_proposals, self.beta)
-        for draw in range(kept):
-            for _ in range(self.sweeps):
-                chain.sweep(self.passes, self.joint_proposals, self.steps, rng)
-            keep_draw(draws, draw, chain.graph[1], chain.local, chain.cells)
+        chain = CollapsedChain(
+            self.data, self.limits, self.move, lists, state, joint_proposals, self.beta, self.passes,
+            self.joint_proposals,
+        )  # fmt: skip
+        state, draws = self.run_chain(chain, state.position, n_steps, rng)
         info = {
             "proposed": int(chain.moves.done[0]),
             "accepted": int(chain.moves.done[1]),
@@ -235,4 +252,4 @@ class IncompleteSampler(CellsSampler):
         }
         if joint_proposals is not None:
             info |= {"joint_proposed": int(joint_proposals.done[1]), "joint_accepted": int(joint_proposals.done[2])}
-        return chain.moves.state(chain.graph[1], chain.cells), draws, info
+        return state, draws, info

@@ -37,8 +37,6 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
     USUAL_MOVE,
     CellsSampler,
-    keep_draw,
-    no_draws,
     reference_completions,
     shared_lists,
     usual_steps,
@@ -128,8 +126,8 @@ class ScoredCellsSampler(CellsSampler):
     steps : int, optional
         Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
         Families that are scored quickly have those of `IncompleteSampler`.
-    sweeps : int, default=1
-        Sweeps between kept draws.
+    thin : int, optional
+        Structure steps between kept draws; ``steps`` when left out.
     joint_proposal : int, default=3
         Structure steps on stale scores after which the graph is accepted or not; of families that are scored slowly.
     block : int, default=16
@@ -157,7 +155,7 @@ class ScoredCellsSampler(CellsSampler):
     limits: Limits
     move: StructureMove = USUAL_MOVE
     steps: int = None  # type: ignore[assignment]  # filled in below: it needs the data
-    sweeps: int = 1
+    thin: int = None  # type: ignore[assignment]  # likewise
     joint_proposal: int = 3
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # likewise
@@ -176,7 +174,9 @@ class ScoredCellsSampler(CellsSampler):
         is_reversible = getattr(self.move, "is_reversible", False)
         if self.with_cells is None:
             object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE) if is_reversible else 0)
-        for name in ("steps", "sweeps", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
+        if self.thin is None:
+            object.__setattr__(self, "thin", self.steps)
+        for name in ("steps", "thin", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
             least = int(name not in ("with_cells", "fresh"))
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         if not (self.is_quick or is_reversible):
@@ -232,20 +232,11 @@ class ScoredCellsSampler(CellsSampler):
         """
         from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
 
-        kept = n_steps // self.thin
         chain = ScoredChain(self, state)
-        draws = no_draws(kept, state, self.data.missing_cells.dtype)
-        for draw in range(kept):
-            for _ in range(self.sweeps):
-                if self.fresh:
-                    chain.move_afresh(self.fresh, rng)
-                chain.move_edges(self.with_cells, rng)
-                chain.move_graph(self.steps, rng)
-                chain.redraw_cells(rng)  # last: cells that start well may find a graph before they change
-            keep_draw(draws, draw, chain.rows, chain.local, chain.cells)
+        state, draws = self.run_chain(chain, state.position, n_steps, rng)
         info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
         info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
         info |= dict(zip(("edges_proposed", "edges_accepted"), chain.edges_done.tolist(), strict=True))
         info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
         raise_caught(chain.scorer)
-        return chain.state(), draws, info
+        return state, draws, info

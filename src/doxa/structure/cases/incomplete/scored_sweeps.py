@@ -540,6 +540,7 @@ class ScoredChain:
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
         self._sampler, self._state, self._stale = sampler, state, stale
+        self.is_scored = False  # whether the lists are weighed on the completion that stands
         self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
         self.parents = working_graph(state.rows)[0]
         self.advance = Address(advance_auto)
@@ -553,14 +554,25 @@ class ScoredChain:
         """The completion, in the order of the missing cells."""
         return read_cells(self.completion, self.data.missing_cells)
 
+    def begin_sweep(self, rng: np.random.Generator) -> None:
+        """Change edges by the scores of today, alone and with cells."""
+        if self._sampler.fresh:
+            self.move_afresh(self._sampler.fresh, rng)
+        self.move_edges(self._sampler.with_cells, rng)
+
+    def end_sweep(self, rng: np.random.Generator) -> None:
+        """Redraw the cells: last, for cells that start well may find a graph before they change."""
+        self.redraw_cells(rng)
+
     def state(self) -> StructureState:
-        """All that the next sweep needs."""
+        """Where the chain stands, but for its place in the sweep."""
         if self.moves is None:
             return self._sampler.start_at(self.rows, self.cells)
         return self.moves.state(self.rows, self.cells)
 
     def redraw_cells(self, rng: np.random.Generator) -> None:
         """Offer every missing cell a new value, and exchange labels of hidden columns."""
+        self.is_scored = False
         sweep_columns(self.parents, self.completion, self.scoring, self.work, rng)
         for column in self.data.missing_cells.hidden.tolist():
             exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
@@ -589,7 +601,9 @@ class ScoredChain:
             self.graphs_done = self.moves.done
         graph = working_graph(self.rows)
         with standing_still(self.scorer):
-            self.moves.score_afresh(graph, self.completion, self.scoring, self.local)
+            if not self.is_scored:
+                self.moves.score_afresh(graph, self.completion, self.scoring, self.local)
+                self.is_scored = True
             if not self.limits.one_graph:
                 self.moves.run(graph, self.local, self.scoring, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
@@ -608,6 +622,7 @@ class ScoredChain:
 
         n, graph = len(self.local), working_graph(self.rows)
         lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
+        self.is_scored = False
         self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
 
