@@ -61,9 +61,10 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     move = check_move(asked.sampler)
     schedule, until = plan_length(asked.chains, asked.draws, asked.warmup, asked.until)
     prior = make_prior(table.names, asked.prior, asked.edge_log_odds, table.n_present)
-    asked.kind(table).check_parents(table.names, limits)
+    kind = asked.kind(table)
+    kind.check_parents(table.names, limits)
     check_memory(len(table.names), schedule.chains, schedule.draws)
-    usual = _usual_thin(limits, table.n_missing > 0, lists=move.uses_table)
+    usual = _usual_thin(limits, table.n_missing > 0, lists=move.uses_table, quick=kind.is_quick)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -177,13 +178,15 @@ def physical_memory() -> int | None:
         return None
 
 
-def _usual_thin(limits: Limits, incomplete: bool, *, lists: bool) -> int:
-    """Steps between kept draws; ``lists``: of a move that draws from lists of parent sets."""
+def _usual_thin(limits: Limits, incomplete: bool, *, lists: bool, quick: bool) -> int:
+    """Steps between kept draws, of a move that draws from lists of parent sets or not, of families that are scored
+    quickly or not.
+    """
     n_nodes = len(limits.max_parents)
     if incomplete:
         from doxa.structure.cases.incomplete.cells_sampler import usual_thin
 
-        return usual_thin(n_nodes, lists=lists, one_graph=limits.one_graph)
+        return usual_thin(n_nodes, lists=lists, quick=quick, one_graph=limits.one_graph)
     from doxa.structure.moves.sampler import steps_between_draws
 
     return steps_between_draws(n_nodes, lists=lists)

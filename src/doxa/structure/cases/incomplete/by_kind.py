@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from doxa.sampling.runner import Sampler
+from doxa.structure.cases.incomplete.cells_sampler import usual_steps
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sampler import IncompleteSampler
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler
@@ -31,7 +32,8 @@ def sampler_with_cells(
     move : StructureMove
         `Tempered` too.
     thin : int, optional
-        Structure steps between draws; as many as there are in a sweep when left out.
+        Structure steps between draws; as many as there are in a sweep when left out.  Else a sweep is as long as usual,
+        but for what makes it a number of draws, or a draw a number of sweeps.
     **options
         Of `IncompleteSampler` or `ScoredCellsSampler`, of every rung if there are several.
 
@@ -48,8 +50,22 @@ def sampler_with_cells(
     ((2, 100, 5), [10, 10])
     """
     kind = IncompleteSampler if data.score.is_dirichlet else ScoredCellsSampler  # also with interventions, and in time
-    options["thin"] = thin
+    if thin is not None:
+        usual = usual_steps(data.n_nodes, lists=move.uses_table, quick=data.score.is_quick)
+        options |= {"thin": thin, "steps": _steps_that_fit(thin, usual)}
     if not isinstance(move, Tempered):
         return kind(data, limits, move, **options)
     rungs = tuple(kind(data, limits, move.move, **options, beta=beta) for beta in move.betas)
     return TemperedSampler(rungs, rungs[0].thin, move.swap_every)
+
+
+def _steps_that_fit(thin: int, usual: int) -> int:
+    """The steps of a sweep nearest to the usual that are a multiple of ``thin``, or of which that is a multiple.
+
+    >>> [_steps_that_fit(thin, 320) for thin in (80, 100, 320, 640, 700, 701)]
+    [320, 300, 320, 320, 350, 701]
+    """
+    if thin <= usual:
+        return round(usual / thin) * thin
+    sweeps = round(thin / usual)
+    return thin // sweeps if thin % sweeps == 0 else thin

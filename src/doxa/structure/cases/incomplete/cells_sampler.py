@@ -19,10 +19,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.checks import check_whole
+from doxa.errors import ArgumentError
 from doxa.estimates.stopping import FIRST_LOOK
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.families import families_of
+from doxa.structure.cases.incomplete.graph_moves import GraphDraws
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
 from doxa.structure.families.cache import FamilyScores
@@ -169,13 +172,15 @@ def shared_lists(
     return lists.with_own_work_space(), completions
 
 
-Draws = dict[str, NDArray[Any]]
+Draws = dict[str, NDArray[Any]]  # ``rows``, ``log_score``, ``n_edges`` and ``cells``; see `no_draws`
 
 
 class SweepingChain(Protocol):
     """What `CellsSampler` asks of a chain's work space."""
 
-    local: NDArray[np.float64]  # (n_nodes,): scores of the graph's families
+    @property
+    def local(self) -> NDArray[np.float64]:
+        """Scores of the graph's families, (n_nodes,)."""
 
     @property
     def rows(self) -> NDArray[np.uint64]:
@@ -188,7 +193,7 @@ class SweepingChain(Protocol):
     def begin_sweep(self, rng: np.random.Generator) -> None:
         """All that comes before a sweep's structure steps."""
 
-    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
+    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws) -> None:
         """So many structure steps on the completion that stands, at the beginning of a sweep or within one."""
 
     def end_sweep(self, rng: np.random.Generator) -> None:
@@ -214,6 +219,22 @@ class CellsSampler(GraphStarts):
         """Steps after which both the sweep and the move begin again."""
         return math.lcm(self.steps, self.move.cycle_length(self.data.n_nodes))
 
+    def check_thin(self) -> None:
+        """Fill in ``thin`` where it was left out, and raise unless draws and sweeps keep step."""
+        thin = self.steps if self.thin is None else check_whole("thin", self.thin, 1)
+        if thin % self.steps and self.steps % thin:
+            raise ArgumentError(
+                f"thin is {thin}; it must divide the {self.steps} steps of a sweep, or be so many sweeps"
+            )
+        object.__setattr__(self, "thin", thin)
+
+    def check_state(self, state: StructureState) -> None:
+        """As of any chain over graphs, and that it stands where a draw was kept."""
+        super().check_state(state)
+        apart = min(self.thin, self.steps)
+        if state.position % apart:
+            raise ArgumentError(f"state.position is {state.position}; it must be a multiple of {apart}")
+
     @property
     def first_epoch(self) -> int:
         """Draws of the first epoch of a warm-up: those of 250 sweeps, and 500 at least."""
@@ -230,16 +251,20 @@ class CellsSampler(GraphStarts):
         draws = no_draws(n_steps // self.thin, chain.state(), self.data.missing_cells.dtype)
         done = 0
         while done < n_steps:
-            in_sweep = (position + done) % self.steps
+            in_sweep, first = (position + done) % self.steps, done // self.thin
             if in_sweep == 0:
                 chain.begin_sweep(rng)
-            steps = min(self.steps - in_sweep, self.thin - done % self.thin)
-            chain.move_graph(steps, rng)
+            steps = min(self.steps - in_sweep, n_steps - done)
+            here = slice(first, first + max(1, steps // self.thin))
+            of_graphs = GraphDraws(
+                min(self.thin, self.steps), draws["rows"][here], draws["log_score"][here], draws["n_edges"][here]
+            )
+            chain.move_graph(steps, rng, of_graphs)
+            draws["cells"][here] = chain.cells
             done += steps
             if in_sweep + steps == self.steps:
                 chain.end_sweep(rng)
-            if done % self.thin == 0:
-                keep_draw(draws, done // self.thin - 1, chain.rows, chain.local, chain.cells)
+                keep_draw(draws, here.stop - 1, chain.rows, chain.local, chain.cells)
         return chain.state()._replace(position=(position + n_steps) % self.cycle_length), draws
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
@@ -273,31 +298,34 @@ class CellsSampler(GraphStarts):
         return self.data.completed(cells)
 
 
-_LEAST_STEPS, _STEPS_A_PAIR_OF_FEW = 48, 10
+_LEAST_STEPS, _STEPS_A_PAIR_OF_FEW, _LEAST_STALE = 48, 10, 100
 _CHEAP, _STEPS_A_PAIR = {True: 320, False: 640}, {True: 1.0, False: 2.5}  # with lists of parent sets, and without
 _DRAWS_A_SWEEP = 4
 
 
-def usual_steps(n_nodes: int, *, lists: bool = True) -> int:
+def usual_steps(n_nodes: int, *, lists: bool = True, quick: bool = True) -> int:
     """Structure steps in a sweep: fewer leave the graph behind the cells, more wait for the cells' next change.
 
-    ``lists``: of a move that draws from lists of parent sets.  There are as many for each of the `usual_thin` draws.
+    ``lists``: of a move that draws from lists of parent sets.  ``quick``: on scores of the completion at hand; else by
+    stale ones, which want to be compared with those of today.
 
     >>> [usual_steps(n) for n in (2, 8, 17, 37)]
     [48, 320, 320, 1372]
     """
     few = min(_STEPS_A_PAIR_OF_FEW * n_nodes**2, _CHEAP[lists])  # cheap beside a sweep of the cells
     steps = max(_LEAST_STEPS, few, round(_STEPS_A_PAIR[lists] * n_nodes**2))
+    if not quick:
+        steps = max(_LEAST_STALE, n_nodes**2)
     return -(-steps // _DRAWS_A_SWEEP) * _DRAWS_A_SWEEP
 
 
-def usual_thin(n_nodes: int, *, lists: bool = True, one_graph: bool = False) -> int:
+def usual_thin(n_nodes: int, *, lists: bool = True, quick: bool = True, one_graph: bool = False) -> int:
     """Structure steps between draws: a quarter of a sweep; a whole one where ``one_graph`` is all there is.
 
-    Eight columns, a tenth of the cells missing: the variance of edge probabilities after so many sweeps is half of that
-    with one draw each; sixteen draws a sweep would take off a sixth more.
+    Where a tenth of the cells of eight categories are missing, four draws of a sweep leave two thirds of the variance
+    of edge probabilities, of eight numbers a quarter.
     """
-    steps = usual_steps(n_nodes, lists=lists)
+    steps = usual_steps(n_nodes, lists=lists, quick=quick)
     return steps if one_graph else steps // _DRAWS_A_SWEEP
 
 

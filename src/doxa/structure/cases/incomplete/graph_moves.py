@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,23 @@ from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
 
-__all__ = ["GraphMoves", "standing_still"]
+__all__ = ["GraphDraws", "GraphMoves", "standing_still"]
+
+
+class GraphDraws(NamedTuple):
+    """Where the graphs are written down that stand after every ``thin`` steps."""
+
+    thin: int
+    rows: NDArray[np.uint64]  # (n_kept, n_nodes, n_words)
+    log_score: NDArray[np.float64]  # (n_kept,)
+    n_edges: NDArray[np.int32]  # (n_kept,)
+
+    def keep(self, rows: NDArray[np.uint64], local: NDArray[np.float64], first: int, end: int | None) -> None:
+        """Write down one graph, with the scores of its families, for all draws from ``first`` to ``end``."""
+        self.rows[first:end] = rows
+        self.log_score[first:end] = local.sum()
+        self.n_edges[first:end] = np.bitwise_count(rows).sum()
+
 
 _CACHE = 512 * 2**20  # bytes
 
@@ -74,13 +90,24 @@ class GraphMoves:
         local_scores(graph, self.cache.arrays, scoring, local)
 
     def run(
-        self, graph: WorkingGraph, local: NDArray[np.float64], scoring: Scoring, steps: int, rng: np.random.Generator
+        self,
+        graph: WorkingGraph,
+        local: NDArray[np.float64],
+        scoring: Scoring,
+        steps: int,
+        rng: np.random.Generator,
+        draws: GraphDraws | None = None,
     ) -> None:
-        """So many steps, in place; `score_afresh` comes before."""
-        nothing = (np.zeros((0, *graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32))
+        """So many steps, in place, unless only one graph is possible; `score_afresh` comes before."""
+        if draws is None:
+            nothing = np.zeros((0, *graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32)
+            draws = GraphDraws(steps + 1, *nothing)
+        if self.limits.one_graph:
+            draws.keep(graph[1], local, 0, None)
+            return
         work = Work(
             graph, local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays, scoring,
-            self.layout, nothing, steps + 1, self.done, np.empty(2), self._spare,
+            self.layout, draws[1:], draws.thin, self.done, np.empty(2), self._spare,
         )  # fmt: skip
         run_steps(self.move, work, steps, self.cache, rng)
         self.position = (self.position + steps) % self.move.cycle_length(len(local))

@@ -30,7 +30,7 @@ from doxa.structure.cases.incomplete.cells_sampler import (
     usual_steps,
 )
 from doxa.structure.cases.incomplete.families import families_of
-from doxa.structure.cases.incomplete.graph_moves import GraphMoves
+from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
@@ -74,7 +74,7 @@ class CollapsedChain:
         n_joint: int = 0,
     ) -> None:
         self.data, self.joint_proposals = data, joint_proposals
-        self.beta, self.one_graph = beta, limits.one_graph
+        self.beta = beta
         self.graph = working_graph(state.rows)
         self.completion = completion_of(data.missing_cells, state.cells)
         self.local = np.zeros(data.n_nodes)
@@ -112,12 +112,11 @@ class CollapsedChain:
         self.moves.score_afresh(self.graph, self.completion, self.scoring, self.local)
         self.is_scored = True
 
-    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
-        """Run the structure move on the completion for so many steps, unless only one graph is possible."""
+    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None = None) -> None:
+        """Run the structure move on the completion for so many steps."""
         if not self.is_scored:
             self.score_afresh()
-        if not self.one_graph:
-            self.moves.run(self.graph, self.local, self.scoring, steps, rng)
+        self.moves.run(self.graph, self.local, self.scoring, steps, rng, draws)
 
     def begin_sweep(self, rng: np.random.Generator) -> None:
         """Redraw the cells, then cells and graph together."""
@@ -162,7 +161,8 @@ class IncompleteSampler(CellsSampler):
     least_spread : float, default=1.0
         Nats by which reference completions must differ about a change for it to be offered with its cells.
     thin : int, optional
-        Structure steps between kept draws; ``steps`` when left out.  `doxa.learn` keeps four draws of a sweep.
+        Structure steps between kept draws: those of so many sweeps, or a part of ``steps``; ``steps`` when left out.
+        `doxa.learn` keeps four draws of a sweep.
     n_references : int, default=4
         Completions whose score tables say which parent sets are listed.
     keep_within : float, default=6.0
@@ -205,10 +205,9 @@ class IncompleteSampler(CellsSampler):
         if self.joint_proposals is None:
             usual = usual_joint_proposals(self.data.n_nodes) if self.move.uses_table else 0
             object.__setattr__(self, "joint_proposals", usual)
-        if self.thin is None:
-            object.__setattr__(self, "thin", self.steps)
-        for name in ("steps", "passes", "thin", "n_references"):
+        for name in ("steps", "passes", "n_references"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
+        self.check_thin()
         object.__setattr__(self, "joint_proposals", check_whole("joint_proposals", self.joint_proposals, 0))
         if hasattr(self.move, "sampler"):
             raise ArgumentError(

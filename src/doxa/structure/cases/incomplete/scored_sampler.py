@@ -53,7 +53,7 @@ from doxa.structure.moves.starts import greedy_graph
 __all__ = ["ScoredCellsSampler", "reference_scores"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
-_LEAST_STEPS, _FRESH_A_NODE, _NODES_AN_EDGE = 100, 4, 4
+_FRESH_A_NODE, _NODES_AN_EDGE = 4, 4
 _MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
@@ -127,7 +127,7 @@ class ScoredCellsSampler(CellsSampler):
         Structure steps in a sweep; as many as there are ordered pairs of columns, about, when left out, at least 100.
         Families that are scored quickly have those of `IncompleteSampler`.
     thin : int, optional
-        Structure steps between kept draws; ``steps`` when left out.
+        As of `IncompleteSampler`.
     joint_proposal : int, default=3
         Structure steps on stale scores after which the graph is accepted or not; of families that are scored slowly.
     block : int, default=16
@@ -166,19 +166,17 @@ class ScoredCellsSampler(CellsSampler):
 
     def __post_init__(self) -> None:
         if self.steps is None:
-            few = max(_LEAST_STEPS, self.data.n_nodes**2)
-            usual = usual_steps(self.data.n_nodes, lists=self.move.uses_table)
-            object.__setattr__(self, "steps", usual if self.is_quick else few)
+            usual = usual_steps(self.data.n_nodes, lists=self.move.uses_table, quick=self.is_quick)
+            object.__setattr__(self, "steps", usual)
         if self.fresh is None:
             object.__setattr__(self, "fresh", 0 if self.is_quick else _FRESH_A_NODE * self.data.n_nodes)
         is_reversible = getattr(self.move, "is_reversible", False)
         if self.with_cells is None:
             object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE) if is_reversible else 0)
-        if self.thin is None:
-            object.__setattr__(self, "thin", self.steps)
-        for name in ("steps", "thin", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
+        for name in ("steps", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
             least = int(name not in ("with_cells", "fresh"))
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        self.check_thin()
         if not (self.is_quick or is_reversible):
             others = "family='categorical'" if self.data.table.numbers is None else "family='conditional_gaussian'"
             raise ArgumentError(

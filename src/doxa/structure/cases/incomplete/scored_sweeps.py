@@ -48,7 +48,7 @@ from doxa.structure.cases.incomplete.category_regressions import (
     fit_category,
     log_probability,
 )
-from doxa.structure.cases.incomplete.graph_moves import GraphMoves, standing_still
+from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves, standing_still
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
@@ -577,11 +577,19 @@ class ScoredChain:
         for column in self.data.missing_cells.hidden.tolist():
             exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
 
-    def move_graph(self, steps: int, rng: np.random.Generator) -> None:
+    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None = None) -> None:
         """So many steps of the move, on scores of today or in joint proposals."""
         if self._sampler.is_quick:
-            self._move_by_lists(steps, rng)
+            self._move_by_lists(steps, rng, draws)
             return
+        if draws is None:
+            self._move_by_stale_scores(steps, rng)
+            return
+        for place in range(steps // draws.thin):
+            self._move_by_stale_scores(draws.thin, rng)
+            draws.keep(self.rows, self.local, place, place + 1)
+
+    def _move_by_stale_scores(self, steps: int, rng: np.random.Generator) -> None:
         n, words = self.rows.shape
         stale = reference_scores(self.data, self.limits) if self._stale is None else self._stale
         table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
@@ -594,7 +602,7 @@ class ScoredChain:
             propose_jointly(self.move, work, together, steps, cache, today, done, self.advance, rng)
             self.rows, self.parents = graph[1], graph[0]
 
-    def _move_by_lists(self, steps: int, rng: np.random.Generator) -> None:
+    def _move_by_lists(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None) -> None:
         if self.moves is None:
             lists = self._sampler.lists() if self.move.uses_table else None
             self.moves = GraphMoves(self.limits, self.move, lists, self._state, self.beta)
@@ -604,8 +612,7 @@ class ScoredChain:
             if not self.is_scored:
                 self.moves.score_afresh(graph, self.completion, self.scoring, self.local)
                 self.is_scored = True
-            if not self.limits.one_graph:
-                self.moves.run(graph, self.local, self.scoring, steps, rng)
+            self.moves.run(graph, self.local, self.scoring, steps, rng, draws)
         self.rows, self.parents = graph[1], graph[0]
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
