@@ -3,8 +3,8 @@
     python benchmarks/structure_parts/incomplete.py [cost | devices [NAME] | tempered | agree | impute]
 
 ``cost``     one sweep, in milliseconds of one core: every missing cell once, changes of the graph with their cells as
-             in a turn, the listed families weighed, and so many structure steps that single-edge moves are offered once
-             for every pair of columns; against rows, columns and missing cells.
+             in a sweep, the listed families weighed, and the sweep's structure steps; against rows, columns and
+             missing cells.
 ``devices``  1000 records with 10% of the cells blanked: how far the edge probabilities of four chains are apart after
              so many CPU seconds each.
 ``tempered`` the same for parallel tempering, the time being that of all rungs, and for what it is compared with.
@@ -81,13 +81,14 @@ def sweep_cost(table: Table) -> dict[str, float]:
     rng = np.random.default_rng(1)
     start = sampler.start(0, rng)
     joint_proposals = JointProposals(data, limits, lists, completions, sampler.least_spread)
-    chain = CollapsedChain(data, limits, sampler.move, lists, start, joint_proposals)
+    n_joint = sampler.joint_proposals
+    chain = CollapsedChain(data, limits, sampler.move, lists, start, joint_proposals, n_joint=n_joint)
     for _ in range(5):
-        chain.sweep(1, sampler.joint_proposals, 20_000, rng)
-    n = data.n_nodes
-    steps = round(n * (n - 1) / 2 / Auto().single_edge)
+        chain.begin_sweep(rng)
+        chain.move_graph(20_000, rng)
+    steps = sampler.steps
     cells = milliseconds(lambda: chain.redraw_cells(1, rng))
-    joint = milliseconds(lambda: joint_proposals.run(sampler.joint_proposals, chain.graph[1], chain.completion, rng))
+    joint = milliseconds(lambda: joint_proposals.run(n_joint, chain.graph[1], chain.completion, rng))
     weigh = milliseconds(chain.score_afresh)
     move = milliseconds(lambda: (chain.score_afresh(), chain.move_graph(steps, rng))) - weigh
     return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "joint": joint, "weigh": weigh, "move": move}
@@ -205,7 +206,8 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
         if "length" in device:
             chain: Any = Frozen(*arguments, frozen=frozen, length=device["length"])
         elif "joint_proposals" in device:
-            chain = CollapsedChain(*arguments, JointProposals(data, limits, shared, completions, sampler.least_spread))
+            joint_proposals = JointProposals(data, limits, shared, completions, sampler.least_spread)
+            chain = CollapsedChain(*arguments, joint_proposals, n_joint=device["joint_proposals"])
         else:
             chain = CollapsedChain(*arguments)
         begin, draws = time.process_time(), []
@@ -216,7 +218,8 @@ def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], 
                 chain.frozen_steps(100, rng)
                 note = f"{chain.taken / chain.offered:.2f} accepted"
             elif "joint_proposals" in device:
-                chain.sweep(1, device["joint_proposals"], device["steps"], rng)
+                chain.begin_sweep(rng)
+                chain.move_graph(device["steps"], rng)
                 note = "{2} of {1} changes taken".format(*chain.joint_proposals.done)
             else:
                 chain.score_afresh()

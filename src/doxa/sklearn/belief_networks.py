@@ -123,7 +123,7 @@ class BeliefNetworkEstimator(BaseEstimator):  # type: ignore[misc]
             chains=self.chains,
             draws=draws,
             warmup=self.warmup,
-            thin=usual_steps(n) if table.n_missing else None,
+            thin=usual_steps(n, quick=family != "additive") if table.n_missing else None,  # every draw has its cells
             until=self.until,
             seed=int(check_random_state(self.random_state).randint(2**31)),
             workers=self.n_jobs,

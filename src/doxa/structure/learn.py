@@ -169,10 +169,10 @@ def learn(
     thin : int, optional
         Steps between draws; when left out 8 n for n columns, n^2 / 20 where that is more, from 100 to 25 n, beyond
         350 columns n^3 / 7000, at most 50 n, and of moves without lists of parent sets n(n - 1), at least 200.  With
-        missing cells one sweep, in which these are redrawn, of n^2 steps, at least 160 (without lists 2.5 n^2, at
-        least 640), and fewer of less than five columns;
-        another number is one sweep, unless a sweep's divides it.  Where families may be logistic and cells are
-        missing, a sweep has n^2 steps, at least 100.
+        missing cells a quarter of a sweep, at whose beginning these are redrawn: of n^2 steps, at least 320 (without
+        lists 2.5 n^2, at least 640), and fewer of less than six columns; at least 100 where families may be logistic
+        or additive; a whole sweep where the limits leave only one graph.  Another number changes the length of a sweep
+        by what makes it a number of draws, or a draw a number of sweeps.
     until : Until, optional
         The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.
     seed : int, optional
