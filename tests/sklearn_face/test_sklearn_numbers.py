@@ -304,6 +304,7 @@ def test_a_draw_of_the_training_table_is_one_of_the_posteriors():
     assert not np.array_equal(filled["size"], other["size"])
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of twenty draws
 def test_columns_all_missing_constant_or_alone():
     X = np.array([[np.nan, 1.5, 2.25], [np.nan, np.nan, 3.5], [np.nan, 1.5, 1.25], [np.nan, 1.5, np.nan]])
     imputer = BeliefNetworkImputer(draws=20, chains=2, random_state=1)

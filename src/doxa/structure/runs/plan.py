@@ -64,7 +64,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     kind = asked.kind(table)
     kind.check_parents(table.names, limits)
     check_memory(len(table.names), schedule.chains, schedule.draws)
-    usual = _usual_thin(limits, table.n_missing > 0, lists=move.uses_table, quick=kind.is_quick)
+    usual = _usual_thin(table, limits, lists=move.uses_table, quick=kind.is_quick)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -178,15 +178,16 @@ def physical_memory() -> int | None:
         return None
 
 
-def _usual_thin(limits: Limits, incomplete: bool, *, lists: bool, quick: bool) -> int:
+def _usual_thin(table: Table, limits: Limits, *, lists: bool, quick: bool) -> int:
     """Steps between kept draws, of a move that draws from lists of parent sets or not, of families that are scored
     quickly or not.
     """
     n_nodes = len(limits.max_parents)
-    if incomplete:
+    if table.n_missing:
         from doxa.structure.cases.incomplete.cells_sampler import usual_thin
 
-        return usual_thin(n_nodes, lists=lists, quick=quick, one_graph=limits.one_graph)
+        n_bytes = table.n_missing * (8 if table.is_number.any() else 1)
+        return usual_thin(n_nodes, lists=lists, quick=quick, one_graph=limits.one_graph, n_bytes=n_bytes)
     from doxa.structure.moves.sampler import steps_between_draws
 
     return steps_between_draws(n_nodes, lists=lists)

@@ -25,6 +25,7 @@ from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.candidate_sets import family_lists, weigh_lists
+from doxa.structure.cases.incomplete.cells_sampler import usual_steps, usual_thin
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
@@ -157,11 +158,11 @@ def test_log_score_is_that_of_the_oracle():
 # --- draws -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("thin", [14, 7, 3], ids=["two sweeps a draw", "one", "draws within sweeps"])
+@pytest.mark.parametrize("thin", [12, 6, 2], ids=["two sweeps a draw", "one", "draws within sweeps"])
 @pytest.mark.parametrize("move", [Auto(), MarkovBlanket()], ids=repr)
 def test_draws_do_not_depend_on_blocks_workers_or_copies(move, thin):
     data, limits = problem(**WELL["4 binary columns, 25%"])
-    sampler = IncompleteSampler(data, limits, move, steps=7, thin=thin)
+    sampler = IncompleteSampler(data, limits, move, steps=6, thin=thin)
     whole = sample(sampler, Schedule(3, 40, 5), seed=4)
     for block, workers in ((1, 1), (7, 2), (1000, 3)):
         again = sample(pickle.loads(pickle.dumps(sampler)), Schedule(3, 40, 5), seed=4, block=block, workers=workers)
@@ -170,7 +171,28 @@ def test_draws_do_not_depend_on_blocks_workers_or_copies(move, thin):
     assert whole["cells"].dtype == np.int8
     assert whole["cells"].shape == (3, 40, data.missing_cells.n_missing)
     stands = (whole["cells"][:, 1:] == whole["cells"][:, :-1]).all(axis=2).mean()
-    assert stands > 0.5 if thin == 3 else stands < 0.1  # cells change once a sweep
+    assert stands > 0.5 if thin == 2 else stands < 0.1  # cells change once a sweep
+
+
+def test_a_draw_is_a_part_of_a_sweep_or_so_many_sweeps():
+    data, limits = problem(**WELL["4 binary columns, 25%"])
+    assert IncompleteSampler(data, limits, steps=6).thin == 6
+    for thin in (4, 9):
+        with pytest.raises(ArgumentError, match=f"thin is {thin}; it must divide steps, which is 6"):
+            IncompleteSampler(data, limits, steps=6, thin=thin)
+    sampler = sampler_with_cells(data, limits, Auto(), thin=41)  # of usual sweeps of 160 steps
+    assert (sampler.steps, sampler.thin, sampler.first_epoch) == (164, 41, 1000)
+    state = sampler.start(0, np.random.default_rng(1))
+    with pytest.raises(ArgumentError, match=r"state.position is 40; it must be a multiple of 41"):
+        sampler.check_state(state._replace(position=40))
+    with pytest.raises(ArgumentError, match=r"state.position is 164; it must be below 164"):
+        sampler.check_state(state._replace(position=164))
+
+
+def test_draws_whose_cells_take_much_memory_or_whose_graph_stands_are_whole_sweeps_apart():
+    usual = usual_steps(8)
+    assert usual_thin(8) == usual_thin(8, n_bytes=2**14) == usual // 4
+    assert usual_thin(8, n_bytes=2**14 + 1) == usual_thin(8, one_graph=True) == usual
 
 
 def test_starts_are_far_apart():
