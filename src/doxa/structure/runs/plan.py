@@ -64,7 +64,8 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     kind = asked.kind(table)
     kind.check_parents(table.names, limits)
     check_memory(len(table.names), schedule.chains, schedule.draws)
-    usual = _usual_thin(table, limits, lists=move.uses_table, quick=kind.is_quick)
+    counted = schedule.draws is not None
+    usual = _usual_thin(table, limits, lists=move.uses_table, quick=kind.is_quick, counted=counted)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -178,16 +179,20 @@ def physical_memory() -> int | None:
         return None
 
 
-def _usual_thin(table: Table, limits: Limits, *, lists: bool, quick: bool) -> int:
+_MOST_IN_A_DRAW = 2**14  # bytes of missing cells, where several draws have the same
+
+
+def _usual_thin(table: Table, limits: Limits, *, lists: bool, quick: bool, counted: bool) -> int:
     """Steps between kept draws, of a move that draws from lists of parent sets or not, of families that are scored
-    quickly or not.
+    quickly or not; ``counted``: so many draws are asked for, which should have as little in common as they can.
     """
-    n_nodes = len(limits.max_parents)
+    n_nodes = len(table.names)
     if table.n_missing:
-        from doxa.structure.cases.incomplete.cells_sampler import usual_thin
+        from doxa.structure.cases.incomplete.cells_sampler import usual_steps, usual_thin
 
         n_bytes = table.n_missing * (8 if table.is_number.any() else 1)
-        return usual_thin(n_nodes, lists=lists, quick=quick, one_graph=limits.one_graph, n_bytes=n_bytes)
+        whole_sweeps = counted or limits.one_graph or n_bytes > _MOST_IN_A_DRAW
+        return (usual_steps if whole_sweeps else usual_thin)(n_nodes, lists=lists, quick=quick)
     from doxa.structure.moves.sampler import steps_between_draws
 
     return steps_between_draws(n_nodes, lists=lists)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 from incomplete_cases import blanked, deviations, with_missing_cells
 
+import doxa
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import diagnose_indicators
+from doxa.estimates.stopping import Until
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import K2, Auto, BDeu, MarkovBlanket, SingleEdge, Tempered
@@ -189,10 +192,21 @@ def test_a_draw_is_a_part_of_a_sweep_or_so_many_sweeps():
         sampler.check_state(state._replace(position=164))
 
 
-def test_draws_whose_cells_take_much_memory_or_whose_graph_stands_are_whole_sweeps_apart():
-    usual = usual_steps(8)
-    assert usual_thin(8) == usual_thin(8, n_bytes=2**14) == usual // 4
-    assert usual_thin(8, n_bytes=2**14 + 1) == usual_thin(8, one_graph=True) == usual
+def test_runs_of_no_given_length_have_four_draws_of_a_sweep_unless_that_is_of_no_use():
+    def thin(table, **options):
+        return doxa.learn(table, exact=False, seed=1, chains=1, workers=1, **options).trace.thin
+
+    short = {"until": Until(max_draws=4), "warmup": 4}
+    table = blanked(skewed_table(8, 30, seed=1), 0.1, seed=2)
+    assert thin(table, **short) == usual_thin(8) == usual_steps(8) // 4
+    assert thin(table, draws=4) == usual_steps(8)
+    many = blanked(skewed_table(8, 10_000, seed=1), 0.21, seed=2)
+    assert many.n_missing > 2**14
+    assert thin(many, **short) == usual_steps(8)
+    order = table.names
+    wanted = list(itertools.pairwise(order))
+    only = [(a, b) for a in order for b in order if a != b and (a, b) not in wanted]
+    assert thin(table, required=wanted, forbidden=only, **short) == usual_steps(8)
 
 
 def test_starts_are_far_apart():

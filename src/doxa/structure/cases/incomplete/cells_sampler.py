@@ -298,7 +298,7 @@ class CellsSampler(GraphStarts):
 
 _LEAST_STEPS, _STEPS_A_PAIR_OF_FEW, _LEAST_STALE = 48, 10, 100
 _CHEAP, _STEPS_A_PAIR = {True: 320, False: 640}, {True: 1.0, False: 2.5}  # with lists of parent sets, and without
-_DRAWS_A_SWEEP, _MOST_BYTES = 4, 2**14
+_DRAWS_A_SWEEP = 4
 
 
 def usual_steps(n_nodes: int, *, lists: bool = True, quick: bool = True) -> int:
@@ -317,19 +317,13 @@ def usual_steps(n_nodes: int, *, lists: bool = True, quick: bool = True) -> int:
     return -(-steps // _DRAWS_A_SWEEP) * _DRAWS_A_SWEEP
 
 
-def usual_thin(
-    n_nodes: int, *, lists: bool = True, quick: bool = True, one_graph: bool = False, n_bytes: int = 0
-) -> int:
-    """Structure steps between draws: a quarter of a sweep.
-
-    A whole one where ``one_graph`` is all there is, and where the missing cells, which stand in every draw, have more
-    than 16 KiB in it (``n_bytes``).
+def usual_thin(n_nodes: int, *, lists: bool = True, quick: bool = True) -> int:
+    """Structure steps between draws of runs that go on until they are accurate: a quarter of a sweep.
 
     Where a tenth of the cells of eight categories are missing, four draws of a sweep leave two thirds of the variance
     of edge probabilities, of eight numbers a quarter.
     """
-    steps = usual_steps(n_nodes, lists=lists, quick=quick)
-    return steps if one_graph or n_bytes > _MOST_BYTES else steps // _DRAWS_A_SWEEP
+    return usual_steps(n_nodes, lists=lists, quick=quick) // _DRAWS_A_SWEEP
 
 
 def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:
