@@ -171,9 +171,9 @@ def learn(
         350 columns n^3 / 7000, at most 50 n, and of moves without lists of parent sets n(n - 1), at least 200.  With
         missing cells a sweep, at whose beginning these are redrawn: n^2 steps, at least 320 (without lists 2.5 n^2, at
         least 640), and fewer of less than six columns; at least 100 where families may be logistic or additive.  Runs
-        without ``draws`` keep four draws of a sweep, unless the limits leave only one graph, or a draw's missing cells,
-        1 byte each or, beside numbers, 8, take more than 16 KiB.  Another number changes the length of a sweep by what
-        makes it a number of draws, or a draw a number of sweeps.
+        without ``draws`` keep four draws of a sweep, unless the limits leave only one graph, the sampler is
+        ``"tempered"``, or a draw's missing cells, 1 byte each or, beside numbers, 8, take more than 16 KiB.  Another
+        number changes the length of a sweep by what makes it a number of draws, or a draw a number of sweeps.
     until : Until, optional
         The accuracy at which to stop, and limits; ``Until()`` when neither it nor ``draws`` is given.
     seed : int, optional

@@ -65,7 +65,7 @@ def make_plan(table: Table, source: dict[str, Any] | None, asked: LearnOptions, 
     kind.check_parents(table.names, limits)
     check_memory(len(table.names), schedule.chains, schedule.draws)
     counted = schedule.draws is not None
-    usual = _usual_thin(table, limits, lists=move.uses_table, quick=kind.is_quick, counted=counted)
+    usual = _usual_thin(table, limits, move, quick=kind.is_quick, counted=counted)
     return RunPlan(
         table,
         RunOptions.of(table, asked, prior, limits),
@@ -182,16 +182,17 @@ def physical_memory() -> int | None:
 _MOST_IN_A_DRAW = 2**14  # bytes of missing cells, where several draws have the same
 
 
-def _usual_thin(table: Table, limits: Limits, *, lists: bool, quick: bool, counted: bool) -> int:
-    """Steps between kept draws, of a move that draws from lists of parent sets or not, of families that are scored
-    quickly or not; ``counted``: so many draws are asked for, which should have as little in common as they can.
+def _usual_thin(table: Table, limits: Limits, move: StructureMove, *, quick: bool, counted: bool) -> int:
+    """Steps between kept draws, of families that are scored quickly or not; ``counted``: so many draws are asked for,
+    which should have as little in common as they can.
     """
-    n_nodes = len(table.names)
+    n_nodes, lists = len(table.names), move.uses_table
     if table.n_missing:
         from doxa.structure.cases.incomplete.cells_sampler import usual_steps, usual_thin
 
         n_bytes = table.n_missing * (8 if table.is_number.any() else 1)
-        whole_sweeps = counted or limits.one_graph or n_bytes > _MOST_IN_A_DRAW
+        several_graphs = hasattr(move, "sampler")  # which are swapped after so many draws, each time at some cost
+        whole_sweeps = counted or several_graphs or limits.one_graph or n_bytes > _MOST_IN_A_DRAW
         return (usual_steps if whole_sweeps else usual_thin)(n_nodes, lists=lists, quick=quick)
     from doxa.structure.moves.sampler import steps_between_draws
 

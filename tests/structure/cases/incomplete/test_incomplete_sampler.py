@@ -199,7 +199,7 @@ def test_runs_of_no_given_length_have_four_draws_of_a_sweep_unless_that_is_of_no
     short = {"until": Until(max_draws=4), "warmup": 4}
     table = blanked(skewed_table(8, 30, seed=1), 0.1, seed=2)
     assert thin(table, **short) == usual_thin(8) == usual_steps(8) // 4
-    assert thin(table, draws=4) == usual_steps(8)
+    assert thin(table, draws=4) == thin(table, sampler="tempered", **short) == usual_steps(8)
     many = blanked(skewed_table(8, 10_000, seed=1), 0.21, seed=2)
     assert many.n_missing > 2**14
     assert thin(many, **short) == usual_steps(8)
