@@ -89,6 +89,29 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
     assert present[..., limits.required_edges].all()
 
 
+WITHIN_SWEEPS = {"draws": 8000, "steps": 20, "thin": 4}
+
+
+def test_draws_within_sweeps_agree_with_the_exact_sum():
+    data, limits = problem(**WELL["4 binary columns, 25%"])
+    of_edges, of_cells, n = deviations(data, run(data, limits, **WITHIN_SWEEPS), enumerate_joint(data, limits))
+    assert max(of_edges, of_cells) < z_limit(n)
+
+
+def test_scores_of_the_first_sweep_alone_fail_the_same_check(monkeypatch):
+    afresh = incomplete_sampler.CollapsedChain.score_afresh
+
+    def once(self):
+        if self.moves._order is None:  # no lists were weighed
+            afresh(self)
+
+    monkeypatch.setattr(incomplete_sampler.CollapsedChain, "score_afresh", once)
+    data, limits = problem(**WELL["4 binary columns, 25%"])
+    trace = run(data, limits, **WITHIN_SWEEPS)
+    of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=0)
+    assert max(of_edges, of_cells) > z_limit(n)
+
+
 def test_cells_drawn_without_regard_to_their_children_fail_the_same_check(monkeypatch):
     monkeypatch.setattr(incomplete_sampler, "sweep_cells", childless_sweep)
     data, limits = problem(**WELL["4 binary columns, 25%"])

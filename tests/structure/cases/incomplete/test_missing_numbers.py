@@ -168,6 +168,15 @@ def z_scores(trace, right):
     return np.abs(found)
 
 
+@pytest.mark.parametrize("case", ["both", "additive"])  # scored quickly, and slowly
+def test_draws_within_sweeps_do_not_depend_on_where_a_block_ends(case):
+    make, kind = CASES[case]
+    table = make()
+    sampler = ScoredCellsSampler(data_of(table, kind), limits_of(table, kind), steps=40, thin=10)
+    whole, again = (sample(sampler, Schedule(2, 30, 5), seed=4, block=block, workers=1) for block in (1000, 3))
+    assert all(np.array_equal(whole[name], again[name]) for name in ("rows", "cells", "log_score", "n_edges"))
+
+
 MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
 
 
