@@ -267,9 +267,7 @@ def _check_journal(path: Path) -> None:
     """Refuse a journal that SQLite could be led astray by: playing it back may delete the file that it names."""
     journal = path.with_name(path.name + "-journal")
     try:
-        if not os.path.lexists(journal):
-            return
-        if journal.is_symlink() or not journal.is_file():
+        if not stat.S_ISREG(os.lstat(journal).st_mode):  # asked once: it may be gone the next moment
             raise RunFileError(f"'{journal}' is not a plain file; a run writes no such journal")
         with journal.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 8))
