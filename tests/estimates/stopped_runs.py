@@ -141,9 +141,10 @@ class Look(NamedTuple):
 
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
-    short: NDArray[np.bool_]  # not accurate enough yet
+    short: NDArray[np.bool_]  # not accurate enough yet, (run, quantity)
     told: NDArray[np.bool_]  # the verdict is not 'cannot tell'
     never: NDArray[np.bool_]  # the quantity never switched
+    well_known: NDArray[np.bool_]  # so is its error, (run, quantity)
 
 
 def count(draws):
@@ -154,10 +155,16 @@ def count(draws):
 def look_at_indicators(draws, until):
     """doxa's: one quantity a run, so that there is nothing else by which to judge one that never switched."""
     found = diagnose_indicators(count(draws), reference_ess=0.0)
-    short = np.zeros(len(draws), dtype=bool)
+    told, never = found.status != Status.CANNOT_TELL, found.switches == 0
+    return Look(found.lower, found.upper, short_of(found, until)[:, None], told, never, found.well_known[:, None])
+
+
+def short_of(found, until):
+    """Which of several quantities are not accurate enough yet."""
+    short = np.zeros(found.probability.shape, dtype=bool)
     for shortfall in indicator_shortfalls(str, found, until):
         short[int(shortfall.name)] = True
-    return Look(found.lower, found.upper, short, found.status != Status.CANNOT_TELL, found.switches == 0)
+    return short
 
 
 def look_at_first(draws, until, interval=None):
@@ -165,12 +172,10 @@ def look_at_first(draws, until, interval=None):
     rows = []
     for run in draws:
         found = diagnose_indicators(IndicatorCounts.from_draws(run))
-        short = any(True for _ in indicator_shortfalls(str, found, until))
         told = found.status[0] != Status.CANNOT_TELL
         ends = found.estimate(0).interval() if interval is None else interval(found)
-        rows.append((*ends, short, told, found.switches[0] == 0))
-    lower, upper, *flags = np.array(rows, dtype=np.float64).T
-    return Look(lower, upper, *(flag.astype(bool) for flag in flags))
+        rows.append((*ends, short_of(found, until), told, found.switches[0] == 0, found.well_known))
+    return Look(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def look_at_first_without_batches(draws, until):
@@ -190,13 +195,15 @@ def look_at_reals(draws, until):
         found = diagnose_real(run)
         rows.append((*found.estimate.interval(), any(True for _ in real_shortfalls("x", found, until))))
     lower, upper, short = np.array(rows, dtype=np.float64).T
-    return Look(lower, upper, short.astype(bool), ~np.isnan(lower), np.zeros(len(draws), dtype=bool))
+    no = np.zeros(len(draws), dtype=bool)
+    return Look(lower, upper, short.astype(bool)[:, None], ~np.isnan(lower), no, no[:, None])
 
 
 def plainly(value, error, until, short=None):
     """value +/- 1.96 error, and no doubts."""
     no = np.zeros(len(value), dtype=bool)
-    return Look(value - NORMAL * error, value + NORMAL * error, error > until.mcse if short is None else short, ~no, no)
+    short = error[:, None] > until.mcse if short is None else short
+    return Look(value - NORMAL * error, value + NORMAL * error, short, ~no, no, no[:, None])
 
 
 def look_by_plain_ess(draws, until):
@@ -210,7 +217,7 @@ def look_by_rates_alone(draws, until):
     sample = two_state_posterior(np.random.default_rng(1), np.moveaxis(draws, 0, -1), 400)
     lower, upper = np.quantile(sample, (0.025, 0.975), axis=0)
     no = np.zeros(len(draws), dtype=bool)
-    return Look(lower, upper, sample.std(axis=0) > until.mcse, ~no, no)
+    return Look(lower, upper, sample.std(axis=0)[:, None] > until.mcse, ~no, no, no[:, None])
 
 
 def look_as_independent(draws, until):
@@ -275,22 +282,25 @@ class Case:
         draws = chains.draw(0, active)
         hit, told, never, reached = (np.zeros(runs, dtype=bool) for _ in range(4))
         length = np.zeros(runs, dtype=np.int64)
-        short_before = np.ones(runs, dtype=bool)
+        short_before = np.ones((runs, 1), dtype=bool)
         for point in decision_points(self.until.max_draws):
             draws = np.concatenate([draws, chains.draw(point - draws.shape[2], active)], axis=2)
             seen = look(draws, self.until)
             truth = chains.truth[active]
             hit[active] = (seen.lower <= truth) & (truth <= seen.upper)
             told[active], never[active], length[active] = seen.told, seen.never, point
-            ends = self.ends(seen.short, short_before[active], point, n_warmup[active])
-            short_before[active], reached[active] = seen.short, ends
-            active, draws = active[~ends], draws[~ends]
+            doubtful = (short_before & ~seen.well_known).any(axis=1)
+            ends = self.ends(seen.short.any(axis=1), doubtful, point, n_warmup[active])
+            reached[active] = ends
+            active, draws, short_before = active[~ends], draws[~ends], seen.short[~ends]
             if not active.size:
                 break
         return Stopped(hit, told, never, reached, length)
 
     def ends(self, short, short_before, point, n_warmup):
-        """Whether each run ends here, as `confirmed` says when it is told what this look and the one before found."""
+        """Whether each run ends here, as `confirmed` says when it is told what this look and the one before found, what
+        is well known by now left out.
+        """
         if not self.careful:
             return ~short
         lacking = Shortfall("x", "error", 2.0, 1.0, 4.0)

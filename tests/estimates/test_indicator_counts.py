@@ -8,6 +8,7 @@ import pytest
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates import IndicatorCounts, diagnose_indicators
 from doxa.estimates.batches import batch_edges, batch_scatter, long_range_dispersion
+from doxa.estimates.counts import doubling_lags
 from doxa.estimates.indicators import split_r_hat
 
 
@@ -44,17 +45,25 @@ def count_slowly(draws):
                 if draw > 0:
                     rises[chain, q] += int(draws[chain, draw, q]) > int(draws[chain, draw - 1, q])
                     falls[chain, q] += int(draws[chain, draw, q]) < int(draws[chain, draw - 1, q])
-    return ones, rises, falls, draws[:, n_draws // 2]
+    lags = [lag for lag in (2**k for k in range(1, 20)) if 16 * lag <= n_draws]
+    differing = np.zeros((len(lags), n), dtype=np.int64)
+    for k, lag in enumerate(lags):
+        for draw in range(lag, n_draws):
+            differing[k] += (draws[:, draw] != draws[:, draw - lag]).sum(axis=0)
+    return ones, rises, falls, draws[:, n_draws // 2], differing
 
 
-def assert_same(counts, ones, rises, falls, middle):
-    for name, expected in (("ones", ones), ("rises", rises), ("falls", falls), ("middle", middle)):
-        np.testing.assert_array_equal(getattr(counts, name), expected, err_msg=name)
+COUNTED = ("ones", "rises", "falls", "middle", "differing")
+
+
+def assert_same(counts, *expected):
+    for name, values in zip(COUNTED, expected, strict=True):
+        np.testing.assert_array_equal(getattr(counts, name), values, err_msg=name)
 
 
 @pytest.mark.parametrize(
     ("n_chains", "n_draws", "n_rows", "n_bits"),
-    [(1, 4, 1, 1), (2, 5, 3, 3), (4, 33, 2, 64), (3, 67, 2, 65), (2, 100, 3, 130), (1, 129, 1, 192)],
+    [(1, 4, 1, 1), (2, 5, 3, 3), (4, 33, 2, 64), (3, 67, 2, 65), (2, 100, 3, 130), (1, 129, 1, 192), (2, 300, 2, 70)],
 )
 def test_packed_and_plain_draws_agree_with_the_loop(n_chains, n_draws, n_rows, n_bits):
     rng = np.random.default_rng([n_chains, n_draws, n_bits])
@@ -67,6 +76,15 @@ def test_packed_and_plain_draws_agree_with_the_loop(n_chains, n_draws, n_rows, n
     assert_same(IndicatorCounts.from_draws(draws), *expected)
     assert_same(IndicatorCounts.from_draws(draws.astype(np.int8)), *expected)
     np.testing.assert_array_equal(words, before)
+
+
+def test_lags_double_up_to_a_sixteenth_of_a_chain_and_to_what_the_space_for_draws_allows():
+    for n_draws in range(4, 300):
+        lags = doubling_lags(n_draws)
+        assert (lags == 2 ** np.arange(1, lags.size + 1)).all()
+        assert 16 * lags.max(initial=0) <= n_draws < 16 * 2 * lags.max(initial=1)
+    assert doubling_lags(10_000, 2**18).max() == 16  # 32 draws of 256 KiB
+    assert doubling_lags(10_000, 2**40).size == 0
 
 
 def test_batches_tile_the_chain_and_meet_in_its_middle():

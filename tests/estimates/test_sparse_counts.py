@@ -37,7 +37,7 @@ def test_folded_counts_are_those_of_unordered_pairs_and_unfolded_ones_are_not():
     expected = IndicatorCounts.from_draws(pairs)
     present, folded = IndicatorCounts.of_present(pack_rows(draws), n, folded=True)
     assert np.array_equal(present, pairs.any(axis=(0, 1)))
-    for name in ("ones", "rises", "falls", "middle"):
+    for name in ("ones", "rises", "falls", "middle", "differing"):
         assert np.array_equal(getattr(folded, name), getattr(expected, name)[..., present])
     unfolded, counts = IndicatorCounts.of_present(pack_rows(draws), n)
     assert not np.array_equal(unfolded, present)

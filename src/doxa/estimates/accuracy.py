@@ -11,7 +11,8 @@ the rule is more careful than the error is: three precautions, each of which som
 
 - A 0/1 quantity with fewer than five visits is judged as one that was never seen, by the effective draws of the
   slowest quantity of the run (`cautious_error`).
-- A run ends at the second look running at which nothing is missing (`confirmed`).
+- A run ends at the second look running at which nothing is missing (`confirmed`).  A 0/1 quantity whose error is well
+  known, so that luck has little part in it, need not have been accurate enough at the first of them.
 - It keeps at least 1500 draws of each chain, and half as many as its warm-up discarded: chains that needed that long to
   agree have slow modes, and too short a run has visited them too rarely to show (`fewest_draws`).
 """
@@ -85,14 +86,21 @@ def indicator_shortfalls(
     diagnostics: IndicatorDiagnostics,
     until: Until,
     among: NDArray[np.bool_] | None = None,
+    now: IndicatorDiagnostics | None = None,
 ) -> Iterator[Shortfall]:
     """Which 0/1 quantities have too large a Monte Carlo error, by `cautious_error`, in the order of the array.
 
-    ``name_of`` makes a name of an index, one argument for each axis; ``among`` marks the quantities to look at.
+    ``name_of`` makes a name of an index, one argument for each axis; ``among`` marks the quantities to look at.  Of a
+    look before, ``now`` is what is known of the same quantities since: those whose errors are well known by now are not
+    asked.
     """
     errors = cautious_error(diagnostics)
     short = errors > until.mcse
-    for index in np.argwhere(short if among is None else short & among):
+    if among is not None:
+        short &= among
+    if now is not None and now is not diagnostics:
+        short &= ~now.well_known
+    for index in np.argwhere(short):
         name = name_of(*index.tolist())
         if is_monitored(name, until):
             error = float(errors[tuple(index)])
@@ -113,7 +121,8 @@ def confirmed(
 ) -> Shortfall | None:
     """What is missing at this look, at the look before, or in length: a run ends when nothing is.
 
-    ``assess`` says what is missing when the run is judged by so many first draws of each chain.
+    ``assess`` says what is missing when the run is judged by so many first draws of each chain; when these are fewer
+    than all, it leaves out what is well known by now (`indicator_shortfalls`).
     """
     found = assess(n_draws)
     if found is not None:

@@ -197,6 +197,7 @@ def long_range_dispersion(
     lengths: NDArray[np.int64],
     variance: NDArray[np.float64],
     df: NDArray[np.float64],
+    excess: NDArray[np.float64] | None = None,
 ) -> LongRange:
     r"""How much larger the variance of the mean is than a short-range estimate ``variance`` with ``df`` degrees of
     freedom.
@@ -230,10 +231,16 @@ def long_range_dispersion(
     base = lengths.size
     visits_df, side = _few_visits(merged, lengths)
 
-    best, joint = np.ones_like(variance), np.ones_like(variance)
-    dispersion, chosen_df, skew = np.ones_like(variance), np.full_like(variance, np.inf), np.zeros_like(variance)
+    joint, dispersion = np.ones_like(variance), np.ones_like(variance)
+    excess = np.ones_like(variance) if excess is None else excess
     normal = float(student_quantile(np.inf, 0.95))
     n_batches = base
+    level_df = float(n_chains * base - 1)
+    strong = squares[base] / level_df * excess / variance > quantile(level_df, 1 - SKEW_GATE)
+    corrected = excess > 1
+    chosen_df = np.where(corrected, np.where(strong, np.minimum(visits_df, df), df), np.inf)
+    skew = np.where(corrected & strong & (visits_df < FEW_VISITS), side, 0.0)
+    best = (student_quantile(chosen_df, 0.95) / normal) ** 2
     while n_batches >= 1 and n_chains * n_batches > 1:
         level_df = float(n_chains * n_batches - 1)
         mean_square = squares[n_batches] / level_df
@@ -249,7 +256,7 @@ def long_range_dispersion(
             chance = fdtrc(level_df, finer_df, (mean_square / finer)[passed])
             stands_out = _discovered(chance, variance.size, LONG_GATE)
         joint[passed] = np.where(stands_out, np.maximum(joint[passed], ratio[passed]), joint[passed])
-        strong = ratio > quantile(level_df, 1 - SKEW_GATE)
+        strong = ratio * excess > quantile(level_df, 1 - SKEW_GATE)
         used_df = np.where(strong, np.minimum(visits_df, level_df), level_df)
         width = ratio * (student_quantile(used_df, 0.95) / normal) ** 2
         better = passed & (width > best)

@@ -1,4 +1,4 @@
-"""Sufficient statistics of 0/1 draws: ones in every batch, switches in every chain.
+"""Sufficient statistics of 0/1 draws: ones in every batch, switches in every chain, differences at doubling lags.
 
 Everything `doxa.estimates.indicators` reports is a closed form of these counts, so draws of graphs are read once,
 packed, and never unpacked into floating-point arrays.
@@ -35,21 +35,29 @@ def count_words(
     ones: NDArray[np.int64],
     switches: NDArray[np.int64],
     middle: NDArray[np.bool_],
+    differing: NDArray[np.int64],
     work: tuple[NDArray[np.uint64], NDArray[np.int64]],
 ) -> None:
-    """Count ones a batch, switches a chain (rises, then falls) and the middle state, into three arrays of zeros.
+    """Count ones a batch, switches a chain (rises, then falls), the middle state and the pairs of draws 2, 4, 8, ...
+    apart that differ, into arrays of zeros.
 
-    ``slots`` says for each bit which place it has in these, or -1; ``work`` is space for two draws, and for a number of
-    each slot.
+    ``slots`` says for each bit which place it has in these, or -1; ``work`` is space for the latest draws, twice as
+    many as the largest lag, and for a number of each slot.
     """
     n_chains, n_draws, n_rows, n_words = words.shape
     zero, one = np.uint64(0), np.uint64(1)
     rows, since = work
+    last = rows.shape[0] - 1
     for chain in range(n_chains):
         batch = 0
         for draw in range(n_draws):
-            before, latest = draw & 1, 1 - (draw & 1)
+            before, latest = (draw - 1) & last, draw & last
             _take(words, chain, draw, folded, rows, latest)
+            for k in range(differing.shape[0]):
+                lag = 2 << k
+                if lag > draw:
+                    break
+                _compare(rows, latest, (draw - lag) & last, slots, differing, k)
             for row in range(n_rows):
                 for word in range(n_words):
                     now = rows[latest, row, word]
@@ -89,6 +97,23 @@ def count_words(
 
 
 @hot
+def _compare(
+    rows: NDArray[np.uint64], draw: int, other: int, slots: NDArray[np.int64], differing: NDArray[np.int64], k: int
+) -> None:
+    """Count in ``differing[k]`` the bits in which two draws differ."""
+    _, n_rows, n_words = rows.shape
+    zero, one = np.uint64(0), np.uint64(1)
+    for row in range(n_rows):
+        for word in range(n_words):
+            left = rows[draw, row, word] ^ rows[other, row, word]
+            while left != zero:
+                slot = slots[row, 64 * word + lowest_bit(left)]  # type: ignore[call-arg, unused-ignore]
+                left &= left - one
+                if slot >= 0:
+                    differing[k, slot] += 1
+
+
+@hot
 def _take(words: NDArray[np.uint64], chain: int, draw: int, folded: bool, rows: NDArray[np.uint64], place: int) -> None:
     """Write a draw into ``rows``; folded, every bit j of a row i > j stands as bit i of row j."""
     _, _, n_rows, n_words = words.shape
@@ -110,6 +135,18 @@ def _take(words: NDArray[np.uint64], chain: int, draw: int, folded: bool, rows: 
 
 
 MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
+LAG_SHARE = 16  # of a chain is the largest lag: beyond it, batches are the better measure
+LAG_BYTES = 1 << 23  # at most, of the latest draws of one chain
+
+
+def doubling_lags(n_draws: int, draw_bytes: int = 1) -> NDArray[np.int64]:
+    """Lags 2, 4, 8, ... up to a sixteenth of a chain of ``n_draws``, of so many bytes a draw.
+
+    >>> doubling_lags(500), doubling_lags(100_000, 1 << 17)
+    (array([ 2,  4,  8, 16]), array([ 2,  4,  8, 16, 32]))
+    """
+    largest = min(n_draws // LAG_SHARE, LAG_BYTES // draw_bytes // 2)
+    return np.left_shift(1, np.arange(1, max(largest, 1).bit_length(), dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +156,8 @@ class IndicatorCounts:
     ``ones``, shape (n_chains, n_batches, ...), are the draws in state 1, by batch; the trailing axes are the
     quantities'.  ``rises`` and ``falls``, shape (n_chains, ...), are the switches between successive draws of a chain,
     and ``middle`` the state at draw ``n_draws // 2``, which split R-hat leaves out when the number of draws is odd.
-    ``edges`` are the first draws of the batches, and the number of draws a chain.
+    ``edges`` are the first draws of the batches, and the number of draws a chain.  ``differing``, shape (n_lags, ...),
+    are the pairs of draws of one chain, 2, 4, 8, ... apart, that differ, over all chains (`doubling_lags`).
     """
 
     ones: NDArray[np.int64]
@@ -127,6 +165,7 @@ class IndicatorCounts:
     falls: NDArray[np.int64]
     middle: NDArray[np.bool_]
     edges: NDArray[np.int64]
+    differing: NDArray[np.int64]
 
     @property
     def n_chains(self) -> int:
@@ -163,7 +202,11 @@ class IndicatorCounts:
         before, after = draws[:, :-1], draws[:, 1:]
         rises = (after & ~before).sum(axis=1, dtype=np.int64)
         falls = (before & ~after).sum(axis=1, dtype=np.int64)
-        return cls(np.stack(batches, axis=1), rises, falls, draws[:, draws.shape[1] // 2].copy(), edges)
+        lags = doubling_lags(draws.shape[1])
+        differing = np.empty((lags.size, *draws.shape[2:]), dtype=np.int64)
+        for k, lag in enumerate(lags):
+            differing[k] = (draws[:, lag:] ^ draws[:, :-lag]).sum(axis=(0, 1))
+        return cls(np.stack(batches, axis=1), rises, falls, draws[:, draws.shape[1] // 2].copy(), edges, differing)
 
     @classmethod
     def from_words(cls, words: NDArray[np.uint64], n_bits: int) -> IndicatorCounts:
@@ -180,8 +223,9 @@ class IndicatorCounts:
         def shaped(values: NDArray[Any]) -> NDArray[Any]:
             return values.reshape(*values.shape[:-1], *every.shape)
 
-        ones, rises, falls, middle = map(shaped, (counts.ones, counts.rises, counts.falls, counts.middle))
-        return cls(ones, rises, falls, middle, counts.edges)
+        arrays = counts.ones, counts.rises, counts.falls, counts.middle, counts.differing
+        ones, rises, falls, middle, differing = map(shaped, arrays)
+        return cls(ones, rises, falls, middle, counts.edges, differing)
 
     @classmethod
     def of_present(
@@ -217,11 +261,14 @@ class IndicatorCounts:
         ones = np.zeros((n_chains, edges.size - 1, total), dtype=np.int64)
         switches = np.zeros((2, n_chains, total), dtype=np.int64)
         middle = np.zeros((n_chains, total), dtype=np.bool_)
-        work = (np.zeros((2, n_rows, n_words), dtype=np.uint64), np.zeros(total, dtype=np.int64))
+        lags = doubling_lags(n_draws, words.dtype.itemsize * n_rows * n_words)
+        differing = np.zeros((lags.size, total), dtype=np.int64)
+        latest = np.zeros((2 << lags.size, n_rows, n_words), dtype=np.uint64)
+        work = latest, np.zeros(total, dtype=np.int64)
         words = np.ascontiguousarray(words).view()
         words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
-        count_words(words, folded, slots, edges, ones, switches, middle, work)
-        return cls(ones, switches[0], switches[1], middle, edges)
+        count_words(words, folded, slots, edges, ones, switches, middle, differing, work)
+        return cls(ones, switches[0], switches[1], middle, edges, differing)
 
 
 def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:

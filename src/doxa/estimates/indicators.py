@@ -23,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.batches import LongRange, long_range_dispersion
+from doxa.estimates.batches import BASE_BATCHES, LongRange, long_range_dispersion
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.intervals import (
     TwoStateInterval,
     UnseenInterval,
-    switching_rates,
     two_state_bounds,
     unseen_bound,
     unseen_error,
 )
+from doxa.estimates.short_range import ShortRange, short_range
 
 __all__ = [
     "IndicatorCounts",
@@ -44,6 +44,9 @@ __all__ = [
     "never_switched",
     "split_r_hat",
 ]
+
+
+WELL_KNOWN = 200.0  # degrees of freedom of a squared error: a standard deviation of 5% of the error
 
 
 class Status(IntEnum):
@@ -79,6 +82,8 @@ class IndicatorDiagnostics:
         Effective draws by which quantities that never switched were judged; 0 if unknown.
     n_zero, n_one, dispersion, df, skew : ndarray of float
         What the interval follows, see `doxa.estimates.intervals.two_state_bounds`.
+    mcse_df : ndarray of float
+        Degrees of freedom of ``mcse**2``: how well the error itself is known; 0 where nothing switched.
     n_chains, n_draws : int
         Number of chains, and of draws in each.
     known : ndarray of bool, optional
@@ -105,6 +110,7 @@ class IndicatorDiagnostics:
     dispersion: NDArray[np.float64]
     df: NDArray[np.float64]
     skew: NDArray[np.float64]
+    mcse_df: NDArray[np.float64]
     n_chains: int
     n_draws: int
     known: NDArray[np.bool_] | None = None
@@ -123,6 +129,11 @@ class IndicatorDiagnostics:
     def _limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Found when first asked for: a run that only asks whether it may stop has no use for them."""
         return self.interval()
+
+    @property
+    def well_known(self) -> NDArray[np.bool_]:
+        """Whether ``mcse`` itself has little noise, 5% at most, by its degrees of freedom."""
+        return self.mcse_df >= WELL_KNOWN
 
     def judged_by(self, reference_ess: float) -> IndicatorDiagnostics:
         """The same, with quantities that never switched judged by other effective draws, as for `diagnose_indicators`.
@@ -278,9 +289,10 @@ def diagnose_indicators(
     n_one = probability * origins
     n_zero = origins - n_one
 
-    variance, ess = _two_state_error(probability, n_zero, n_one, switches / 2, n_chains, total)
-    dispersion, df, skew, joint = _long_range(counts, variance, switches, ~constant)
-    ess = ess / joint
+    near = short_range(probability, switches, counts.differing, n_chains, n_draws)
+    dispersion, df, skew, joint = _long_range(counts, near, ~constant)
+    dispersion = dispersion * near.excess
+    variance, ess = near.variance * joint, near.ess / joint
     if reference_ess is None:
         reference_ess = float(ess.min(initial=np.inf, where=~constant)) if not constant.all() else 0.0
     reference_ess = float(min(reference_ess, total))
@@ -291,7 +303,7 @@ def diagnose_indicators(
         status = np.where(constant, Status.CANNOT_TELL, status)
     return IndicatorDiagnostics(
         probability=probability,
-        mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance * joint / total)),
+        mcse=np.where(constant, unseen_error(reference_ess), np.sqrt(variance / total)),
         ess=np.where(constant, reference_ess, ess),
         r_hat=r_hat,
         switches=switches,
@@ -302,6 +314,7 @@ def diagnose_indicators(
         dispersion=dispersion,
         df=df,
         skew=skew,
+        mcse_df=np.where(constant, 0.0, np.where(joint > 1, BASE_BATCHES - 1.0, near.df)),
         n_chains=n_chains,
         n_draws=n_draws,
     )
@@ -340,7 +353,7 @@ def diagnose_words(
     absent = {
         "probability": 0.0, "mcse": unseen_error(reference), "ess": reference, "r_hat": np.nan, "switches": 0,
         "status": Status.OK if reference > 0 else Status.CANNOT_TELL, "n_zero": origins, "n_one": 0.0,
-        "dispersion": 1.0, "df": np.inf, "skew": 0.0,
+        "dispersion": 1.0, "df": np.inf, "skew": 0.0, "mcse_df": 0.0,
     }  # fmt: skip
     arrays: dict[str, Any] = {}
     for name, value in absent.items():
@@ -378,35 +391,12 @@ def _check_limits(reference_ess: float | None, r_hat_limit: float) -> None:
         raise ArgumentError(f"r_hat_limit is {r_hat_limit}; it must be at least 1, such as 1.01")
 
 
-def _long_range(
-    counts: IndicatorCounts,
-    variance: NDArray[np.float64],
-    switches: NDArray[np.int64],
-    moving: NDArray[np.bool_],
-) -> LongRange:
+def _long_range(counts: IndicatorCounts, near: ShortRange, moving: NDArray[np.bool_]) -> LongRange:
     """`long_range_dispersion` of the quantities that took both values; of many edges, most never do."""
     found = long_range_dispersion(
-        counts.ones[:, :, moving], np.diff(counts.edges), variance[moving], np.maximum(switches[moving], 1.0)
+        counts.ones[:, :, moving], np.diff(counts.edges), near.variance[moving], near.df[moving], near.excess[moving]
     )
     filled = LongRange(*(np.full(moving.shape, neutral) for neutral in (1.0, np.inf, 0.0, 1.0)))
     for whole, part in zip(filled, found, strict=True):
         whole[moving] = part
     return filled
-
-
-def _two_state_error(
-    probability: NDArray[np.float64],
-    n_zero: NDArray[np.float64],
-    n_one: NDArray[np.float64],
-    switches: NDArray[np.float64],
-    n_chains: int,
-    total: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Variance of the mean times the number of draws, and ess, of a two-state chain with these counts."""
-    leave_zero, leave_one = switching_rates(n_zero, n_one, switches)
-    rate = leave_zero + leave_one
-    with np.errstate(divide="ignore"):
-        ess = total * rate / np.maximum(2 - rate, 0)
-    # at least what chains that never move are worth; at most what arviz-stats and Stan allow
-    ess = np.clip(ess, max(n_chains - 1, 1), total * np.log10(total))
-    return probability * (1 - probability) * total / ess, ess

@@ -263,7 +263,7 @@ def metropolis_hastings(
         values = _values(trace, quantities)
 
         def at(n_draws: int) -> Shortfall | None:
-            return worst_shortfall([*_shortfalls({name: v[:, :n_draws] for name, v in values.items()}, until)])
+            return worst_shortfall(_shortfalls(values, n_draws, until))
 
         return confirmed(at, trace.n_draws, until, trace.n_warmup // trace.thin)
 
@@ -321,12 +321,14 @@ def _quick_r_hat(values: NDArray[Any]) -> Any:
     return split_r_hat(IndicatorCounts.from_draws(values)) if values.dtype == bool else diagnose_real(values).r_hat
 
 
-def _shortfalls(values: Mapping[str, NDArray[Any]], until: Until) -> list[Shortfall]:
+def _shortfalls(values: Mapping[str, NDArray[Any]], n_draws: int, until: Until) -> list[Shortfall]:
+    """What is missing by the first draws of each chain."""
     found: list[Shortfall] = []
     for name, draws in values.items():
-        diagnosis = _diagnosed(draws)
+        diagnosis = _diagnosed(draws[:, :n_draws])
         if isinstance(diagnosis, IndicatorDiagnostics):
-            found += indicator_shortfalls(lambda name=name: name, diagnosis, until)
+            now = diagnosis if n_draws == draws.shape[1] else diagnose_indicators(IndicatorCounts.from_draws(draws))
+            found += indicator_shortfalls(lambda name=name: name, diagnosis, until, now=now)
         else:
             found += real_shortfalls(name, diagnosis, until)
     return found

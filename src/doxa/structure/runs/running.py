@@ -220,7 +220,7 @@ def missing(posterior: StructurePosterior, until: Until) -> Shortfall | None:
 
     def assess(n_draws: int) -> Shortfall | None:
         part = posterior if n_draws == trace.n_draws else _beginning(posterior, n_draws)
-        return worst_shortfall([*_run_wide(part, until), *_probabilities(part, until)])
+        return worst_shortfall([*_run_wide(part, until), *_probabilities(part, until, posterior)])
 
     return confirmed(assess, trace.n_draws, until, trace.n_warmup // trace.thin)
 
@@ -236,14 +236,14 @@ def _run_wide(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall
         yield from real_shortfalls(name, diagnosis, until)
 
 
-def _probabilities(posterior: StructurePosterior, until: Until) -> Iterator[Shortfall]:
-    names = posterior.names
+def _probabilities(part: StructurePosterior, until: Until, whole: StructurePosterior) -> Iterator[Shortfall]:
+    names = part.names
     every_edge = ~np.eye(len(names), dtype=np.bool_)
-    for arrow, diagnostics, pairs in (
-        ("->", posterior.edge_diagnostics, every_edge),
-        ("--", posterior.adjacency_diagnostics, np.triu(every_edge)),
+    for arrow, diagnostics, pairs, now in (
+        ("->", part.edge_diagnostics, every_edge, whole.edge_diagnostics),
+        ("--", part.adjacency_diagnostics, np.triu(every_edge), whole.adjacency_diagnostics),
     ):
-        yield from indicator_shortfalls(partial(_pair_name, names, arrow), diagnostics, until, pairs)
+        yield from indicator_shortfalls(partial(_pair_name, names, arrow), diagnostics, until, pairs, now)
 
 
 def _pair_name(names: tuple[str, ...], arrow: str, i: int, j: int) -> str:
