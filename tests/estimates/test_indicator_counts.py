@@ -48,8 +48,8 @@ def count_slowly(draws):
     lags = [lag for lag in (2**k for k in range(1, 20)) if 16 * lag <= n_draws]
     differing = np.zeros((len(lags), n), dtype=np.int64)
     for k, lag in enumerate(lags):
-        for draw in range(lag, n_draws):
-            differing[k] += (draws[:, draw] != draws[:, draw - lag]).sum(axis=0)
+        for draw in range(n_draws):
+            differing[k] += (draws[:, draw] != draws[:, (draw + lag) % n_draws]).sum(axis=0)
     return ones, rises, falls, draws[:, n_draws // 2], differing
 
 

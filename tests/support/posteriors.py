@@ -44,9 +44,11 @@ def posterior_of_dags(dags: list[Dag], scores: list[float] | None = None, repeat
 def independent_draws(
     exact: GraphPosterior, seed: int, n_chains: int = 4, n_draws: int = 1000, stay: int = 1
 ) -> StructurePosterior:
-    """Chains of independent draws from an enumerated posterior, each held for ``stay`` draws."""
+    """Chains of draws from an enumerated posterior that are independent, or held for ``stay`` draws on average."""
     rng = np.random.default_rng(seed)
-    which = rng.choice(len(exact.probability), size=(n_chains, n_draws // stay), p=exact.probability)
-    which = np.repeat(which, stay, axis=1)
+    which = rng.choice(len(exact.probability), size=(n_chains, n_draws), p=exact.probability)
+    if stay > 1:  # the chance of holding on is always the same: a reversible chain
+        drawn = np.where(rng.random(which.shape) < 1 / stay, np.arange(n_draws), 0)
+        which = np.take_along_axis(which, np.maximum.accumulate(drawn, axis=1), axis=1)
     names = tuple(f"x{i}" for i in range(exact.rows.shape[1]))
     return posterior_of(names, exact.rows[which], exact.log_score[which])

@@ -202,7 +202,9 @@ def long_range_dispersion(
     r"""How much larger the variance of the mean is than a short-range estimate ``variance`` with ``df`` degrees of
     freedom.
 
-    ``sums`` and ``lengths`` as in `batch_scatter`; ``variance`` is that of the overall mean times the number of draws.
+    ``sums`` and ``lengths`` as in `batch_scatter`; ``variance`` is that of the overall mean times the number of draws,
+    and ``excess`` how many times that of a two-state chain, 1 if left out: where it is more, the interval is by
+    Student's t with the degrees of freedom of ``variance`` even if no batch raises it.
     With m chains of K batches, :math:`V_K = SS_K / (mK - 1)` estimates the variance from K batches a chain; :math:`V_1`
     is the between-chain estimate of Gelman & Rubin (1992).  Candidates are :math:`V_K` for the K with mK about 32 (if
     it exceeds ``variance`` at level 0.2), and for each halving of K down to one batch a chain (if :math:`V_K` exceeds

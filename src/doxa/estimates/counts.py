@@ -32,20 +32,18 @@ def count_words(
     folded: bool,
     slots: NDArray[np.int64],
     edges: NDArray[np.int64],
-    ones: NDArray[np.int64],
-    switches: NDArray[np.int64],
-    middle: NDArray[np.bool_],
-    differing: NDArray[np.int64],
+    counted: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]],
     work: tuple[NDArray[np.uint64], NDArray[np.int64]],
 ) -> None:
-    """Count ones a batch, switches a chain (rises, then falls), the middle state and the pairs of draws 2, 4, 8, ...
-    apart that differ, into arrays of zeros.
+    """Count, into arrays of zeros: ones a batch, switches a chain (rises, then falls), the middle state, and the pairs
+    of draws 2, 4, 8, ... apart that differ, the last draw being followed by the first.
 
     ``slots`` says for each bit which place it has in these, or -1; ``work`` is space for the latest draws, twice as
     many as the largest lag, and for a number of each slot.
     """
     n_chains, n_draws, n_rows, n_words = words.shape
     zero, one = np.uint64(0), np.uint64(1)
+    ones, switches, middle, differing = counted
     rows, since = work
     last = rows.shape[0] - 1
     for chain in range(n_chains):
@@ -54,10 +52,8 @@ def count_words(
             before, latest = (draw - 1) & last, draw & last
             _take(words, chain, draw, folded, rows, latest)
             for k in range(differing.shape[0]):
-                lag = 2 << k
-                if lag > draw:
-                    break
-                _compare(rows, latest, (draw - lag) & last, slots, differing, k)
+                if draw >= 2 << k:
+                    _compare(rows, latest, (draw - (2 << k)) & last, slots, differing, k)
             for row in range(n_rows):
                 for word in range(n_words):
                     now = rows[latest, row, word]
@@ -94,6 +90,11 @@ def count_words(
                             since[slot] = draw + 1
             if ends_batch:
                 batch += 1
+        for draw in range(n_draws, n_draws + (1 << differing.shape[0])):
+            _take(words, chain, draw - n_draws, folded, rows, draw & last)
+            for k in range(differing.shape[0]):
+                if draw - n_draws < 2 << k:
+                    _compare(rows, draw & last, (draw - (2 << k)) & last, slots, differing, k)
 
 
 @hot
@@ -157,7 +158,9 @@ class IndicatorCounts:
     quantities'.  ``rises`` and ``falls``, shape (n_chains, ...), are the switches between successive draws of a chain,
     and ``middle`` the state at draw ``n_draws // 2``, which split R-hat leaves out when the number of draws is odd.
     ``edges`` are the first draws of the batches, and the number of draws a chain.  ``differing``, shape (n_lags, ...),
-    are the pairs of draws of one chain, 2, 4, 8, ... apart, that differ, over all chains (`doubling_lags`).
+    are the pairs of draws of one chain, 2, 4, 8, ... apart, that differ, over all chains (`doubling_lags`).  There the
+    last draw is followed by the first, so that every draw is in two pairs: without that, a visit at the end of a chain
+    would seem to last.
     """
 
     ones: NDArray[np.int64]
@@ -205,7 +208,7 @@ class IndicatorCounts:
         lags = doubling_lags(draws.shape[1])
         differing = np.empty((lags.size, *draws.shape[2:]), dtype=np.int64)
         for k, lag in enumerate(lags):
-            differing[k] = (draws[:, lag:] ^ draws[:, :-lag]).sum(axis=(0, 1))
+            differing[k] = (draws ^ np.roll(draws, lag, axis=1)).sum(axis=(0, 1))
         return cls(np.stack(batches, axis=1), rises, falls, draws[:, draws.shape[1] // 2].copy(), edges, differing)
 
     @classmethod
@@ -267,7 +270,7 @@ class IndicatorCounts:
         work = latest, np.zeros(total, dtype=np.int64)
         words = np.ascontiguousarray(words).view()
         words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
-        count_words(words, folded, slots, edges, ones, switches, middle, differing, work)
+        count_words(words, folded, slots, edges, (ones, switches, middle, differing), work)
         return cls(ones, switches[0], switches[1], middle, edges, differing)
 
 

@@ -2,9 +2,10 @@ r"""Honest Monte Carlo errors of 0/1 quantities, such as the edges of sampled gr
 
 A plain effective sample size gives an indicator that never switched an error of exactly 0, and a two-state chain sees
 fast flips but not the slow modes around them.  The error here is the two-state chain's (in closed form from the counted
-switches, with a proper prior on both rates), raised to what long batches and the scatter between chains show where
-they show more than chance (`doxa.estimates.batches`): an interval by what each quantity shows alone, a standard error
-by what stands out among all that are judged together.  Indicators that never switched get a bound from the effective
+switches, with a proper prior on both rates), raised to what draws at doubling lags show (`doxa.estimates.short_range`),
+and to what long batches and the scatter between chains show where they show more than chance
+(`doxa.estimates.batches`): an interval by what each quantity shows alone, a standard error by what stands out among
+all that are judged together.  Indicators that never switched get a bound from the effective
 draws of those that did.  What no error can see: a mode that no chain ever visited.
 
 `IndicatorDiagnostics`: what is known of many 0/1 quantities, as arrays, intervals and single estimates.
@@ -46,7 +47,9 @@ __all__ = [
 ]
 
 
-WELL_KNOWN = 200.0  # degrees of freedom of a squared error: a standard deviation of 5% of the error
+# Degrees of freedom of a squared error: a standard deviation of 3.5% of the error.  They are counted by lags; where a
+# slow mode is visited rarely, there are up to six times fewer.
+WELL_KNOWN = 400.0
 
 
 class Status(IntEnum):
@@ -132,7 +135,7 @@ class IndicatorDiagnostics:
 
     @property
     def well_known(self) -> NDArray[np.bool_]:
-        """Whether ``mcse`` itself has little noise, 5% at most, by its degrees of freedom."""
+        """Whether ``mcse`` itself has little noise, by its degrees of freedom."""
         return self.mcse_df >= WELL_KNOWN
 
     def judged_by(self, reference_ess: float) -> IndicatorDiagnostics:
@@ -269,7 +272,8 @@ def diagnose_indicators(
     two-state chain of n draws has :math:`\mathrm{ess} = n (a + b) / (2 - a - b)` and mcse
     :math:`\sqrt{p(1-p)/\mathrm{ess}}`, from Geyer (1992), with autocorrelations :math:`(1 - a - b)^t`; ess is kept
     between the number of chains less one and
-    :math:`n \log_{10} n`.  That variance is then multiplied by the joint dispersion of
+    :math:`n \log_{10} n`.  That variance is raised by autocorrelations at doubling lags
+    (`doxa.estimates.short_range.short_range`), then multiplied by the joint dispersion of
     `doxa.estimates.batches.long_range_dispersion`; intervals are `doxa.estimates.intervals.two_state_bounds`.
 
     Examples

@@ -65,8 +65,9 @@ class Until:
 
     Notes
     -----
-    A run ends at the second look running at which nothing is missing, and keeps at least 1500 draws of each chain and
-    half as many as its warm-up had; a ``max_draws`` below that is a limit like any other (`doxa.estimates.accuracy`).
+    A run ends at the second look running at which nothing is missing, or the first, of probabilities whose errors are
+    well known, and keeps at least 1500 draws of each chain and half as many as its warm-up had; a ``max_draws`` below
+    that is a limit like any other (`doxa.estimates.accuracy`).
 
     Examples
     --------

@@ -92,7 +92,7 @@ def test_with_swaps_that_are_always_accepted_they_do_not(monkeypatch, patient):
             info[f"swapped_{k}"] += 1
 
     monkeypatch.setattr(EscalatingSampler, "_swap", always)
-    options = {"thin": 80, "until": doxa.Until(max_draws=1500)}
+    options = {"thin": 80, "until": doxa.Until(max_draws=2500)}
     assert worst_edge(doxa.learn(sum_table(), exact=False, seed=1, **options)) > 10
 
 
