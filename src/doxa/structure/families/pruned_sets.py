@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.arrays import Floats, Ints, Words
+from doxa.arrays import Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
-from doxa.structure.families.set_numbers import set_number, subsets
+from doxa.structure.families.set_numbers import set_numbers, subsets
 
 __all__ = [
     "PrunedSets",
@@ -187,8 +187,12 @@ def _heaviest_proper_subset(
     """Weight and number of each set's heaviest proper subset, by way of the sets with one parent less."""
     above, which = np.full(len(free), -np.inf), np.full(len(free), -1, dtype=np.int64)
     if level is not None:
-        members = np.empty(free.shape[1], dtype=np.int64)
-        _best_of_subsets(free, level, binom, members, above, which)
+        places = level.place[free]
+        for dropped in range(free.shape[1]):
+            number = set_numbers(np.delete(places, dropped, axis=1), binom)
+            heavier = level.best[number] > above
+            np.copyto(above, level.best[number], where=heavier)
+            np.copyto(which, level.which[number], where=heavier)
     return above, which
 
 
@@ -205,22 +209,6 @@ def _heaviest_first(found: PrunedSets) -> PrunedSets:
         gain=found.gain[order],
         replaced=found.replaced[order],
     )
-
-
-@hot
-def _best_of_subsets(free: Ints, level: _Level, binom: Ints, members: Ints, above: Floats, which: Ints) -> None:
-    size = free.shape[1]
-    for row in range(free.shape[0]):
-        for dropped in range(size):
-            k = 0
-            for j in range(size):
-                if j != dropped:
-                    members[k] = level.place[free[row, j]]
-                    k += 1
-            number = set_number(members, k, binom)
-            if level.best[number] > above[row]:
-                above[row] = level.best[number]
-                which[row] = level.which[number]
 
 
 @hot

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.arrays import Ints
 
-__all__ = ["LARGEST_NUMBER", "binomials", "largest_member", "set_number", "set_numbers", "subsets"]
+__all__ = ["LARGEST_NUMBER", "binomials", "largest_member", "set_numbers", "subsets"]
 
 LARGEST_NUMBER = 2**62  # no set has this number or more
 
@@ -41,50 +41,26 @@ def subsets(n: int, size: int) -> NDArray[np.int64]:
     >>> subsets(4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]
     """
-    found = np.empty((math.comb(n, size), size), dtype=np.int64)
-    _fill_subsets(found)
+    found = np.zeros((1, 0), dtype=np.int64)
+    for k in range(size):  # those whose largest member is m are the first comb(m, k) of the sets of k, each with m
+        count = np.array([math.comb(m, k) for m in range(n)], dtype=np.int64)
+        rest = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        found = np.column_stack([found[rest], np.repeat(np.arange(n), count)])
     return found
 
 
-@hot
-def set_number(members: Ints, size: int, binom: Ints) -> int:
-    """Number of the set of the first ``size`` members, which rise."""
-    number = 0
-    for k in range(size):
-        number += binom[members[k], k + 1]
-    return number
+def set_numbers(members: Ints, binom: Ints) -> Ints:
+    """Numbers of the sets in the rows of ``members``, which rise.
 
-
-@hot
-def _fill_subsets(found: Ints) -> None:
-    size = found.shape[1]
-    for row in range(found.shape[0]):
-        if row == 0:
-            for k in range(size):
-                found[0, k] = k
-            continue
-        k = 0  # the smallest member that can rise does, those below it start again
-        while k + 1 < size and found[row - 1, k] + 1 == found[row - 1, k + 1]:
-            k += 1
-        for j in range(size):
-            found[row, j] = j if j < k else found[row - 1, j]
-        found[row, k] = found[row - 1, k] + 1
-
-
-@hot
-def set_numbers(members: Ints, base: Ints, binom: Ints, merged: Ints, numbers: Ints) -> None:
-    """Write the numbers of the sets in the rows of ``members``, each joined with ``base``; all members rise."""
-    size, n_base = members.shape[1], base.size
-    for row in range(members.shape[0]):
-        i, j = 0, 0
-        while i < size or j < n_base:
-            if j == n_base or (i < size and members[row, i] < base[j]):
-                merged[i + j] = members[row, i]
-                i += 1
-            else:
-                merged[i + j] = base[j]
-                j += 1
-        numbers[row] = set_number(merged, size + n_base, binom)
+    Examples
+    --------
+    >>> set_numbers(subsets(5, 3), binomials(5, 3))
+    array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    """
+    numbers = np.zeros(len(members), dtype=np.int64)
+    for k in range(members.shape[1]):
+        numbers += binom[members[:, k], k + 1]
+    return numbers
 
 
 @hot

@@ -78,10 +78,8 @@ class SharedCounts:
 
     def numbers(self, members: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of the sets of columns in the rows of ``members``, which rise, each joined with ``base``."""
-        numbers = np.empty(len(members), dtype=np.int64)
-        merged = np.empty(members.shape[1] + len(base), dtype=np.int64)
-        set_numbers(members, np.sort(base), self.binom, merged, numbers)
-        return numbers
+        joined = np.column_stack([members, np.broadcast_to(base, (len(members), len(base)))])
+        return set_numbers(np.sort(joined, axis=1) if len(base) else joined, self.binom)
 
     def has_all(self, size: int) -> bool:
         """Whether all sets of so many columns have been counted."""
