@@ -187,11 +187,14 @@ def _heaviest_proper_subset(
     """Weight and number of each set's heaviest proper subset, by way of the sets with one parent less."""
     above, which = np.full(len(free), -np.inf), np.full(len(free), -1, dtype=np.int64)
     if level is not None:
-        places = level.place[free]
-        for dropped in range(free.shape[1]):
-            number = set_numbers(np.delete(places, dropped, axis=1), binom)
-            heavier = level.best[number] > above
-            np.copyto(above, level.best[number], where=heavier)
+        members = level.place[free.T]
+        number = set_numbers(members[1:].T, binom)  # of the set without its first member
+        for dropped, member in enumerate(members):
+            if dropped:
+                number += binom[members[dropped - 1], dropped] - binom[member, dropped]
+            best = level.best[number]
+            heavier = best > above
+            np.copyto(above, best, where=heavier)
             np.copyto(which, level.which[number], where=heavier)
     return above, which
 

@@ -6,6 +6,8 @@ That is sum_k binomial(c_k, k) for members c_1 < c_2 < ..., so that lists of set
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +35,9 @@ def binomials(n: int, k: int) -> NDArray[np.int64]:
     return table
 
 
+@lru_cache(maxsize=4)  # the nodes of a network ask for the same ones in turn
 def subsets(n: int, size: int) -> NDArray[np.int64]:
-    """All subsets of 0..n-1 of one size, their members rising, in colexicographic order.
+    """All subsets of 0..n-1 of one size, their members rising, in colexicographic order; not to be written to.
 
     Examples
     --------
@@ -46,20 +49,30 @@ def subsets(n: int, size: int) -> NDArray[np.int64]:
         count = np.array([math.comb(m, k) for m in range(n)], dtype=np.int64)
         rest = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         found = np.column_stack([found[rest], np.repeat(np.arange(n), count)])
+    found.flags.writeable = False
     return found
 
 
-def set_numbers(members: Ints, binom: Ints) -> Ints:
-    """Numbers of the sets in the rows of ``members``, which rise.
+def set_numbers(members: Ints, binom: Ints, base: Sequence[int] | Ints = ()) -> Ints:
+    """Numbers of the sets in the rows of ``members``, which rise, each joined with other columns, ``base``.
 
     Examples
     --------
     >>> set_numbers(subsets(5, 3), binomials(5, 3))
     array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    >>> set_numbers(np.array([[0, 3], [3, 4]]), binomials(5, 3), [1])
+    array([1, 8])
     """
-    numbers = np.zeros(len(members), dtype=np.int64)
-    for k in range(members.shape[1]):
-        numbers += binom[members[:, k], k + 1]
+    others = np.sort(np.asarray(base, dtype=np.int64))
+    below = 1 + np.searchsorted(others, np.arange(len(binom)))  # of the others, and 1, by column
+    numbers, columns = np.zeros(len(members), dtype=np.int64), np.ascontiguousarray(members.T)
+    for k, column in enumerate(columns):
+        numbers += binom[np.arange(len(binom)), np.minimum(below + k, binom.shape[1] - 1)][column]
+    for j, other in enumerate(others.tolist()):
+        rank = np.full(len(members), 1 + j)
+        for column in columns:
+            rank += column < other
+        numbers += binom[other][rank]
     return numbers
 
 

@@ -78,8 +78,7 @@ class SharedCounts:
 
     def numbers(self, members: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of the sets of columns in the rows of ``members``, which rise, each joined with ``base``."""
-        joined = np.column_stack([members, np.broadcast_to(base, (len(members), len(base)))])
-        return set_numbers(np.sort(joined, axis=1) if len(base) else joined, self.binom)
+        return set_numbers(members, self.binom, base)
 
     def has_all(self, size: int) -> bool:
         """Whether all sets of so many columns have been counted."""
