@@ -64,6 +64,7 @@ class GraphMoves:
     ) -> None:
         n, words = state.rows.shape
         self.limits, self.move, self.lists, self.beta = limits, move, lists, beta
+        self.stands = limits.one_graph
         self.position = state.position % move.cycle_length(n)
         self.block, self.memory = state.block.copy(), state.memory.copy()
         self.cache = ScoreCache(n, _CACHE)
@@ -102,7 +103,7 @@ class GraphMoves:
         if draws is None:
             nothing = np.zeros((0, *graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32)
             draws = GraphDraws(steps + 1, *nothing)
-        if self.limits.one_graph:
+        if self.stands:
             draws.keep(graph[1], local, 0, None)
             return
         work = Work(

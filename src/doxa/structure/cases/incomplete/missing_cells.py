@@ -12,6 +12,7 @@ k-th copy of a distinct row stands for the k-th row of the source that equals it
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -104,14 +105,18 @@ class MissingCells(NamedTuple):
         """
         if cells.shape[-1:] != (self.n_missing,):
             raise ArgumentError(f"{where} has the shape {list(cells.shape)}; {self.n_missing} cells are missing")
-        if not np.isfinite(cells).all():
+        whole = cells.dtype.kind != "f"
+        if not (whole or np.isfinite(cells).all()):
             raise ArgumentError(f"{where} holds numbers that are not finite")
         of_states = ~self.is_number
-        states, most = cells[..., of_states], self.n_states[self.column[of_states]]
+        states = cells.reshape(math.prod(cells.shape[:-1]), self.n_missing)
+        states, most = states if of_states.all() else states[:, of_states], self.n_states[self.column[of_states]]
+        if whole and ((states.min(axis=0, initial=0) >= 0) & (states.max(axis=0, initial=0) < most)).all():
+            return
         wrong = (states < 0) | (states >= most) | (states != np.rint(states))
         if wrong.any():
-            place = tuple(np.argwhere(wrong)[0])
-            raise ArgumentError(f"{where} has the state {states[place]:g} in a column of {most[place[-1]]}")
+            row, place = np.argwhere(wrong)[0]
+            raise ArgumentError(f"{where} has the state {states[row, place]:g} in a column of {most[place]}")
 
 
 @by_address
