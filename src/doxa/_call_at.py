@@ -21,7 +21,7 @@ __all__ = ["Address", "address_of", "call_at", "real_at"]
 class Address:
     """Where the machine code of a compiled function stands in this process, for `call_at`."""
 
-    def __init__(self, function: Callable[..., int]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function: Any = function
         self._found = 0
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import address_of, real_at
+from doxa._call_at import Address, real_at
 from doxa._jit import cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
@@ -46,6 +46,7 @@ __all__ = [
     "counted_log_score",
     "family_log_score",
     "local_weights",
+    "scorer_address",
 ]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
@@ -75,10 +76,18 @@ class Scoring(NamedTuple):
     address: int  # where the machine code of `_score_from_data` stands: one for all loops that call it
 
     @classmethod
-    def of(cls, data: Data, rule: Rule, prior: tuple[Floats, Floats], scratch: CountingScratch) -> Scoring:
-        """By these."""
+    def of(
+        cls, data: Data, rule: Rule, prior: tuple[Floats, Floats], scratch: CountingScratch, at: Address | None = None
+    ) -> Scoring:
+        """By these; ``at`` is an address, of `scorer_address`, that was found for arrays of the same kinds."""
         made = cls(data, rule, prior, scratch, 0)
-        return made._replace(address=address_of(_score_from_data, 0, np.zeros(1, dtype=np.uint64), made))
+        at = scorer_address() if at is None else at
+        return made._replace(address=at.of(0, np.zeros(1, dtype=np.uint64), made))
+
+
+def scorer_address() -> Address:
+    """Where families are scored, to be found once for all `Scoring` of one kind: their types are long to look at."""
+    return Address(_score_from_data)
 
 
 class CacheUse(NamedTuple):

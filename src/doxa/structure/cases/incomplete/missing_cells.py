@@ -26,7 +26,7 @@ from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores, Scoring
+from doxa.structure.families.cache import FamilyScores, Scoring, scorer_address
 from doxa.structure.families.counting import Rule, counting_scratch
 from doxa.structure.families.kind import FamilyKind, Scorer
 from doxa.structure.families.scores import BDeu
@@ -376,7 +376,8 @@ class IncompleteData:
         data = (completion.columns, completion.weights, completion.n_states)
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
         scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
-        return Scoring.of(data, self.rule, self.prior.arrays, scratch), scorer
+        at = self._made.setdefault(("address",), scorer_address())
+        return Scoring.of(data, self.rule, self.prior.arrays, scratch, at), scorer
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""
