@@ -151,7 +151,7 @@ def test_a_rule_without_precautions_stops_too_soon(name, monkeypatch):
     monkeypatch.setattr("doxa.estimates.accuracy.FEWEST_VISITS", 0)
     case = {**MIXING, **LONG}[name]
     with pytest.raises(AssertionError, match="covered"):
-        assert_covered(careless(case).run([SEED, 10], 2500).hit, high=1.0)
+        assert_covered(careless(case).run([SEED, 10], 4000).hit, high=1.0)
 
 
 def test_a_plain_error_of_a_real_quantity_is_nearly_right():
