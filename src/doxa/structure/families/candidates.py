@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
-from doxa.structure.families.set_numbers import subsets
 
 __all__ = ["choose_candidates"]
 
@@ -81,7 +80,7 @@ class _Growing:
         # weight of the best complete set with a node; what it added to a set; the same among the nodes before
         self.best, self.gain, self.gain_before = np.full((3, n), -np.inf)
         for size in range(1, complete + 1):
-            free = node.free[subsets(len(node.free), size)]
+            free = weights.sets_over(node.free, size)
             weight = weights.weigh(node, free)
             for column in free.T:
                 np.maximum.at(self.best, column, weight)

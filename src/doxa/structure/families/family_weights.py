@@ -89,6 +89,14 @@ class FamilyWeights:
         self.most_columns = columns
         self.log_states = np.log(scores.data[2].astype(np.float64))
         self.counts = scores.shared_counts(columns, pool)
+        self._subsets: dict[tuple[int, int], NDArray[np.int64]] = {}  # nodes ask for the same ones in turn
+
+    def sets_over(self, pool: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """All sets of one size over the nodes of ``pool``, shape (n_sets, size)."""
+        key = len(pool), size
+        if key not in self._subsets:
+            self._subsets[key] = subsets(*key)
+        return pool[self._subsets[key]]
 
     def count_level(self, size: int, pools: Sequence[tuple[NodeFamilies, NDArray[np.int64]]]) -> None:
         """Count what the sets of ``size`` free parents from each node's pool need."""
@@ -106,7 +114,7 @@ class FamilyWeights:
                 self.counts.count_all(columns)
 
         def legal(node: NodeFamilies, pool: NDArray[np.int64]) -> tuple[NodeFamilies, NDArray[np.int64]]:
-            free = pool[subsets(len(pool), size)]
+            free = self.sets_over(pool, size)
             return node, free[node.legal(free, self.log_states)]
 
         self.count(

@@ -17,7 +17,7 @@ from doxa._jit import hot
 from doxa.arrays import Ints, Words
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.family_weights import FamilyWeights, NodeFamilies
-from doxa.structure.families.set_numbers import set_numbers, subsets
+from doxa.structure.families.set_numbers import set_numbers
 
 __all__ = [
     "PrunedSets",
@@ -61,7 +61,7 @@ def list_sets(weights: FamilyWeights, node: NodeFamilies, complete: int, keep_wi
     n_computed, n_legal, largest = 0, 0, 0
     for size in range(node.n_listed + 1):
         pool = node.free if size <= complete else node.candidates
-        free = pool[subsets(len(pool), size)]
+        free = weights.sets_over(pool, size)
         legal = node.legal(free, weights.log_states)
         weight = np.full(len(free), -np.inf)  # those of too many configurations are numbered, and not listed
         weight[legal] = weights.weigh(node, free[legal])

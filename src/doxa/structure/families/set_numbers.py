@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +34,8 @@ def binomials(n: int, k: int) -> NDArray[np.int64]:
     return table
 
 
-@lru_cache(maxsize=4)  # the nodes of a network ask for the same ones in turn
 def subsets(n: int, size: int) -> NDArray[np.int64]:
-    """All subsets of 0..n-1 of one size, their members rising, in colexicographic order; not to be written to.
+    """All subsets of 0..n-1 of one size, their members rising, in colexicographic order.
 
     Examples
     --------
@@ -49,7 +47,6 @@ def subsets(n: int, size: int) -> NDArray[np.int64]:
         count = np.array([math.comb(m, k) for m in range(n)], dtype=np.int64)
         rest = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         found = np.column_stack([found[rest], np.repeat(np.arange(n), count)])
-    found.flags.writeable = False
     return found
 
 

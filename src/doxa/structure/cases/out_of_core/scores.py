@@ -104,7 +104,7 @@ def needed_sets(limits: Limits) -> list[NDArray[np.int64]]:
     nodes = list_nodes(limits, n)
     largest = 1 + max(len(node.required) + node.most_free for node in nodes)
     if limits.only_caps and len(set(limits.max_parents.tolist())) == 1:
-        return [subsets(n, size).copy() for size in range(largest + 1)]
+        return [subsets(n, size) for size in range(largest + 1)]
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(largest + 1)]
     for node in nodes:
         for base in (node.required, np.append(node.required, node.child)):
