@@ -24,6 +24,7 @@ from stopped_runs import (
     NOT_MIXING,
     RARE,
     REAL,
+    REAL_MODES,
     careless,
     look_by_plain_ess,
     look_by_plain_ess_of_reals,
@@ -107,7 +108,7 @@ def main() -> None:
     for name, case in LONG.items():
         row(name, case, runs, few)
         row(name, stationary(case), runs, few, naive=False)
-    for name, case in REAL.items():
+    for name, case in {**REAL, **REAL_MODES}.items():
         row(name, case, runs, few, real=True)
         row(name, stationary(case), runs, few, real=True, naive=False)
 

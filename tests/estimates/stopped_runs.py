@@ -104,6 +104,21 @@ class Autoregression:
         return out
 
 
+class RealModes:
+    """A real quantity: a standard normal in mode 0, ``distance`` higher in mode 1; `Modes` has weight and rate."""
+
+    real = True
+
+    def __init__(self, rng, runs, apart, weight, rate, distance):
+        self.rng, self.distance = rng, distance
+        self.mode = Modes(rng, runs, apart, weight, rate)
+        self.truth = distance * self.mode.truth
+
+    def draw(self, n, active):
+        mode = self.mode.draw(n, active)
+        return self.distance * mode + self.rng.standard_normal(mode.shape)
+
+
 class WithCompanion:
     """Two quantities a run: one whose probability is drawn from Beta(a, b), one of the same rate with p = 1/2."""
 
@@ -199,6 +214,13 @@ def look_at_reals(draws, until):
     return Look(lower, upper, short.astype(bool)[:, None], ~np.isnan(lower), no, no[:, None])
 
 
+def look_at_reals_as_symmetric(draws, until):
+    """Wrong where visits are few: doxa's rule, and an interval no longer on one side than on the other."""
+    seen, value = look_at_reals(draws, until), draws.mean(axis=(1, 2))
+    half = np.minimum(value - seen.lower, seen.upper - value)
+    return seen._replace(lower=value - half, upper=value + half)
+
+
 def plainly(value, error, until, short=None):
     """value +/- 1.96 error, and no doubts."""
     no = np.zeros(len(value), dtype=bool)
@@ -263,6 +285,7 @@ class Case:
     def look(self) -> Callable[..., Look]:
         looks = {
             Autoregression: look_at_reals,
+            RealModes: look_at_reals,
             WithCompanion: look_at_first,
             Among: look_at_first,
             Modes: look_at_indicators,
@@ -349,6 +372,10 @@ def autoregression(correlation, **until):
     return Case(partial(Autoregression, correlation=correlation), Until(**until))
 
 
+def real_modes(weight, rate, distance, **until):
+    return Case(partial(RealModes, weight=weight, rate=rate, distance=distance), Until(**until))
+
+
 def with_companion(prior, rate, **until):
     return Case(partial(WithCompanion, prior=prior, rate=rate), Until(**until))
 
@@ -360,6 +387,12 @@ def among(others, weight, rate, inside, **until):
 REAL = {
     "AR(1) 0.5": autoregression(0.5),
     "AR(1) 0.95": autoregression(0.95, ess=100, r_hat=1.05),
+}
+REAL_MODES = {
+    "modes 1:1, rate 0.02, 3 sd apart": real_modes(0.5, 0.02, 3.0),
+    "modes 9:1, rate 0.02, 3 sd apart": real_modes(0.1, 0.02, 3.0),
+    "modes 9:1, rate 0.02, 10 sd apart": real_modes(0.1, 0.02, 10.0),
+    "modes 19:1, rate 0.02, 3 sd apart": real_modes(0.05, 0.02, 3.0),
 }
 MIXING = {
     "two-state, fast, p = 0.5": two_state(0.5, 0.5, mcse=0.01),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import binom
+from stopped_runs import Modes
 
 from doxa.errors import ArgumentError
+from doxa.estimates.batches import visits_by_skew
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
-from support.checks import z_limit
+from support.checks import FALSE_ALARM, z_limit
 
 
 def autoregressions(rho, n_runs, rng, n=400, m=4):
@@ -66,6 +69,49 @@ def test_errors_for_independent_draws_would_not_cover():
     found = diagnose_averages(draws)
     naive = draws.std(axis=(0, 1)) / np.sqrt(draws.shape[0] * draws.shape[1])
     assert coverage(found._replace(mcse=naive, df=np.full(1000, np.inf)), 0.5) < 0.7
+
+
+def few_visits(weight, low, high, rng, n=1500, runs=3000):
+    """Averages near ``low``, or ``high`` in a rare mode, left at 0.02 of its complement's share: some ten visits."""
+    in_mode = np.moveaxis(Modes(rng, runs, False, weight, 0.02).draw(n, np.arange(runs)), 0, -1)
+    noise = 0.03 * rng.standard_normal(in_mode.shape, dtype=np.float32)
+    return np.where(in_mode, np.float32(high), np.float32(low)) + noise, low + weight * (high - low)
+
+
+def missed(found: AverageDiagnostics, truth: float, side: int) -> int:
+    """Of the intervals for what was met, those that end before the truth on one side: 1 above, -1 below."""
+    estimates = [found.estimate(k) for k in range(found.value.size)]
+    ends = np.array([e.law.met.bounds(e.value, e.law.own_error, 0.95)[(side + 1) // 2] for e in estimates])
+    return int((side * (truth - ends) > 0).sum())
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.45, 0.55), (0.55, 0.4), (0.4, 0.7)])
+def test_few_visits_stretch_the_interval(low, high):
+    draws, truth = few_visits(0.1, low, high, np.random.default_rng(8))
+    found = diagnose_averages(draws)
+    n, side = found.value.size, int(np.sign(high - low))
+    assert 0.93 < coverage(found, truth) < 0.985
+    assert (np.sign(found.skew) * side >= 0).mean() > 0.99
+    assert binom.sf(missed(found, truth, side) - 1, n, 0.05) > FALSE_ALARM
+    symmetric = found._replace(skew=0 * found.skew)
+    assert binom.sf(missed(symmetric, truth, side) - 1, n, 0.05) < FALSE_ALARM  # the broken twin
+
+
+def test_visits_are_told_by_their_skew():
+    """Visits of exponential lengths; a low estimate, never above twice the number that there were."""
+    rng = np.random.default_rng(9)
+    lengths = np.full(32, 100)
+    for n_visits in (1, 4, 16):
+        sums = np.zeros((4, 32, 500))
+        visited = rng.integers(0, 4 * 32, (n_visits, 500))
+        for place in visited:
+            sums.reshape(128, 500)[place, np.arange(500)] -= rng.exponential(size=500)
+        found = visits_by_skew(sums, lengths) / 2
+        assert (found < 0).mean() > 0.98
+        assert -2 * n_visits < np.median(found) <= -0.5 * n_visits
+    symmetric = visits_by_skew(rng.standard_normal((4, 32, 2000)), lengths)
+    assert 0.85 < (symmetric == 0).mean() < 0.97  # two looks, each significant in 4-5%
+    assert np.median(np.abs(symmetric[symmetric != 0])) > 50
 
 
 def test_a_slow_mode_under_fast_noise_is_seen():

@@ -47,7 +47,7 @@ def test_intervals_of_a_normal_error():
     assert (low, high) == pytest.approx((10 - 1.959964 * 2, 10 + 1.959964 * 2))
     low, high = Estimate(10.0, 2.0, 100, law=StudentInterval(3.0)).interval(0.95)
     assert high - 10 == pytest.approx(3.182446 * 2)
-    low, high = Estimate(10.0, 2.0, 100, law=StudentInterval(4.0, skew=1.0)).interval(0.95)
+    low, high = Estimate(10.0, 2.0, 100, law=StudentInterval(4.0, skew=4.0)).interval(0.95)
     assert high - 10 > 1.5 * (10 - low)
     assert Estimate.exactly(3.0).interval(0.5) == (3.0, 3.0)
     assert np.isnan(Estimate(2.0, np.nan, np.nan).interval()).all()

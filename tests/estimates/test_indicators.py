@@ -112,14 +112,14 @@ def test_rare_independent_visits_match_the_binomial_posterior():
 
 
 def test_stretched_side_of_few_visits():
-    below, above = tail_widths(np.array([2.0, 8.0, 15.0]), np.array([-1, 1, 1]), 0.95)
+    below, above = tail_widths(np.array([2.0, 8.0, 15.0]), np.array([-2, 8, 15]), 0.95)
     plain = student_quantile([2.0, 8.0, 15.0], 0.95)
     assert above[0] == plain[0]
     assert below[0] > 4 * plain[0]
     np.testing.assert_array_equal(below[1:], plain[1:])
     assert (above[1:] > 1.3 * plain[1:]).all()
-    mirrored = two_state_bounds([700], [300], [90], [6.0], [5.0], [1], 0.9)
-    other = two_state_bounds([300], [700], [90], [6.0], [5.0], [-1], 0.9)
+    mirrored = two_state_bounds([700], [300], [90], [6.0], [5.0], [5], 0.9)
+    other = two_state_bounds([300], [700], [90], [6.0], [5.0], [-5], 0.9)
     np.testing.assert_allclose(mirrored[0], 1 - other[1])
 
 

@@ -17,9 +17,11 @@ from stopped_runs import (
     NOT_MIXING,
     RARE,
     REAL,
+    REAL_MODES,
     careless,
     look_as_independent,
     look_at_first_without_batches,
+    look_at_reals_as_symmetric,
     look_by_plain_ess,
     look_by_plain_ess_of_reals,
     look_by_rates_alone,
@@ -60,6 +62,21 @@ def test_real_quantities(name, runs):
     ended = case.run([SEED, 1], runs)
     assert ended.reached.all()
     assert_covered(ended.hit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL_MODES)
+def test_real_quantities_with_few_visits_to_a_mode(name):
+    ended = REAL_MODES[name].run([SEED, 10], 1000)
+    assert ended.reached.all()
+    assert_covered(ended.hit, high=1.0)
+
+
+@pytest.mark.slow
+def test_few_visits_are_not_covered_by_an_interval_as_long_on_both_sides():
+    ended = REAL_MODES["modes 19:1, rate 0.02, 3 sd apart"].run([SEED, 10], 1000, look_at_reals_as_symmetric)
+    with pytest.raises(AssertionError, match="covered"):
+        assert_covered(ended.hit, high=1.0)
 
 
 @lengths(400, 10_000)

@@ -48,18 +48,19 @@ def student_quantile(df: ArrayLike, prob: float) -> NDArray[np.float64]:
 def tail_widths(df: ArrayLike, skew: ArrayLike, prob: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Widths below and above of a central interval, in standard errors: Student's t, more on the side of the skew.
 
-    ``skew`` is 1 where the scatter comes from few visits to large values, -1 from few visits to small ones, else 0.  A
-    sum over :math:`\lambda` visits of random (exponential) length has coefficient of variation
-    :math:`\sqrt{2/\lambda}`, and its mean over the sum seen follows about :math:`F(2\lambda, 2\lambda)`, as the odds of
-    a two-state chain do.  With :math:`\nu = 2\lambda` degrees of freedom that side is :math:`\tfrac{1}{2} \sqrt{\nu}\,
-    (F_{\nu,\nu} - 1)` standard errors, if more than t: few visits seen are compatible with many more.  Our derivation;
-    its coverage is simulated in ``benchmarks/coverage_indicators.py``.
+    ``skew`` is 0 where both sides are alike; else its size :math:`\nu` is twice the number of visits that the scatter
+    comes from, with a minus where they are to small values.  A sum over :math:`\lambda` visits of random (exponential)
+    length has coefficient of variation :math:`\sqrt{2/\lambda}`, and its mean over the sum seen follows about
+    :math:`F(2\lambda, 2\lambda)`, as the odds of a two-state chain do.  So that side is :math:`\tfrac{1}{2}
+    \sqrt{\nu}\, (F_{\nu,\nu} - 1)` standard errors, if more than t: few visits seen are compatible with many more.
+    Our derivation; its coverage is simulated in ``benchmarks/coverage_indicators.py`` and
+    ``benchmarks/coverage_stopped.py``.
     """
     from scipy.special import fdtri
 
     symmetric = student_quantile(df, prob)
     skew = np.asarray(skew)
-    few = np.where(skew == 0, 1.0, df)  # an infinite df is never skewed
+    few = np.where(skew == 0, 1.0, np.abs(skew))
     visits = np.where(skew == 0, 0.0, np.sqrt(few) / 2 * (fdtri(few, few, 0.5 + prob / 2) - 1))
     stretched = np.maximum(symmetric, visits)
     return np.where(skew < 0, stretched, symmetric), np.where(skew > 0, stretched, symmetric)

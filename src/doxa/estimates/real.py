@@ -2,10 +2,12 @@
 
 Rank R-hat, effective sample size and MCSE are those of Vehtari et al. (2021); the error is raised, and given
 Student's t, where long batches or chains scatter more than it says (`doxa.estimates.batches`), and is never less than
-the scatter of the chains' means where these disagree.  That takes milliseconds for one quantity; a network has
-thousands of averages of conditional probabilities (Rao-Blackwell), which are done in one pass of array operations: a
-short-range variance by the lag-one autocorrelation of the kept draws, raised in the same way, and split R-hat.  0/1
-quantities belong to `doxa.estimates.indicators`, which is both faster and honest about those that never switch.
+the scatter of the chains' means where these disagree.  Where the batch means are skewed, as by a few visits to a rare
+mode, the interval reaches farther to that side: few visits seen may stand for many more.  That takes milliseconds for
+one quantity; a network has thousands of averages of conditional probabilities (Rao-Blackwell), which are done in one
+pass of array operations: a short-range variance by the lag-one autocorrelation of the kept draws, raised and stretched
+in the same way, and split R-hat.  0/1 quantities belong to `doxa.estimates.indicators`, which is both faster and honest
+about those that never switch.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError
-from doxa.estimates.batches import batch_edges, long_range_dispersion
+from doxa.estimates.batches import batch_edges, long_range_dispersion, visits_by_skew
 from doxa.estimates.effective import bulk_ess, mean_error
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.gelman_rubin import gelman_rubin, rank_r_hat
@@ -38,7 +40,7 @@ class AverageDiagnostics(NamedTuple):
     ess: Floats  # draws of the same variance, independent of each other; nan where it never moved
     r_hat: Floats  # split, without ranks; nan where it never moved, or for one chain that did not
     df: Floats
-    skew: Floats
+    skew: Floats  # as in `doxa.estimates.intervals.tail_widths`
     n_draws: int  # over all chains
 
     @property
@@ -97,7 +99,8 @@ def diagnose_averages(draws: ArrayLike) -> AverageDiagnostics:
     own_df = np.maximum(m * n * (1 - rho) / (1 + rho) / 2, 1.0)
     edges = batch_edges(n)
     sums = np.add.reduceat(chains - value, edges[:-1], axis=1)
-    spread, df, skew, _ = long_range_dispersion(sums, np.diff(edges), short, own_df)
+    lengths = np.diff(edges)
+    spread, df, _, _ = long_range_dispersion(sums, lengths, short, own_df)
     mcse = np.sqrt(short * spread / (m * n))
     variance = ((chains - value) ** 2).sum(axis=(0, 1)) / (m * n - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,6 +108,7 @@ def diagnose_averages(draws: ArrayLike) -> AverageDiagnostics:
         r_hat = gelman_rubin(chains, split=True).r_hat
     still = ~moved
     mcse[still], ess[still], r_hat[still] = np.nan, np.nan, np.nan
+    skew = visits_by_skew(sums, lengths)
     return AverageDiagnostics(value, mcse, ess, r_hat, np.minimum(df, own_df), skew, m * n)
 
 
@@ -173,10 +177,9 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     sums = np.add.reduceat(draws - value, edges[:-1], axis=1)
     # An ess of n is an error known about as well as from n / 2 draws: chains stuck apart have an ess near their number.
     own_df = max(mean_ess / 2, 1.0)
-    dispersion, df, skew, _ = long_range_dispersion(
-        sums, np.diff(edges), np.array(mcse**2 * draws.size), np.array(own_df)
-    )
-    law = StudentInterval(min(float(df), own_df), skew=float(skew))
+    lengths = np.diff(edges)
+    dispersion, df, _, _ = long_range_dispersion(sums, lengths, np.array(mcse**2 * draws.size), np.array(own_df))
+    law = StudentInterval(min(float(df), own_df), skew=float(visits_by_skew(sums, lengths)))
     error = mcse * float(np.sqrt(dispersion))
     between = _between(draws) if r_hat > _APART else 0.0
     if between > error:  # by batches: short ones take each chain that is stuck for many

@@ -154,4 +154,4 @@ def _law(residual: NDArray[np.float64]) -> StudentInterval:
     skewness = float((power * residual).mean() / power.mean() ** 1.5)
     df = max(1.0, min(n_tours - 1.0, 2 * n_tours / max(kurtosis - 1, 1e-12)))
     skewed = df < FEW_VISITS and abs(skewness) > SKEW_LIMIT * np.sqrt(6 / n_tours)
-    return StudentInterval(df, skew=float(np.sign(skewness)) if skewed else 0.0)
+    return StudentInterval(df, skew=float(np.copysign(df, skewness)) if skewed else 0.0)

@@ -432,4 +432,5 @@ def tail_aware_law(terms: NDArray[np.float64], *, unit: bool = False) -> Student
     if excess < 2e-12:
         return StudentInterval(unit=unit)  # all the same size: nothing is carried by few
     skewed = abs(third) > 1e-9 * float(squares.sum())
-    return StudentInterval(max(2 / excess, 1.0), unit=unit, skew=float(np.sign(third)) if skewed else 0.0)
+    df = max(2 / excess, 1.0)
+    return StudentInterval(df, unit=unit, skew=float(np.copysign(df, third)) if skewed else 0.0)

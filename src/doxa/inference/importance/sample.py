@@ -93,7 +93,8 @@ def law_of_sums(second: float, third: float, fourth: float, n: int, *, unit: boo
     if excess < 2e-12:
         return StudentInterval(unit=unit)
     skewed = abs(third) > 1e-9 * second**1.5
-    return StudentInterval(max(2 / excess, 1.0), unit=unit, skew=float(np.sign(third)) if skewed else 0.0)
+    df = max(2 / excess, 1.0)
+    return StudentInterval(df, unit=unit, skew=float(np.copysign(df, third)) if skewed else 0.0)
 
 
 def estimate_mean(sums: CellSums, values: Floats, verdict: WeightVerdict) -> WeightedEstimate:
