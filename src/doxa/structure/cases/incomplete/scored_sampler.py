@@ -50,10 +50,11 @@ from doxa.structure.moves.sampler import StructureMove, StructureState
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.moves.starts import greedy_graph
 
-__all__ = ["ScoredCellsSampler", "reference_scores"]
+__all__ = ["ScoredCellsSampler", "can_sum_out", "reference_scores", "rows_together"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
-_FRESH_A_NODE, _NODES_AN_EDGE = 4, 4
+_FRESH_A_NODE, _NODES_AN_EDGE, _SUMMED_OUT = 4, 4, 8
+_ROWS_A_COLUMN = 2  # in which two columns are observed together, at the least: of fewer, covariances are hardly known
 _MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
@@ -87,6 +88,25 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
         cells = chain.cells
         scores = data.completed(cells)
     return scores
+
+
+def can_sum_out(data: IncompleteData) -> bool:
+    """Whether all columns are numbers with Gaussian regressions, in rows that share no cells, enough of them."""
+    from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian
+
+    table, missing_cells = data.table, data.missing_cells
+    if not (isinstance(data.score, BGe | ConditionalGaussian) and table.is_number.all()):
+        return False
+    if missing_cells.shared is not None or missing_cells.interventions is not None or len(missing_cells.hidden):
+        return False
+    return rows_together(data) >= _ROWS_A_COLUMN * (data.n_nodes + 1)
+
+
+def rows_together(data: IncompleteData) -> float:
+    """Rows in which two columns are observed together, on average over pairs, a column with itself among them."""
+    seen = data.table.codes >= 0
+    a_row = seen.sum(axis=1).astype(np.float64)
+    return float((data.table.counts * a_row**2).sum()) / data.n_nodes**2
 
 
 def _clusters(missing_cells: MissingCells, cells: NDArray[Any], column: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -139,6 +159,10 @@ class ScoredCellsSampler(CellsSampler):
         Candidate edges in a sweep that are offered with new values of a column
         (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out, none where the move
         is not reversible: what it has begun with a graph it ends with that graph.
+    summed_out : int, optional
+        Proposals in a sweep in which the missing numbers are summed out (`doxa.structure.cases.incomplete.summed_out`);
+        8 when left out where all columns are numbers and the move is reversible, else 0.  Only chains at an inverse
+        temperature of 1 make them.
     n_references : int, default=4
     keep_within : float, default=6.0
         As of `IncompleteSampler`; where families are scored quickly.
@@ -160,6 +184,7 @@ class ScoredCellsSampler(CellsSampler):
     block: int = 16
     fresh: int = None  # type: ignore[assignment]  # likewise
     with_cells: int = None  # type: ignore[assignment]  # likewise
+    summed_out: int = None  # type: ignore[assignment]  # likewise
     n_references: int = 4
     keep_within: float = 6.0
     beta: float = 1.0
@@ -173,8 +198,10 @@ class ScoredCellsSampler(CellsSampler):
         is_reversible = getattr(self.move, "is_reversible", False)
         if self.with_cells is None:
             object.__setattr__(self, "with_cells", -(-self.data.n_nodes // _NODES_AN_EDGE) if is_reversible else 0)
-        for name in ("steps", "joint_proposal", "block", "fresh", "with_cells", "n_references"):
-            least = int(name not in ("with_cells", "fresh"))
+        if self.summed_out is None:
+            object.__setattr__(self, "summed_out", _SUMMED_OUT if is_reversible and can_sum_out(self.data) else 0)
+        for name in ("steps", "joint_proposal", "block", "fresh", "with_cells", "summed_out", "n_references"):
+            least = int(name not in ("with_cells", "fresh", "summed_out"))
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
         self.check_thin()
         if not (self.is_quick or is_reversible):
@@ -190,6 +217,11 @@ class ScoredCellsSampler(CellsSampler):
         else by stale scores, and what the scores of today say of it.
         """
         return self.data.score.is_quick
+
+    @property
+    def sums_out(self) -> bool:
+        """Whether sweeps have proposals in which the missing numbers are summed out, and so draw these all at once."""
+        return self.summed_out > 0 and self.beta == 1.0
 
     def lists(self) -> FamilyLists:
         """Listed families, where they are scored quickly; the work space is the caller's own."""
@@ -224,7 +256,7 @@ class ScoredCellsSampler(CellsSampler):
 
         ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
         the scores of today (``fresh_proposed``, ``fresh_accepted``) or with cells (``edges_proposed``,
-        ``edges_accepted``),
+        ``edges_accepted``), proposals with the missing numbers summed out (``summed_proposed``, ``summed_accepted``),
         and ``blocks_proposed`` and ``blocks_accepted``
         offers of cells that changed some.
         """
@@ -235,6 +267,7 @@ class ScoredCellsSampler(CellsSampler):
         info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
         info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
         info |= dict(zip(("edges_proposed", "edges_accepted"), chain.edges_done.tolist(), strict=True))
+        info |= dict(zip(("summed_proposed", "summed_accepted"), chain.summed_done.tolist(), strict=True))
         info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
         raise_caught(chain.scorer)
         return state, draws, info

@@ -33,7 +33,7 @@ Functions are compiled, trust their arguments and work in place.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,9 @@ from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge, log_proposals
+
+if TYPE_CHECKING:
+    from doxa.structure.cases.incomplete.summed_out import NumbersSummedOut
 
 __all__ = [
     "CellWork",
@@ -547,6 +550,8 @@ class ScoredChain:
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column
+        self.summed_done = np.zeros(2, dtype=np.int64)  # proposals with the missing numbers summed out
+        self._summed: NumbersSummedOut | None = None  # made when the graph first moves, as ``moves``
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
@@ -555,14 +560,20 @@ class ScoredChain:
         return read_cells(self.completion, self.data.missing_cells)
 
     def begin_sweep(self, rng: np.random.Generator) -> None:
-        """Change edges by the scores of today, alone and with cells."""
+        """Change edges by the scores of today, alone and with cells, and graphs with all cells summed out."""
         if self._sampler.fresh:
             self.move_afresh(self._sampler.fresh, rng)
         self.move_edges(self._sampler.with_cells, rng)
+        if self._sampler.sums_out:
+            self.sum_numbers_out(self._sampler.summed_out, rng)
 
     def end_sweep(self, rng: np.random.Generator) -> None:
-        """Redraw the cells: last, for cells that start well may find a graph before they change."""
-        self.redraw_cells(rng)
+        """Redraw the cells: last, for cells that start well may find a graph before they change.
+
+        Where they are drawn all at once at the beginning of the next sweep, they need not be.
+        """
+        if not self._sampler.sums_out:
+            self.redraw_cells(rng)
 
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""
@@ -632,6 +643,18 @@ class ScoredChain:
         self.is_scored = False
         self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
+
+    def sum_numbers_out(self, proposals: int, rng: np.random.Generator) -> None:
+        """So many proposals with the missing numbers summed out, and new cells."""
+        from doxa.structure.cases.incomplete.summed_out import NumbersSummedOut
+
+        if self._summed is None:
+            self._summed = NumbersSummedOut(self)
+            self.summed_done = self._summed.done
+        self.is_scored = False
+        self.rows = self._summed.run(self.rows, proposals, rng)
+        self.parents = working_graph(self.rows)[0]
+        self._score(range(self.data.n_nodes), self.parents, self.local)
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""

@@ -6,6 +6,7 @@ steps of `Auto` and what follows them are one compiled loop; those of other move
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from doxa.structure.moves.parent_sets import find_set
 from doxa.structure.moves.sampler import StructureMove, Work, run_steps
 from doxa.structure.moves.single_edge import log_proposals
 
-__all__ = ["Today", "log_ratio", "propose_jointly"]
+__all__ = ["Today", "log_ratio", "propose_by", "propose_jointly"]
 
 
 @by_address
@@ -57,7 +58,20 @@ def propose_jointly(
     standing = (np.zeros_like(work.graph[0]), np.zeros_like(work.graph[1]), np.zeros(n), np.zeros(n, dtype=np.int64))
     now = Today(today[0], today[1], np.zeros(n), standing)
     if not isinstance(move, Auto):
-        _propose_by(move, work, (together, n_steps), cache, now, done, rng)
+        go_to((*work.graph[:2], work.local, work.table.where), standing)
+
+        def is_taken() -> bool | None:
+            change = log_ratio(work.graph[0], work.local, now)
+            if np.isnan(change):
+                return None
+            if not accepts(rng, work.beta * change):
+                return False
+            go_to((*work.graph[:2], work.local, work.table.where), standing)
+            now.local[:] = now.fresh
+            return True
+
+        lengths = (min(together, n_steps - first) for first in range(0, n_steps, together))
+        propose_by(move, work, lengths, cache, is_taken, done, rng)
         return
     first, log_q = 0, log_proposals(n)
     no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
@@ -70,31 +84,35 @@ def propose_jointly(
             cache.grow()
 
 
-def _propose_by(
+def propose_by(
     move: StructureMove,
     work: Work,
-    steps: tuple[int, int],
+    lengths: Iterable[int],
     cache: ScoreCache,
-    today: Today,
+    is_taken: Callable[[], bool | None],
     done: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:
-    """The same by any move."""
-    graph, (together, n_steps) = work.graph, steps
+    """A proposal of so many steps for each of ``lengths``, by any move, in place.
+
+    ``is_taken`` says whether the graph that is reached is accepted, None where it is the one that stands; ``done``
+    counts proposals of other graphs, and those taken.
+    """
+    graph, n = work.graph, len(work.local)
     now = (graph[0], graph[1], work.local, work.table.where)
-    go_to(now, today.standing)
-    for first in range(0, n_steps, together):
-        run_steps(move, work, min(together, n_steps - first), cache, rng)
-        change = log_ratio(graph[0], work.local, today)
-        if np.isnan(change):
+    standing = (np.zeros_like(graph[0]), np.zeros_like(graph[1]), np.zeros(n), np.zeros(n, dtype=np.int64))
+    go_to(now, standing)
+    for steps in lengths:
+        run_steps(move, work, steps, cache, rng)
+        taken = is_taken()
+        if taken is None:
             continue
         done[0] += 1
-        if accepts(rng, work.beta * change):
+        if taken:
             done[1] += 1
-            go_to(now, today.standing)
-            today.local[:] = today.fresh
+            go_to(now, standing)
         else:
-            go_to(today.standing, now)
+            go_to(standing, now)
             rebuild(graph)
 
 
