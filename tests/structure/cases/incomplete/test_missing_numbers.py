@@ -168,7 +168,7 @@ def z_scores(trace, right):
     return np.abs(found)
 
 
-@pytest.mark.parametrize("case", ["both", "additive"])  # scored quickly, and slowly
+@pytest.mark.parametrize("case", ["both", "additive", "numbers"])  # scored quickly, slowly, with cells summed out
 def test_draws_within_sweeps_do_not_depend_on_where_a_block_ends(case):
     make, kind = CASES[case]
     table = make()
