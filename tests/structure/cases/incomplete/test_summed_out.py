@@ -35,12 +35,13 @@ GRAPH = np.array([[0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0
 
 
 def blank_numbers(n_columns=N, n_rows=60, missing=0.2, seed=3):
-    """Numbers, each with up to two parents, and blank cells; some rows occur twice."""
+    """Numbers, each with up to two parents, and blank cells; some rows occur twice.  The first is far from 0."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n_rows, n_columns))
     for j in range(1, n_columns):
         for parent in rng.choice(j, size=min(j, 2), replace=False):
             values[:, j] += rng.choice([-0.8, 0.8]) * values[:, parent]
+    values[:, 0] = 1e6 + 1e-3 * values[:, 0]
     values[rng.random(values.shape) < missing] = np.nan
     values = np.concatenate([values, values[:6]])
     names = [f"x{j}" for j in range(n_columns)]

@@ -137,9 +137,9 @@ def _freeze(data: IncompleteData) -> FrozenPosterior:
     for i in range(n):
         values[i] = mean[i] + math.sqrt(k) * (factor[i, : i + 1, None] * waves[: i + 1]).sum(axis=0)
     counts = np.full(k, max(1, round(rows_together(data) / k)))
-    numbers = scaling.restored(values.T.copy(), np.arange(n))
-    table = Table.from_codes(data.table.names, data.table.states, np.zeros((k, n), dtype=int), counts, numbers)
-    scores = FamilyScores(table, data.score, data.prior, like=scaling)
+    as_they_are = scaling._replace(centre=np.zeros(n), scale=np.ones(n), transforms=(None,) * n)
+    table = Table.from_codes(data.table.names, data.table.states, np.zeros((k, n), dtype=int), counts, values.T)
+    scores = FamilyScores(table, data.score, data.prior, like=as_they_are)
     return FrozenPosterior(scores, moments_of(values, counts, rule))
 
 
