@@ -373,10 +373,9 @@ def draw_cells(coefficients: Coefficients, work: SummedWork, rng: np.random.Gene
     for i in range(work.first.size - 1):
         n_cells, begin_of_row, row = _factorise_row(i, coefficients, work), work.first[i], work.n_complete + i
         for s in range(n_cells - 1, -1, -1):
-            change = rng.standard_normal() - work.gradient[s]
-            for k in range(s + 1, n_cells):
-                change -= work.matrix[k, s] * work.gradient[k]
-            work.gradient[s] = change / work.matrix[s, s]
+            work.gradient[s] = rng.standard_normal() - work.gradient[s]
+        _solve_transposed(work.matrix, work.gradient, n_cells)
+        for s in range(n_cells):
             work.values[work.column[begin_of_row + s], row] += work.gradient[s]
 
 
@@ -429,9 +428,24 @@ def _factorise_row(i: int, coefficients: Coefficients, work: SummedWork) -> int:
 def _solve(matrix: Floats, vector: Floats, size: int) -> None:
     """Cholesky's factor of a matrix and the solution of L u = y, both in place."""
     factorise(matrix, size, 1e-300)
+    _solve_factor(matrix, vector, size)
+
+
+@hot
+def _solve_factor(matrix: Floats, vector: Floats, size: int) -> None:
+    """The solution of L u = y, in place."""
     for s in range(size):
         for k in range(s):
             vector[s] -= matrix[s, k] * vector[k]
+        vector[s] /= matrix[s, s]
+
+
+@hot
+def _solve_transposed(matrix: Floats, vector: Floats, size: int) -> None:
+    """The solution of L' u = y, in place."""
+    for s in range(size - 1, -1, -1):
+        for k in range(s + 1, size):
+            vector[s] -= matrix[k, s] * vector[k]
         vector[s] /= matrix[s, s]
 
 
@@ -471,20 +485,13 @@ def _expect(
             for t in range(s + 1):
                 matrix[s, t] = precision[cell, column[begin_of_row + t]]
         _solve(matrix, vector, n_cells)
-        for s in range(n_cells - 1, -1, -1):
-            for k in range(s + 1, n_cells):
-                vector[s] -= matrix[k, s] * vector[k]
-            vector[s] /= matrix[s, s]
+        _solve_transposed(matrix, vector, n_cells)
         for s in range(n_cells):
             values[column[begin_of_row + s], row] -= vector[s]
         for t in range(n_cells):  # the covariances, column by column
             for s in range(n_cells):
                 vector[s] = 1.0 if s == t else 0.0
-                for k in range(s):
-                    vector[s] -= matrix[s, k] * vector[k]
-                vector[s] /= matrix[s, s]
-            for s in range(n_cells - 1, -1, -1):
-                for k in range(s + 1, n_cells):
-                    vector[s] -= matrix[k, s] * vector[k]
-                vector[s] /= matrix[s, s]
+            _solve_factor(matrix, vector, n_cells)
+            _solve_transposed(matrix, vector, n_cells)
+            for s in range(n_cells):
                 spread[column[begin_of_row + s], column[begin_of_row + t]] += vector[s]
