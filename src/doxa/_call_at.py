@@ -25,6 +25,10 @@ class Address:
         self._function: Any = function
         self._found = 0
 
+    def __call__(self, *arguments: Any) -> Any:
+        """The function, called from Python."""
+        return self._function(*arguments)
+
     def of(self, *arguments: Any) -> int:
         """For arguments of these kinds, which are the same each time: they are looked at once."""
         if not self._found:

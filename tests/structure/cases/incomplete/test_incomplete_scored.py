@@ -16,9 +16,10 @@ from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto, MarkovBlanket, SingleEdge, Tempered
 from doxa.structure.averaging.posterior import with_table
-from doxa.structure.cases.incomplete import IncompleteData, enumerate_joint, stale_proposals
+from doxa.structure.cases.incomplete import IncompleteData, enumerate_joint, proposals, scored_sweeps
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.proposals import Today, log_ratio
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.scored_sweeps import (
     ScoredChain,
@@ -27,7 +28,6 @@ from doxa.structure.cases.incomplete.scored_sweeps import (
     redraw_column,
     weigh_rows,
 )
-from doxa.structure.cases.incomplete.stale_proposals import Today, log_ratio
 from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import local_weights
 from doxa.structure.families.logistic import FamilyMixture, Logistic
@@ -189,7 +189,7 @@ def graph_matrix(name, steps, *, correct=True, beta=1.0):
                 ratio = 0.0
                 if correct and a != b:
                     here = (*graphs[a][:2], of_stale[a], np.zeros(3, dtype=np.int64))
-                    today = Today(chain.scoring, chain.local, chain.local.copy(), here)
+                    today = Today(chain.scoring, beta, chain.local, chain.local.copy(), here)
                     ratio = beta * log_ratio(graphs[b][0], of_stale[b], today)
                 chance = proposal[a, b] * min(1.0, np.exp(ratio))
                 matrix[a, number, b, number] += chance
@@ -251,8 +251,8 @@ def test_hidden_columns_agree_with_the_exact_sum():
 @pytest.mark.parametrize("move", [Auto(), SingleEdge()], ids=lambda move: move.name)
 def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_check(monkeypatch, move):
     wrong = numba.njit(lambda parents, local, today: -log_ratio(parents, local, today))
-    monkeypatch.setattr(stale_proposals, "log_ratio", wrong)
-    monkeypatch.setattr(stale_proposals, "_propose", numba.njit(stale_proposals._propose.py_func))
+    monkeypatch.setattr(proposals, "log_ratio", wrong)
+    monkeypatch.setattr(scored_sweeps, "offer_today", numba.njit(proposals.offer_today.py_func))
     data, _, exact = case("logistic")
     of_edges, of_cells, n = deviations(data, long_run("logistic", 1500, move=move, fresh=1), exact, least_ess=0)
     assert max(of_edges, of_cells) > z_limit(n)

@@ -86,7 +86,7 @@ def log_seen(chain, mean, covariance):
 
 def test_the_likelihood_of_what_was_observed_is_that_of_the_normal_distribution():
     chain = chain_of(blank_numbers())
-    work = NumbersSummedOut(chain)._work
+    work = NumbersSummedOut(chain)._offered.work
     for seed in range(3):
         coefficients = some_coefficients(GRAPH, seed)
         wanted = log_seen(chain, *joint_normal(coefficients))
@@ -96,7 +96,7 @@ def test_the_likelihood_of_what_was_observed_is_that_of_the_normal_distribution(
 
 def test_cells_are_drawn_from_their_conditional_distribution():
     chain, coefficients = chain_of(blank_numbers()), some_coefficients(GRAPH)
-    work, rng = NumbersSummedOut(chain)._work, np.random.default_rng(SEED)
+    work, rng = NumbersSummedOut(chain)._offered.work, np.random.default_rng(SEED)
     mean, covariance = joint_normal(coefficients)
     missing_cells = chain.data.missing_cells
     i = int(np.argmax(np.diff(missing_cells.first)))  # the row with the most missing cells
@@ -180,7 +180,7 @@ def test_coefficients_are_drawn_from_that_posterior():
     wanted = np.append(centre, [middle / (moments.n_cases + rule.mean_weight), s / 2 / (shape - 1)])
     draws, log_density = np.empty((5000, len(parents) + 2)), np.empty(500)
     for k in range(len(draws)):
-        summed_out.draw_family(node, words, target, moments, prior, space._work, rng)
+        summed_out.draw_family(node, words, target, moments, prior, space._offered.work, rng)
         draws[k] = np.append(target.slopes[node, parents], [target.intercepts[node], target.variances[node]])
         if k < len(log_density):
             log_density[k] = log_posterior(node, parents, target, moments, rule)

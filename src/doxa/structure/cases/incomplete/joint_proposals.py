@@ -56,6 +56,7 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange,
 from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
+from doxa.structure.cases.incomplete.proposals import go_to, standing_space
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import Rule
 from doxa.structure.graph import WorkingGraph, working_graph
@@ -72,7 +73,6 @@ __all__ = [
     "back",
     "forth",
     "frozen_lists",
-    "go_to",
     "is_worth_it",
     "log_estimate",
     "offer",
@@ -301,7 +301,7 @@ class JointProposals:
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
         self.advance = Address(advance_auto)
         words = np.zeros((n, lists.sets.shape[1]), dtype=np.uint64)
-        self.standing = (words, words.copy(), np.zeros(n), self.table.where.copy())
+        self.standing = standing_space(words)
         self.places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
         self.steps = work_without_draws(
             working_graph(words), self.local, beta, limits, self.cache.arrays, self.scoring, self.table
@@ -415,15 +415,6 @@ def _run(
         else:
             go_to(standing, (graph[0], graph[1], local, table.where))
     return step
-
-
-@hot
-def go_to(source: tuple[Words, Words, Floats, Ints], target: tuple[Words, Words, Floats, Ints]) -> None:
-    """Copy parents, children, scores and places in the lists."""
-    for node in range(source[2].size):
-        for w in range(source[0].shape[1]):
-            target[0][node, w], target[1][node, w] = source[0][node, w], source[1][node, w]
-        target[2][node], target[3][node] = source[2][node], source[3][node]
 
 
 @hot

@@ -50,6 +50,7 @@ from doxa.structure.cases.incomplete.category_regressions import (
 )
 from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves, standing_still
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
+from doxa.structure.cases.incomplete.proposals import Today, offer_today, propose, standing_space
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
     fit_regression,
@@ -60,7 +61,6 @@ from doxa.structure.cases.incomplete.regressions import (
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
-from doxa.structure.cases.incomplete.stale_proposals import propose_jointly
 from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, counted_log_score
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
@@ -546,7 +546,7 @@ class ScoredChain:
         self.is_scored = False  # whether the lists are weighed on the completion that stands
         self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
         self.parents = working_graph(state.rows)[0]
-        self.advance = Address(advance_auto)
+        self.advance, self.offer = Address(advance_auto), Address(offer_today)
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column
@@ -608,9 +608,10 @@ class ScoredChain:
             graph, local = working_graph(self.rows), np.empty(n)
             local_scores(graph, cache.arrays, scoring, local)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
-            work, today = work._replace(thin=steps + 1), (self.scoring, self.local)
-            together, done = self.joint_proposal, self.graphs_done
-            propose_jointly(self.move, work, together, steps, cache, today, done, self.advance, rng)
+            lengths = np.full(-(-steps // self.joint_proposal), self.joint_proposal)
+            lengths[-1] -= lengths.sum() - steps
+            today = Today(self.scoring, self.beta, self.local, np.zeros(n), standing_space(graph[0]))
+            propose(self.move, work, lengths, cache, (self.offer, today), self.graphs_done, self.advance, rng)
             self.rows, self.parents = graph[1], graph[0]
 
     def _move_by_lists(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None) -> None:

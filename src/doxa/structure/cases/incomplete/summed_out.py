@@ -45,12 +45,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import Address
 from doxa._jit import branching, hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+from doxa.structure.cases.incomplete.proposals import REFUSED, SAME, TAKEN, propose, standing_space
 from doxa.structure.cases.incomplete.scored_sampler import rows_together
-from doxa.structure.cases.incomplete.stale_proposals import propose_by
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.gaussian.box import GaussianRule, factorise, sums_of_products
 from doxa.structure.graph import working_graph
@@ -112,6 +113,21 @@ class SummedWork(NamedTuple):
     members: Ints  # (n_nodes,)
     matrix: Floats  # (n_nodes, n_nodes)
     gradient: Floats  # (n_nodes,)
+
+
+Prior = tuple[float, float, float]  # alpha_mu, a and t of the rule
+
+
+@by_address
+class Offered(NamedTuple):
+    """The coefficients that stand with a graph, and what the offer of another needs."""
+
+    standing: tuple[Words, Words, Floats, Ints]  # `standing_space`
+    coefficients: Coefficients
+    fresh: Coefficients
+    frozen: Moments
+    prior: Prior
+    work: SummedWork
 
 
 def frozen_posterior(data: IncompleteData, limits: Limits) -> FrozenPosterior:
@@ -195,65 +211,56 @@ class NumbersSummedOut:
 
     def __init__(self, chain: ScoredChain) -> None:
         data, completion = chain.data, chain.completion
-        n, n_rows = completion.numbers.shape
+        (n, n_rows), rows = completion.numbers.shape, chain.parents
         self._limits, self._move, self._completion = chain.limits, chain.move, completion
         self._rule, self._frozen = rule_of(data), frozen_posterior(data, chain.limits)
-        self._standing, self._fresh = (
-            Coefficients(np.zeros((n, n)), np.zeros(n), np.ones(n)) for _ in range(2)
-        )  # fmt: skip
-        self._work = SummedWork(
+        no_table = no_parent_sets(n, rows.shape[1])
+        self._table = parent_sets(self._frozen.scores, chain.limits, 1.0) if chain.move.uses_table else no_table
+        work = SummedWork(
             completion.numbers, completion.weights, completion.n_complete, completion.first, completion.column,
-            np.zeros_like(chain.parents), np.zeros(1), np.zeros((n, n_rows)), np.zeros((n, n)),
+            np.zeros_like(rows), np.zeros(1), np.zeros((n, n_rows)), np.zeros((n, n)),
             np.zeros(n, dtype=np.int64), np.zeros((n, n)), np.zeros(n),
         )  # fmt: skip
+        standing, fresh = (Coefficients(np.zeros((n, n)), np.zeros(n), np.ones(n)) for _ in range(2))
+        prior = (self._rule.mean_weight, self._rule.freedom, self._rule.scale)
+        self._offered = Offered(standing_space(rows), standing, fresh, self._frozen.moments, prior, work)
+        self._advance, self._offer = chain.advance, Address(offer)
         self.done = np.zeros(2, dtype=np.int64)  # proposals of other graphs, and those taken
 
     def run(self, rows: NDArray[np.uint64], proposals: int, rng: np.random.Generator) -> NDArray[np.uint64]:
         """So many proposals from a graph; where it ends, and all cells of the completion are drawn anew."""
-        frozen, (n, words) = self._frozen, rows.shape
         moments = moments_of(self._completion.numbers, self._completion.weights, self._rule)
-        scores, prior = frozen.scores, (self._rule.mean_weight, self._rule.freedom, self._rule.scale)
-        table = parent_sets(scores, self._limits, 1.0) if self._move.uses_table else no_parent_sets(n, words)
-        with scores.borrow() as (cache, scoring):
-            graph, local = working_graph(rows), np.empty(n)
+        offered, graph, local = self._offered, working_graph(rows), np.empty(len(rows))
+        with self._frozen.scores.borrow() as (cache, scoring):
             local_scores(graph, cache.arrays, scoring, local)
-            begin(graph[0], self._standing, moments, prior, self._work, rng)
-            work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, table)
-            steps = np.array(_STEPS_A_COLUMN) * n
-            work = work._replace(thin=int(steps.max()) + 1)
-
-            def is_taken() -> bool | None:
-                found = offer(graph[0], (self._standing, self._fresh), frozen.moments, prior, self._work, rng)
-                return None if found < 0 else bool(found)
-
-            lengths = [] if self._limits.one_graph else rng.choice(steps, size=proposals).tolist()
-            propose_by(self._move, work, lengths, cache, is_taken, self.done, rng)
-            draw_cells(self._standing, self._work, rng)
+            begin(graph[0], moments, offered, rng)
+            work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, self._table)
+            steps = np.array(_STEPS_A_COLUMN) * len(rows)
+            lengths = rng.choice(steps, size=0 if self._limits.one_graph else proposals)
+            propose(self._move, work, lengths, cache, (self._offer, offered), self.done, self._advance, rng)
+            draw_cells(offered.coefficients, offered.work, rng)
         return graph[1]
 
 
-Prior = tuple[float, float, float]  # alpha_mu, a and t of the rule
-
-
 @hot
-def begin(
-    parents: Words, standing: Coefficients, moments: Moments, prior: Prior, work: SummedWork, rng: np.random.Generator
-) -> None:
+def begin(parents: Words, moments: Moments, offered: Offered, rng: np.random.Generator) -> None:
     """Draw the coefficients of a graph given the completion, which has these moments; their likelihood."""
+    work = offered.work
     for node in range(parents.shape[0]):
         for w in range(parents.shape[1]):
             work.parents[node, w] = parents[node, w]
-        draw_family(node, parents[node], standing, moments, prior, work, rng)
-    work.log_likelihood[0] = log_observed(standing, work)
+        draw_family(node, parents[node], offered.coefficients, moments, offered.prior, work, rng)
+    work.log_likelihood[0] = log_observed(offered.coefficients, work)
 
 
 @hot
-def offer(
-    parents: Words, both: tuple[Coefficients, Coefficients], frozen: Moments, prior: Prior, work: SummedWork,
-    rng: np.random.Generator,
-) -> int:  # fmt: skip
-    """Offer a graph, with new coefficients where families differ: 1 if it is taken, 0 if not, -1 if it is the same."""
-    (standing, fresh), log_ratio, any_differs = both, 0.0, False
+def offer(parents: Words, local: Floats, offered: Offered, rng: np.random.Generator) -> int:  # noqa: ARG001
+    """Offer a graph, with new coefficients where families differ, as `doxa.structure.cases.incomplete.proposals` asks.
+
+    Its scores under the frozen posterior, ``local``, cancel.
+    """
+    standing, fresh, frozen, work = offered.coefficients, offered.fresh, offered.frozen, offered.work
+    log_ratio, any_differs = 0.0, False
     for node in range(parents.shape[0]):
         differs = False
         for w in range(parents.shape[1]):
@@ -261,21 +268,21 @@ def offer(
         if differs:
             any_differs = True
             log_ratio += log_frozen(node, standing, frozen, work.members)
-            draw_family(node, parents[node], fresh, frozen, prior, work, rng)
+            draw_family(node, parents[node], fresh, frozen, offered.prior, work, rng)
             log_ratio -= log_frozen(node, fresh, frozen, work.members)
         else:
             _copy_family(node, standing, fresh)
     if not any_differs:
-        return -1
+        return SAME
     log_likelihood = log_observed(fresh, work)
     if not accepts(rng, log_ratio + log_likelihood - work.log_likelihood[0]):
-        return 0
+        return REFUSED
     work.log_likelihood[0] = log_likelihood
     for node in range(parents.shape[0]):
         _copy_family(node, fresh, standing)
         for w in range(parents.shape[1]):
             work.parents[node, w] = parents[node, w]
-    return 1
+    return TAKEN
 
 
 @hot
