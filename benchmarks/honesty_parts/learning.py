@@ -14,6 +14,7 @@ from honesty_parts.tables import as_table, copies, hamming, network_cut, parity,
 __all__ = ["edges_of", "learned", "prior_options"]
 
 _REFERENCE = ("hailfinder", "alarm", "insurance", "child", "water", "win95pts")
+_UNTOLD = ("seed", "workers", "interventions")
 
 
 def prior_options(rng: np.random.Generator) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def learned(title: str, table: Table, options: dict[str, Any], seed: int) -> Que
         return {quantity.name: quantity.value for quantity in edges_of(found).quantities}
 
     words = [f"{len(table.names)} columns, {table.n_rows} rows"]
-    words += [f"{name} {value}" for name, value in options.items() if name not in ("seed", "workers")]
+    words += [f"{name} {value}" for name, value in options.items() if name not in _UNTOLD]
     return Question(f"{title}, {', '.join(words)}", ask, exact)
 
 
@@ -132,6 +133,15 @@ def sample_sizes(rng: np.random.Generator, small: bool) -> Question:
     n_states = rng.integers(2, 4, n)
     codes = random_network_rows(rng, int(rng.integers(20, 1000)), n_states, concentration=1.0)
     options = {**prior_options(rng), "equivalent_sample_size": float(f"{10 ** rng.uniform(-2, 2):.2g}")}
+    return learned("a random network", as_table(codes, n_states), options, run_seed(rng))
+
+
+@kind("learn", share=2)
+def logistic_families(rng: np.random.Generator, small: bool) -> Question:
+    n = int(rng.integers(4, 6 if small else 10))
+    n_states = np.full(n, 2)
+    codes = random_network_rows(rng, int(rng.integers(20, 500)), n_states, concentration=pick(rng, 0.1, 0.5, 2.0))
+    options = {**prior_options(rng), "family": str(rng.choice(["logistic", "auto"]))}
     return learned("a random network", as_table(codes, n_states), options, run_seed(rng))
 
 

@@ -21,7 +21,7 @@ from doxa.estimates.estimate import Estimate, Verdict
 __all__ = ["KINDS", "Answer", "Kind", "NoOracleError", "Problem", "Quantity", "Question", "kind", "make"]
 
 Exact = Mapping[str, float]
-_MODULES = ("learning", "incomplete", "fitting", "inferring", "named")
+_MODULES = ("learning", "numbers", "designs", "incomplete", "missing_numbers", "fitting", "inferring", "named")
 
 
 class NoOracleError(Exception):
