@@ -23,9 +23,9 @@ from doxa.schema import Within
 from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits, check_graphs, words_within
+from doxa.structure.moves.best_graph import best_graph
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.listing import parent_sets
-from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
 
@@ -282,7 +282,7 @@ class StructureSampler(GraphStarts):
         few = len(self.limits.max_parents) <= _CLIMBED  # beyond, a climb takes minutes, and orders know better graphs
         begin = greedy_graph(self.scores, self.limits) if few else smallest_graph(self.limits)
         table = parent_sets(self.scores, self.limits, 1.0)
-        found = search_orders(table, np.random.default_rng(_SEED), [begin])
+        found = best_graph(table, np.random.default_rng(_SEED), [begin])
         return begin if found is None else found.rows
 
     def run(

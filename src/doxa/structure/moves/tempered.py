@@ -17,7 +17,7 @@ with thousands of missing cells, betas must be some hundredths apart.
 It begins as the move alone.  After each epoch of the warm-up (`doxa.sampling.runner`) it looks at what the chains did,
 and
 
-- where a search over orders (`doxa.structure.moves.order_search`) finds a graph that scores more than any chain has
+- where a search over orders (`doxa.structure.moves.best_graph`) finds a graph that scores more than any chain has
   seen, half of the chains go on from there: a mode that no chain knew is known from then on;
 - where the chains have not settled, and sit nats apart at its end or have had two epochs, every chain becomes several,
   at temperatures of its own, which trade places.  The hot ones begin where the other chains stand.  Chains that agree
@@ -55,9 +55,9 @@ from doxa.schema import By, Many, Within
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.best_graph import best_graph
 from doxa.structure.moves.by_name import move_from_settings
 from doxa.structure.moves.listing import parent_sets
-from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.sampler import StructureSampler, StructureState, planted_in_half
 from doxa.text import shown
 
@@ -456,7 +456,7 @@ class EscalatingSampler(TemperedSampler):
         """Half of the chains at a graph that beats all that was seen; None if the search finds none."""
         table = parent_sets(self.base.scores, self.base.limits, 1.0)
         rng = np.random.default_rng([_SEED, epoch])
-        found = search_orders(table, rng, [state.rows[0] for state in states])
+        found = best_graph(table, rng, [state.rows[0] for state in states])
         if found is None or found.log_score <= float(trace["log_score"].max()) + _GAIN:
             return None
         return planted_in_half(states, rows=found.rows)

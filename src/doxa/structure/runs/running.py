@@ -10,8 +10,9 @@ The audit of a run that seems to have converged: is there a mode that none of it
 
 Chains that agree prove nothing of a mode that none of them can reach.  So before a run is called *Converged*, a search
 with moves that its sampler does not have (`doxa.structure.moves.order_search`), from orders of the chains' own graphs
-and from random ones, looks for a graph that scores more than all that was sampled; and for each node a search from
-large parent sets downwards looks for a family outside the lists from which the moves draw.  The best graph of a
+and from random ones, looks for a graph that scores more than all that was sampled, or of few nodes for the best of all;
+and where the lists from which the moves draw could not be made from all families, a search from large parent sets
+downwards looks, for each node, for one outside them.  The best graph of a
 posterior that is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there,
 and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was
 missed.
@@ -48,9 +49,10 @@ from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.best_graph import best_graph
 from doxa.structure.moves.by_name import sampler_of
-from doxa.structure.moves.listing import parent_sets
-from doxa.structure.moves.order_search import search_orders, with_large_family
+from doxa.structure.moves.listing import lists_are_complete, parent_sets
+from doxa.structure.moves.order_search import with_large_family
 from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_to_mix
 from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -143,10 +145,11 @@ def _missed(
     rng = np.random.default_rng(_SEED)
     table = parent_sets(scores, limits, 1.0)
     known = float(log_score.max())
-    best = search_orders(table, rng, graphs, looks=steps)
+    best = best_graph(table, rng, graphs, looks=steps)
     candidates = [] if best is None else [best.rows]
-    larger = with_large_family(scores, limits, table, graphs[0], rng)
-    candidates += [] if larger is None else [larger]
+    if not lists_are_complete(scores, limits):
+        larger = with_large_family(scores, limits, table, graphs[0], rng)
+        candidates += [] if larger is None else [larger]
     for rows in candidates:
         gain = float(local_weights(scores, rows[None]).sum()) - known
         if gain <= 1e-6:
