@@ -8,7 +8,8 @@ iterations (riggelsen/runs.py says what an iteration is) from the empty and from
 records are lost, so its numbers and ours may differ by what one sample differs from another; the last table tells how
 much that is.  docs/experiments.md is the account.
 
-``--quick`` makes a thousandth of the iterations, to see that everything runs; its numbers mean nothing.
+``--quick`` makes a thousandth of the iterations on a tenth of the records, to see that everything runs; its numbers
+mean nothing.
 ``--figures`` is where the drawings go: docs/figures, and nowhere with ``--quick``, unless given.
 """
 
@@ -26,7 +27,7 @@ FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a thousandth of the iterations")
+    parser.add_argument("--quick", action="store_true", help="a thousandth of the iterations, a tenth of the records")
     parser.add_argument("--figures", type=Path, help="folder of the drawings")
     arguments = parser.parse_args()
     report(run_all(arguments.quick), arguments.figures or (None if arguments.quick else FIGURES))

@@ -27,11 +27,27 @@ def weather(tmp_path):
 
 
 @pytest.fixture
-def kept(run):
-    """Standard output of a fit in fit.doxa."""
+def kept_here(run):
+    """Standard output of a fit in fit.doxa, which remembers this folder."""
     code, out, _ = run("fit", "graph.txt", "table.csv", *QUICK, "--store", "fit.doxa")
     assert code == 0
     return out
+
+
+@pytest.fixture(scope="module")
+def copies():
+    """What that printed and its file, once a test has asked for them."""
+    return []
+
+
+@pytest.fixture
+def kept(request, tmp_path, copies):
+    """The same for a file that nobody goes on with: the folder that it remembers may be that of another test."""
+    path = tmp_path / "fit.doxa"
+    if not copies:
+        copies += [request.getfixturevalue("kept_here"), path.read_bytes()]
+    path.write_bytes(copies[1])
+    return copies[0]
 
 
 def test_show_prints_what_the_fit_printed_and_writes_summary_and_draws(run, kept, tmp_path):
@@ -47,7 +63,7 @@ def test_show_prints_what_the_fit_printed_and_writes_summary_and_draws(run, kept
     assert code == 2
 
 
-def test_a_fit_is_gone_on_with_to_the_draws_of_a_longer_one(run, kept, tmp_path):
+def test_a_fit_is_gone_on_with_to_the_draws_of_a_longer_one(run, kept_here, tmp_path):
     code, longer, err = run("fit", "--resume", "fit.doxa", "--draws", "90", "--output", "summary.csv")
     assert (code, err) == (0, "")
     assert "4 chains x 90 draws after 20 of warm-up; seed 1" in longer
@@ -72,19 +88,19 @@ def test_averages_are_shown_and_gone_on_with(run):
     assert "with keep='draws'" in err
 
 
-def test_resuming_can_ask_for_accuracy_instead(run, kept):
+def test_resuming_can_ask_for_accuracy_instead(run, kept_here):
     code, out, _ = run("fit", "--resume", "fit.doxa", "--ess", "200", "--max-draws", "1600")
     assert code == 0
     assert re.search(r"4 chains x (1525|1600) draws", out)
 
 
-def test_resuming_takes_the_table_and_the_graph_again(run, kept, tmp_path):
+def test_resuming_takes_the_table_and_the_graph_again(run, kept_here, tmp_path):
     (tmp_path / "table.csv").rename(tmp_path / "moved.csv")
     code, _, err = run("fit", "--resume", "fit.doxa")
     assert (code, err) == (2, f"doxa: source: no file 'table.csv' in '{tmp_path}'")
-    assert run("fit", "--resume", "fit.doxa", "moved.csv") == (0, kept, "")
+    assert run("fit", "--resume", "fit.doxa", "moved.csv") == (0, kept_here, "")
     (tmp_path / "same.txt").write_text("rain\ncold: rain\nwet: cold rain\n")
-    assert run("fit", "same.txt", "moved.csv", "--resume", "fit.doxa") == (0, kept, "")
+    assert run("fit", "same.txt", "moved.csv", "--resume", "fit.doxa") == (0, kept_here, "")
     (tmp_path / "other.txt").write_text("cold: rain\nwet: cold\n")
     code, _, err = run("fit", "other.txt", "moved.csv", "--resume", "fit.doxa")
     assert code == 2
@@ -94,13 +110,13 @@ def test_resuming_takes_the_table_and_the_graph_again(run, kept, tmp_path):
     )
 
 
-def test_another_table_is_refused(run, kept, tmp_path):
+def test_another_table_is_refused(run, kept_here, tmp_path):
     text = (tmp_path / "table.csv").read_text()
     (tmp_path / "table.csv").write_text(text + "yes,wet,yes\n")
     code, out, err = run("fit", "--resume", "fit.doxa", "--draws", "90")
     assert (code, out) == (2, "")
     assert "it was started in another way" in err
-    assert run("show", "fit.doxa")[1] == kept
+    assert run("show", "fit.doxa")[1] == kept_here
 
 
 @pytest.mark.parametrize(
@@ -172,7 +188,7 @@ def test_what_was_stopped_ends_as_if_nobody_had(run, tmp_path):
     assert all(np.array_equal(one[name], other[name]) for name in one.names)
 
 
-def test_a_full_disk_is_said_and_the_fit_goes_on_once_there_is_space(run, kept, tmp_path, monkeypatch):
+def test_a_full_disk_is_said_and_the_fit_goes_on_once_there_is_space(run, kept_here, tmp_path, monkeypatch):
     commit = runner.Runner.commit
 
     def commit_to_a_full_disk(self):

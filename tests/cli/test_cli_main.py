@@ -34,7 +34,8 @@ def test_help_is_for_newcomers(run, command):
     assert f"Usage: doxa {command}" in out
 
 
-def test_demo_tells_the_story_the_edges_the_verdict_and_what_to_try_next(run):
+def test_demo_tells_the_story_the_edges_the_verdict_and_what_to_try_next(run, monkeypatch):
+    monkeypatch.setattr("doxa.cli.first_steps._FOLDS", 2)  # three seconds each
     code, out, err = run("demo")
     assert code == 0
     assert err == ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -19,12 +21,13 @@ GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """What the script prints, and the folder of its figures."""
-    folder = tmp_path_factory.mktemp("figures")
+    folder, printed = tmp_path_factory.mktemp("figures"), io.StringIO()
     script = ROOT / "experiments" / "riggelsen_figures_4_5_to_4_8.py"
-    command = [sys.executable, str(script), "--quick", "--figures", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, folder
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(printed):
+        patched.setattr(sys, "argv", [str(script), "--quick", "--figures", str(folder)])
+        patched.syspath_prepend(script.parent)
+        runpy.run_path(str(script), run_name="__main__")
+    return printed.getvalue(), folder
 
 
 def test_the_riggelsen_script_prints_every_claim(quick):

@@ -7,7 +7,8 @@ and a namespace of its own:
   a block without one prints nothing;
 - where a Python block begins with `>>>` it is a doctest, and no block after it is its output;
 - in a ```` ```console ```` block each line `$ doxa ...` is run (a final backslash continues it on the next line), and
-  the lines up to the next `$` are its output. Lines `$ make`, `$ pip`, `$ git`, `$ python` and `$ cd` are not run.
+  the lines up to the next `$` are its output. The pages in `INSTALLED` call the installed command, the others its entry
+  point in this process, which saves the imports. Lines `$ make`, `$ pip`, `$ git`, `$ python` and `$ cd` are not run.
 - `$ cat FILE` shows a file: one that an earlier block wrote must hold what is shown, another one is made so.
 
 Outputs are compared line by line without trailing blanks, which editors remove. A block to be read and not run has the
@@ -23,20 +24,27 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import logging
 import os
 import re
 import shlex
 import subprocess
+import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
+
+from doxa import cli
 
 ROOT = Path(__file__).parents[2]
 
 ELSEWHERE = ("docs/chains.md",)  # tests/testing/test_chain_theory_page.py runs it
+
+INSTALLED = ("README.md", "docs/how-to/infer-values.md")  # their commands are processes of their own
 
 NOT_RUN = ("make", "pip", "git", "python", "cd")  # set-up, which other checks try
 
@@ -109,22 +117,42 @@ def shown_file(block: Block, folder: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def run_command(block: Block, folder: Path) -> str:
-    arguments = shlex.split(block.code)
-    arguments[0] = str(Path(sysconfig.get_path("scripts")) / "doxa")
+def run_command(block: Block, folder: Path, call: Callable[[list[str], Path], tuple[int, str]]) -> str:
+    with mock.patch.dict(os.environ, COLUMNS="100", NO_COLOR="1", TERM="dumb", PYTHONUTF8="1"):
+        status, printed = call(shlex.split(block.code), folder)
+    assert status == 0, f"`{block.code}` ended with status {status}:\n{printed}"
+    return COMPILING.sub("", printed)
+
+
+def installed(words: list[str], folder: Path) -> tuple[int, str]:
+    """The exit status of the installed command, and what it prints."""
     done = subprocess.run(
-        arguments,
+        [str(Path(sysconfig.get_path("scripts")) / "doxa"), *words[1:]],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"},
         check=False,
     )
-    assert done.returncode == 0, f"`{block.code}` ended with status {done.returncode}:\n{done.stdout}"
-    return COMPILING.sub("", done.stdout)
+    return done.returncode, done.stdout
+
+
+def in_this_process(words: list[str], folder: Path) -> tuple[int, str]:
+    """The same of the command's entry point, which leaves nothing changed behind."""
+    printed, log = io.StringIO(), logging.getLogger("doxa")
+    level = log.level
+    with (
+        contextlib.chdir(folder),
+        mock.patch.multiple(sys, argv=words, stdin=io.StringIO(), excepthook=sys.excepthook),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+        pytest.raises(SystemExit) as left,
+    ):
+        cli.main()
+    log.setLevel(level)
+    return left.value.code, printed.getvalue()
 
 
 def tidy(text: str) -> list[str]:
@@ -136,11 +164,12 @@ def tidy(text: str) -> list[str]:
 def printed_by(page: str, folder: Path, name: str) -> Iterator[tuple[Block, str]]:
     """Each example with what it prints."""
     namespace: dict[str, object] = {"__name__": "__main__"}
+    call = installed if name in INSTALLED else in_this_process
     for block in blocks(page):
         if block.kind == "python":
             yield block, run_python(block, namespace, name)
         else:
-            yield block, run_command(block, folder) if block.kind == "console" else shown_file(block, folder)
+            yield block, run_command(block, folder, call) if block.kind == "console" else shown_file(block, folder)
 
 
 def reprinted(page: str, folder: Path, name: str = "page.md") -> str:

@@ -156,7 +156,7 @@ def test_without_a_table_the_rest_is_there(reinis):
     assert "tables" not in found
 
 
-def test_a_loaded_posterior_that_cannot_find_its_table_says_so(reinis, tmp_path):
+def test_a_loaded_posterior_that_cannot_find_its_table_says_so(reinis, inspected, tmp_path):
     import doxa
 
     reinis.save(tmp_path / "run.doxa")
@@ -165,7 +165,7 @@ def test_a_loaded_posterior_that_cannot_find_its_table_says_so(reinis, tmp_path)
         _ = loaded.table
     assert "does not know its table" in inspection(loaded)["missing"]
     again = inspection(doxa.load(tmp_path / "run.doxa", reinis.table))
-    assert again["tables"] == inspection(reinis)["tables"]
+    assert again["tables"] == inspected["tables"]
 
 
 def test_families_that_no_network_has(reinis):
@@ -195,9 +195,9 @@ def test_coefficients_have_room_or_say_so(logistic, monkeypatch):
     assert any("no room on this page" in entry.get("why", "") for own in found for entry in own)
 
 
-def test_tables_have_no_coefficients(reinis):
+def test_tables_have_no_coefficients(reinis, inspected):
     assert regressions(reinis.network_draws(), _parent_sets(reinis)) is None
-    assert inspection(reinis)["regressions"] is None
+    assert inspected["regressions"] is None
 
 
 def test_effects_are_those_of_the_posterior(reinis, monkeypatch):

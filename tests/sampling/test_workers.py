@@ -21,16 +21,24 @@ from doxa.sampling.workers import run_in_parallel
 from support.tables import skewed_table
 
 
-@pytest.fixture
-def cluster():
+@pytest.fixture(scope="module")
+def client():
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", worker_dashboard_address=":0"
         ) as made,
-        distributed.Client(made),
-        joblib.parallel_config(backend="dask"),
+        distributed.Client(made) as client,
     ):
-        yield made
+        yield client
+
+
+@pytest.fixture
+def cluster(client):
+    """Two workers, also where the last test has lost them."""
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
+    with joblib.parallel_config(backend="dask"):
+        yield client.cluster
 
 
 @pytest.fixture
